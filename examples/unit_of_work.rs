@@ -19,7 +19,7 @@ struct DebitOperation {
 }
 
 impl Operation for DebitOperation {
-    fn on_commit(&mut self, tx: &mut Tx<'_>) -> Result<(), BoxError> {
+    fn before_commit(&mut self, tx: &mut Tx<'_>) -> Result<(), BoxError> {
         let changed = tx.execute(
             "UPDATE accounts SET balance = balance - ?2 WHERE id = ?1 AND balance >= ?2",
             &[self.account.into(), self.amount.into()],

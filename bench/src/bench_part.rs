@@ -5,8 +5,8 @@ use std::str::FromStr;
 use crate::report::BenchReport;
 use crate::stores::{RunEnvironment, StoreTarget};
 use crate::{
-    BenchOptions, backlog, concurrency_limit, emit, end_to_end, full_load, idle_queues, latency, memory,
-    orders, readers, schedules, tenant_flood, two_nodes, waiting_task_memory,
+    BenchOptions, backlog, concurrency_limit, emit_throughput, end_to_end, full_load, idle_queues, latency,
+    orders, process_memory, readers, schedules, tenant_flood, two_nodes, waiting_task_memory,
 };
 
 /// A part of a run: one measurement, or a few that belong together.
@@ -103,7 +103,7 @@ impl BenchPart {
     pub(crate) fn count_progress_steps(self, options: &BenchOptions) -> u64 {
         match self {
             Self::IdleServerMemory => u64::from(options.server_program.is_some()),
-            Self::Emits => emit::producer_loads(&options.target).len() as u64,
+            Self::Emits => emit_throughput::producer_loads_for_target(&options.store_target).len() as u64,
             Self::EndToEnd | Self::Orders => SLOT_COUNTS.len() as u64,
             Self::JournalReaders => readers::PROGRESS_STEP_COUNT,
             Self::Latency
@@ -130,7 +130,7 @@ impl BenchPart {
             Self::IdleServerMemory => {
                 if let Some(program) = &options.server_program {
                     begin_step("idle memory of a server");
-                    figures.extend(memory::measure_idle_server(program, &options.dir)?);
+                    figures.extend(process_memory::measure_idle_server(program, &options.dir)?);
                 }
             }
             Self::Latency => {
@@ -138,9 +138,9 @@ impl BenchPart {
                 figures.extend(latency::measure(options, environment).await?);
             }
             Self::Emits => {
-                for load in emit::producer_loads(&options.target) {
+                for load in emit_throughput::producer_loads_for_target(&options.store_target) {
                     begin_step(&format!("emits acknowledged, {load}"));
-                    figures.extend(emit::measure(options, environment, load).await?);
+                    figures.extend(emit_throughput::measure(options, environment, load).await?);
                 }
             }
             Self::EndToEnd => {

@@ -14,7 +14,7 @@ use pointsman_core::{EventType, HandlerDef, HandlerName, Json, NewEvent, ObjectK
 use crate::fixtures;
 
 /// The number of tasks in a claim: as many as a server has slots by default.
-pub(crate) const CLAIM_SIZE: usize = 16;
+pub(crate) const TASKS_PER_CLAIM: usize = 16;
 
 /// The number of events that are appended in one transaction when a store is filled.
 const EVENTS_PER_APPEND: usize = 5_000;
@@ -38,8 +38,8 @@ pub(crate) async fn append_events(
         if events.is_empty() {
             return Ok(());
         }
-        let emission = EmitBatch { events, idempotency: None };
-        for result in store.append(vec![emission], None, pointsman_engine::now()).await?.0 {
+        let emission = EmitBatch { events, idempotency_key: None };
+        for result in store.append(vec![emission], None, pointsman_engine::machine_clock_now()).await?.0 {
             result?;
         }
     }
@@ -63,18 +63,21 @@ impl ClaimTimings {
 pub(crate) struct ClaimingNode {
     store: Arc<dyn Store>,
     node_id: NodeId,
-    handlers: Arc<BTreeSet<HandlerName>>,
+    handler_names: Arc<BTreeSet<HandlerName>>,
 }
 
 impl ClaimingNode {
     /// Registers the handlers, and joins the store as a node that can run all of them.
-    pub(crate) async fn new(store: Arc<dyn Store>, handlers: Vec<HandlerDef>) -> anyhow::Result<Self> {
+    pub(crate) async fn register_and_join(
+        store: Arc<dyn Store>,
+        handlers: Vec<HandlerDef>,
+    ) -> anyhow::Result<Self> {
         let handler_names = Arc::new(handlers.iter().map(|def| def.name.clone()).collect());
-        let routes = fixtures::routes_by_handler_name(&handlers)?;
+        let routes = fixtures::route_types_to_handlers_of_same_name(&handlers)?;
         let registration = Registration { handlers, routes, ..Registration::default() };
-        store.register(registration, pointsman_engine::now()).await?;
-        let node = store.join_node("bench", pointsman_engine::now()).await?;
-        Ok(Self { store, node_id: node, handlers: handler_names })
+        store.register_definitions(registration, pointsman_engine::machine_clock_now()).await?;
+        let node = store.join_node("bench", pointsman_engine::machine_clock_now()).await?;
+        Ok(Self { store, node_id: node, handler_names })
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
@@ -82,8 +85,8 @@ impl ClaimingNode {
     }
 
     /// Leaves the store and closes it.
-    pub(crate) async fn close(&self) -> anyhow::Result<()> {
-        self.store.remove_node(self.node_id, pointsman_engine::now()).await?;
+    pub(crate) async fn leave_and_close_store(&self) -> anyhow::Result<()> {
+        self.store.remove_node(self.node_id, pointsman_engine::machine_clock_now()).await?;
         self.store.close();
         Ok(())
     }
@@ -91,23 +94,25 @@ impl ClaimingNode {
     async fn claim_tasks(&self, max: usize) -> anyhow::Result<ClaimResult> {
         let claim = ClaimRequest {
             claimant: Claimant::Node(self.node_id),
-            handlers: self.handlers.clone(),
+            handlers: self.handler_names.clone(),
             max_tasks: max,
         };
-        Ok(self.store.claim_tasks(claim, pointsman_engine::now()).await?)
+        Ok(self.store.claim_tasks(claim, pointsman_engine::machine_clock_now()).await?)
     }
 
     async fn finish_tasks(&self, claims: ClaimResult) -> anyhow::Result<()> {
         let attempts = claims.tasks.iter().map(|task| FinishedAttempt {
-            task: task.seq,
+            task_seq: task.seq,
             fence: task.fence,
             result: AttemptResult::Succeeded { result: None },
             target_health: None,
             emitted_events: vec![],
             log_lines: vec![],
         });
-        let (results, _) =
-            self.store.finish_attempts(attempts.collect(), None, pointsman_engine::now()).await?;
+        let (results, _) = self
+            .store
+            .finish_attempts(attempts.collect(), None, pointsman_engine::machine_clock_now())
+            .await?;
         for result in results {
             result?;
         }
@@ -115,7 +120,7 @@ impl ClaimingNode {
     }
 
     /// Claims and finishes tasks until none is ready.
-    pub(crate) async fn finish_all_ready_tasks(&self) -> anyhow::Result<()> {
+    pub(crate) async fn claim_and_finish_all_ready_tasks(&self) -> anyhow::Result<()> {
         loop {
             let claims = self.claim_tasks(1_000).await?;
             if claims.tasks.is_empty() {
@@ -127,13 +132,13 @@ impl ClaimingNode {
 
     /// Claims up to `max` tasks and finishes them. Fails unless the claim returns [`CLAIM_SIZE`] tasks, since otherwise
     /// rounds could not be compared.
-    pub(crate) async fn claim_and_finish(&self, max: usize) -> anyhow::Result<ClaimTimings> {
+    pub(crate) async fn time_claim_and_finish(&self, max: usize) -> anyhow::Result<ClaimTimings> {
         let start = Instant::now();
         let claims = self.claim_tasks(max).await?;
         let claimed = start.elapsed();
         ensure!(
-            claims.tasks.len() == CLAIM_SIZE,
-            "a claim returned {} tasks instead of {CLAIM_SIZE}",
+            claims.tasks.len() == TASKS_PER_CLAIM,
+            "a claim returned {} tasks instead of {TASKS_PER_CLAIM}",
             claims.tasks.len()
         );
         let start = Instant::now();

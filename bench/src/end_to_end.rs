@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pointsman_engine::{Engine, Settings};
 
 use crate::BenchOptions;
-use crate::baseline::MeasuredRun;
+use crate::baseline::MeasuredStoreRun;
 use crate::fixtures::{self, EventCounter};
 use crate::report::{Figure, MeasurementUnit};
 use crate::stores::{OpenedStore, RunEnvironment, StoreFactory};
@@ -30,7 +30,7 @@ pub(crate) struct NodeSetup {
 }
 
 impl NodeSetup {
-    pub(crate) fn single(slots_per_node: usize) -> Self {
+    pub(crate) fn single_node(slots_per_node: usize) -> Self {
         Self { node_count: 1, slots_per_node }
     }
 }
@@ -38,19 +38,19 @@ impl NodeSetup {
 /// The sum of the events and times of several rounds.
 #[derive(Default)]
 pub(crate) struct ThroughputTotal {
-    events: usize,
+    event_count: usize,
     seconds: f64,
 }
 
 impl ThroughputTotal {
     /// Adds a round of `events` at `rate` events per second.
     pub(crate) fn add(&mut self, events: usize, rate: f64) {
-        self.events += events;
+        self.event_count += events;
         self.seconds += events as f64 / rate;
     }
 
-    pub(crate) fn rate(&self) -> f64 {
-        self.events as f64 / self.seconds
+    pub(crate) fn events_per_second(&self) -> f64 {
+        self.event_count as f64 / self.seconds
     }
 }
 
@@ -66,17 +66,18 @@ pub(crate) async fn measure(
     for _ in 0..ROUNDS {
         let stores = environment.new_store_factory()?;
         let run =
-            measure_event_lifecycle(&stores, "end", event_count / ROUNDS, NodeSetup::single(slots)).await?;
+            measure_event_lifecycle(&stores, "end", event_count / ROUNDS, NodeSetup::single_node(slots))
+                .await?;
         stores.flush_to_disk("end").await?;
         let baseline_result = stores.open_baseline().await?.measure_full_lifecycle(run).await?;
-        measured.add(run.event_count, run.rate);
-        baseline.add(run.event_count, baseline_result.rate);
+        measured.add(run.event_count, run.events_per_second);
+        baseline.add(run.event_count, baseline_result.events_per_second);
         description = baseline_result.description;
     }
     let name =
         format!("end to end, {PRODUCER_COUNT} producers, {BATCH_SIZE} events at a time, {slots} slots");
-    let figure = Figure::new(name, measured.rate(), MeasurementUnit::PerSecond)
-        .compared_with(description, baseline.rate());
+    let figure = Figure::new(name, measured.events_per_second(), MeasurementUnit::PerSecond)
+        .with_comparison(description, baseline.events_per_second());
     Ok(vec![if slots == MANY_SLOTS { figure.with_min_ratio(0.5) } else { figure }])
 }
 
@@ -86,17 +87,17 @@ pub(crate) async fn measure_event_lifecycle(
     name: &str,
     event_count: usize,
     nodes: NodeSetup,
-) -> anyhow::Result<MeasuredRun> {
+) -> anyhow::Result<MeasuredStoreRun> {
     let handled = Arc::new(EventCounter::default());
     let (mut opened_stores, mut engines) = (Vec::new(), Vec::new());
     for _ in 0..nodes.node_count {
         let opened = factory.open_store(name).await?;
-        engines.push(start_counting_engine(&opened, nodes.slots_per_node, &handled).await?);
+        engines.push(start_event_counting_engine(&opened, nodes.slots_per_node, &handled).await?);
         opened_stores.push(opened);
     }
     let batches_per_producer = (event_count / PRODUCER_COUNT / BATCH_SIZE).max(1);
     let events = batches_per_producer * PRODUCER_COUNT * BATCH_SIZE;
-    let (commits, rows) = count_commits_and_rows(&opened_stores);
+    let (commits, rows) = count_commits_and_written_rows(&opened_stores);
     let start = Instant::now();
     let producers = (0..PRODUCER_COUNT).map(|producer| {
         let engine = engines[producer % engines.len()].clone();
@@ -116,37 +117,40 @@ pub(crate) async fn measure_event_lifecycle(
     for producer in producers.collect::<Vec<_>>() {
         producer.await??;
     }
-    handled.wait_until_reached(events as u64).await;
+    handled.wait_until_count_reached(events as u64).await;
     fixtures::wait_until_no_unfinished_tasks(&*opened_stores[0].store).await?;
     let rate = events as f64 / start.elapsed().as_secs_f64();
-    let (commits, rows) =
-        (count_commits_and_rows(&opened_stores).0 - commits, count_commits_and_rows(&opened_stores).1 - rows);
+    let (commits, rows) = (
+        count_commits_and_written_rows(&opened_stores).0 - commits,
+        count_commits_and_written_rows(&opened_stores).1 - rows,
+    );
     for (engine, opened) in engines.iter().zip(&opened_stores) {
         engine.stop(Duration::from_secs(10)).await;
         opened.store.close();
     }
     let events_per_commit = (events as u64 / commits.max(1)).max(1) as usize;
-    Ok(MeasuredRun {
+    Ok(MeasuredStoreRun {
         event_count: events,
-        rate,
+        events_per_second: rate,
         events_per_commit,
-        rows_per_event: rows as f64 / events as f64,
+        written_rows_per_event: rows as f64 / events as f64,
     })
 }
 
 /// Starts an engine that counts the events that it handles.
-async fn start_counting_engine(
+async fn start_event_counting_engine(
     opened: &OpenedStore,
     slots: usize,
     handled: &Arc<EventCounter>,
 ) -> anyhow::Result<Engine> {
     let counter = handled.clone();
-    let settings = Settings { slots, ..Settings::default() };
-    fixtures::start_engine(opened.store.clone(), settings, move |_| counter.increment()).await
+    let settings = Settings { slot_count: slots, ..Settings::default() };
+    fixtures::start_engine_with_one_handler(opened.store.clone(), settings, move |_| counter.increment())
+        .await
 }
 
 /// Returns the number of commits and of written rows of all stores.
-fn count_commits_and_rows(stores: &[OpenedStore]) -> (u64, u64) {
+fn count_commits_and_written_rows(stores: &[OpenedStore]) -> (u64, u64) {
     let counts = stores
         .iter()
         .map(|opened| (opened.writer_status.commit_count(), opened.writer_status.rows_written()));

@@ -12,7 +12,7 @@ use pointsman_engine::handlers::in_process::InProcessHandler;
 use pointsman_engine::{Delivery, Engine, HandlerOutcome, HandlerSpec, Settings, Setup};
 use tokio::sync::Notify;
 
-/// The type of the events, and the name of their handler.
+/// The type of the events; their handler has the same name.
 pub(crate) const EVENT_TYPE: &str = "bench.event";
 pub(crate) const HANDLER_NAME: &str = EVENT_TYPE;
 
@@ -34,7 +34,7 @@ pub(crate) fn new_event(n: usize) -> anyhow::Result<NewEvent> {
 
 pub(crate) fn new_emit_batch(from: usize, count: usize) -> anyhow::Result<EmitBatch> {
     let events = (from..from + count).map(new_event).collect::<anyhow::Result<_>>()?;
-    Ok(EmitBatch { events, idempotency: None })
+    Ok(EmitBatch { events, idempotency_key: None })
 }
 
 /// Counts handled events, and wakes futures that wait for a count.
@@ -54,7 +54,7 @@ impl EventCounter {
         self.count.load(Ordering::Relaxed)
     }
 
-    pub(crate) async fn wait_until_reached(&self, count: u64) {
+    pub(crate) async fn wait_until_count_reached(&self, count: u64) {
         loop {
             let changed = self.count_changed.notified();
             if self.count() >= count {
@@ -66,7 +66,7 @@ impl EventCounter {
 }
 
 /// Routes the events of each type to the handler of the same name.
-pub(crate) fn routes_by_handler_name<'a>(
+pub(crate) fn route_types_to_handlers_of_same_name<'a>(
     handlers: impl IntoIterator<Item = &'a HandlerDef>,
 ) -> anyhow::Result<Routes> {
     let mut routes = Routes::new();
@@ -84,7 +84,7 @@ where
 {
     Ok(HandlerSpec {
         def: HandlerDef::new(HandlerName::new(name)?),
-        timeout: Duration::from_secs(60),
+        attempt_timeout: Duration::from_secs(60),
         runner: Some(Arc::new(InProcessHandler::new(run))),
     })
 }
@@ -103,13 +103,13 @@ pub(crate) async fn start_engine_with_handlers(
     settings: Settings,
     handlers: Vec<HandlerSpec>,
 ) -> anyhow::Result<Engine> {
-    let routes = routes_by_handler_name(handlers.iter().map(|spec| &spec.def))?;
+    let routes = route_types_to_handlers_of_same_name(handlers.iter().map(|spec| &spec.def))?;
     let setup = Setup { handlers, routes, ..Setup::default() };
     Ok(Engine::start(store, settings, setup).await?)
 }
 
 /// Starts an engine on this store whose only handler calls `run` and succeeds.
-pub(crate) async fn start_engine<F>(
+pub(crate) async fn start_engine_with_one_handler<F>(
     store: Arc<dyn Store>,
     settings: Settings,
     run: F,

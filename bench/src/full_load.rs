@@ -22,7 +22,7 @@ use crate::report::{BenchReport, Figure, MeasurementUnit, TimeSeries};
 use crate::stores::{RunEnvironment, StoreFactory};
 
 const JOURNAL_TABLE: &str = "journal";
-const WATCHED_TABLES: [&str; 4] = ["task", "queue", "commit_version", JOURNAL_TABLE];
+const SAMPLED_TABLES: [&str; 4] = ["task", "queue", "commit_version", JOURNAL_TABLE];
 
 /// The number of samples.
 const SAMPLE_COUNT: u32 = 24;
@@ -31,14 +31,14 @@ const SAMPLE_COUNT: u32 = 24;
 const MAX_WAITING_TASKS: usize = 10_000;
 
 /// The number of events and of ended tasks that retention keeps.
-const RETAINED_COUNT: u64 = 250_000;
+const RETAINED_EVENT_AND_TASK_COUNT: u64 = 250_000;
 
 /// The number of events after which the journal no longer grows. It is partitioned, and a partition is as large as
 /// what is kept: by then the first partition has been dropped.
-const EVENTS_UNTIL_STEADY: u64 = 2 * RETAINED_COUNT;
+const EVENTS_UNTIL_JOURNAL_STOPS_GROWING: u64 = 2 * RETAINED_EVENT_AND_TASK_COUNT;
 
 /// Reads the size of each table with its indexes and partitions, and the number of its dead rows.
-const TABLE_STATS_SQL: &str = "
+const TABLE_SIZES_AND_DEAD_ROWS_SQL: &str = "
     SELECT sum(pg_total_relation_size(part.oid))::bigint, coalesce(sum(pg_stat_get_dead_tuples(part.oid)), 0)::bigint
     FROM unnest($1::text[]) WITH ORDINALITY AS w (name, i)
     CROSS JOIN LATERAL (
@@ -58,16 +58,18 @@ pub(crate) async fn measure(
     let client = databases.connect("load").await?;
     let handled = Arc::new(EventCounter::default());
     let counter = handled.clone();
-    let retention = Retention { max_count: RETAINED_COUNT, ..Retention::default() };
+    let retention = Retention { max_count: RETAINED_EVENT_AND_TASK_COUNT, ..Retention::default() };
     let settings = Settings {
-        slots: MANY_SLOTS,
+        slot_count: MANY_SLOTS,
         journal_retention: retention,
         history_retention: retention,
         ..Settings::default()
     };
-    let engine = fixtures::start_engine(opened.store.clone(), settings, move |_| counter.increment()).await?;
+    let engine =
+        fixtures::start_engine_with_one_handler(opened.store.clone(), settings, move |_| counter.increment())
+            .await?;
     let mut producers = LoadProducers::start(&engine, &handled);
-    let time = Duration::from_secs(options.load_seconds);
+    let time = Duration::from_secs(options.full_load_seconds);
     let samples = tokio::select! {
         samples = collect_samples(&client, &handled, time) => samples?,
         failed = producers.wait_for_failure() => return Err(failed),
@@ -75,7 +77,7 @@ pub(crate) async fn measure(
     producers.stop().await?;
     engine.stop(Duration::from_secs(10)).await;
     opened.store.close();
-    Ok(build_report(options.load_seconds, &samples))
+    Ok(build_report(options.full_load_seconds, &samples))
 }
 
 /// Producers that emit at full speed, and pause while too many tasks wait.
@@ -94,7 +96,7 @@ impl LoadProducers {
             spawned_producers.spawn(async move {
                 while !stopped.load(Ordering::Relaxed) {
                     let from = emitted.fetch_add(BATCH_SIZE, Ordering::Relaxed);
-                    handled.wait_until_reached(from.saturating_sub(MAX_WAITING_TASKS) as u64).await;
+                    handled.wait_until_count_reached(from.saturating_sub(MAX_WAITING_TASKS) as u64).await;
                     engine.emit(fixtures::new_emit_batch(from, BATCH_SIZE)?).await?;
                 }
                 Ok(())
@@ -126,11 +128,11 @@ struct LoadSample {
     /// Seconds since the start.
     elapsed_seconds: f64,
     /// Events handled so far.
-    handled_events: u64,
+    handled_event_count: u64,
     /// Events handled per second since the previous sample.
-    rate: f64,
+    handled_per_second: f64,
     /// The size in megabytes and the number of dead rows of each table.
-    table_stats: Vec<(f64, f64)>,
+    table_megabytes_and_dead_rows: Vec<(f64, f64)>,
 }
 
 async fn collect_samples(
@@ -138,7 +140,7 @@ async fn collect_samples(
     handled: &EventCounter,
     time: Duration,
 ) -> anyhow::Result<Vec<LoadSample>> {
-    let statement = client.prepare(TABLE_STATS_SQL).await?;
+    let statement = client.prepare(TABLE_SIZES_AND_DEAD_ROWS_SQL).await?;
     let start = Instant::now();
     let (mut before, mut samples) = ((0.0, 0), Vec::new());
     let mut ticker = tokio::time::interval(time / SAMPLE_COUNT);
@@ -149,11 +151,16 @@ async fn collect_samples(
         let rate = (handled - before.1) as f64 / (elapsed_seconds - before.0);
         before = (elapsed_seconds, handled);
         let mut tables = Vec::new();
-        for row in client.query(&statement, &[&WATCHED_TABLES.as_slice()]).await? {
+        for row in client.query(&statement, &[&SAMPLED_TABLES.as_slice()]).await? {
             let (bytes, dead): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
             tables.push((bytes as f64 / 1e6, dead as f64));
         }
-        samples.push(LoadSample { elapsed_seconds, handled_events: handled, rate, table_stats: tables });
+        samples.push(LoadSample {
+            elapsed_seconds,
+            handled_event_count: handled,
+            handled_per_second: rate,
+            table_megabytes_and_dead_rows: tables,
+        });
     }
     Ok(samples)
 }
@@ -165,31 +172,38 @@ fn build_report(seconds: u64, samples: &[LoadSample]) -> BenchReport {
     let max_value = |samples: &[LoadSample], value: &dyn Fn(&LoadSample) -> f64| {
         samples.iter().map(value).fold(0.0, f64::max)
     };
-    let mean_rate =
-        |samples: &[LoadSample]| samples.iter().map(|sample| sample.rate).sum::<f64>() / samples.len() as f64;
+    let mean_rate = |samples: &[LoadSample]| {
+        samples.iter().map(|sample| sample.handled_per_second).sum::<f64>() / samples.len() as f64
+    };
     let name = format!("events end to end, last third of {seconds} s at full load");
     let mut figures = vec![
         Figure::new(name, mean_rate(last_third), MeasurementUnit::PerSecond)
-            .compared_with("in the second third", mean_rate(second_third)),
+            .with_comparison("in the second third", mean_rate(second_third)),
     ];
     let mut time_series = TimeSeries::new(format!("{seconds} s at full load"));
-    time_series.add_line("handled", MeasurementUnit::PerSecond, samples.iter().map(|sample| sample.rate));
-    for (i, table) in WATCHED_TABLES.iter().enumerate() {
-        let size = |sample: &LoadSample| sample.table_stats[i].0;
-        let dead = |sample: &LoadSample| sample.table_stats[i].1;
+    time_series.add_line(
+        "handled",
+        MeasurementUnit::PerSecond,
+        samples.iter().map(|sample| sample.handled_per_second),
+    );
+    for (i, table) in SAMPLED_TABLES.iter().enumerate() {
+        let size = |sample: &LoadSample| sample.table_megabytes_and_dead_rows[i].0;
+        let dead = |sample: &LoadSample| sample.table_megabytes_and_dead_rows[i].1;
         let name = format!("pointsman.{table}, maximum size in the last third of {seconds} s at full load");
         let figure = Figure::new(name, max_value(last_third, &size), MeasurementUnit::Megabytes)
-            .compared_with("in the second third", max_value(second_third, &size));
+            .with_comparison("in the second third", max_value(second_third, &size));
         // The journal may grow until its first partition has been dropped.
         let grows = *table == JOURNAL_TABLE
-            && second_third.first().is_none_or(|sample| sample.handled_events < EVENTS_UNTIL_STEADY);
+            && second_third
+                .first()
+                .is_none_or(|sample| sample.handled_event_count < EVENTS_UNTIL_JOURNAL_STOPS_GROWING);
         figures.push(if grows { figure } else { figure.with_max_ratio_and_offset(1.2, 1.0) });
         let name =
             format!("dead rows of pointsman.{table}, maximum in the last third of {seconds} s at full load");
         let figure = Figure::new(name, max_value(last_third, &dead), MeasurementUnit::Rows);
         figures.push(
             figure
-                .compared_with("in the second third", max_value(second_third, &dead))
+                .with_comparison("in the second third", max_value(second_third, &dead))
                 .with_max_ratio_and_offset(1.2, 10_000.0),
         );
         time_series.add_line(*table, MeasurementUnit::Megabytes, samples.iter().map(size));
@@ -204,41 +218,50 @@ mod tests {
     use super::*;
 
     fn samples_with_sizes(size: impl Fn(u32) -> f64) -> Vec<LoadSample> {
-        let tables = |n| vec![(size(n), 0.0); WATCHED_TABLES.len()];
+        let tables = |n| vec![(size(n), 0.0); SAMPLED_TABLES.len()];
         (0..SAMPLE_COUNT)
             .map(|n| LoadSample {
                 elapsed_seconds: f64::from(n),
-                handled_events: EVENTS_UNTIL_STEADY,
-                rate: 1.0,
-                table_stats: tables(n),
+                handled_event_count: EVENTS_UNTIL_JOURNAL_STOPS_GROWING,
+                handled_per_second: 1.0,
+                table_megabytes_and_dead_rows: tables(n),
             })
             .collect()
     }
 
-    fn is_flat(samples: &[LoadSample]) -> bool {
+    fn are_all_goals_reached(samples: &[LoadSample]) -> bool {
         build_report(24, samples).figures.iter().all(|figure| figure.goal_reached != Some(false))
     }
 
     #[test]
     fn tables_that_stop_growing_count_as_flat() {
-        assert!(is_flat(&samples_with_sizes(|n| f64::from(n.min(8)) * 100.0)));
-        assert!(is_flat(&samples_with_sizes(|n| 500.0 + f64::from(n % 4) * 100.0)), "a sawtooth");
-        assert!(is_flat(&samples_with_sizes(|n| 0.01 * f64::from(n))), "a few more pages do not count");
+        assert!(are_all_goals_reached(&samples_with_sizes(|n| f64::from(n.min(8)) * 100.0)));
+        assert!(
+            are_all_goals_reached(&samples_with_sizes(|n| 500.0 + f64::from(n % 4) * 100.0)),
+            "a sawtooth"
+        );
+        assert!(
+            are_all_goals_reached(&samples_with_sizes(|n| 0.01 * f64::from(n))),
+            "a few more pages do not count"
+        );
     }
 
     #[test]
     fn tables_that_keep_growing_do_not_count_as_flat() {
-        assert!(!is_flat(&samples_with_sizes(|n| f64::from(n) * 100.0)));
+        assert!(!are_all_goals_reached(&samples_with_sizes(|n| f64::from(n) * 100.0)));
     }
 
     #[test]
     fn the_journal_may_grow_until_its_first_partition_is_dropped() {
         let mut samples = samples_with_sizes(|_| 100.0);
         for (n, sample) in samples.iter_mut().enumerate() {
-            (sample.handled_events, sample.table_stats[3].0) = (n as u64, 100.0 * n as f64);
+            (sample.handled_event_count, sample.table_megabytes_and_dead_rows[3].0) =
+                (n as u64, 100.0 * n as f64);
         }
-        assert!(is_flat(&samples));
-        samples.iter_mut().for_each(|sample| sample.handled_events += EVENTS_UNTIL_STEADY);
-        assert!(!is_flat(&samples));
+        assert!(are_all_goals_reached(&samples));
+        samples
+            .iter_mut()
+            .for_each(|sample| sample.handled_event_count += EVENTS_UNTIL_JOURNAL_STOPS_GROWING);
+        assert!(!are_all_goals_reached(&samples));
     }
 }

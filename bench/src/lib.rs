@@ -15,15 +15,15 @@ mod baseline;
 mod bench_part;
 mod claiming_node;
 mod concurrency_limit;
-mod emit;
+mod emit_throughput;
 mod end_to_end;
 mod filled_store;
 mod fixtures;
 mod full_load;
 mod idle_queues;
 mod latency;
-mod memory;
 mod orders;
+mod process_memory;
 mod readers;
 mod report;
 mod schedules;
@@ -45,7 +45,7 @@ pub use stores::StoreTarget;
 #[derive(Clone, Debug)]
 pub struct BenchOptions {
     /// The store that is measured.
-    pub target: StoreTarget,
+    pub store_target: StoreTarget,
     /// The folder for SQLite's files; its disk is measured.
     pub dir: PathBuf,
     /// The number of events in the throughput measurements.
@@ -57,7 +57,7 @@ pub struct BenchOptions {
     /// The number of ended tasks in the history besides the backlog. Only PostgreSQL is filled with them.
     pub archived_task_count: usize,
     /// The duration of the measurement under full load, in seconds.
-    pub load_seconds: u64,
+    pub full_load_seconds: u64,
     /// The number of idle queues in the measurement of idle queues.
     pub idle_queue_count: usize,
     /// The number of schedules in the measurement of schedules.
@@ -76,12 +76,12 @@ impl BenchOptions {
     fn parts_to_measure(&self) -> impl Iterator<Item = BenchPart> {
         let is_selected =
             |part: &BenchPart| self.selected_parts.is_empty() || self.selected_parts.contains(part);
-        BenchPart::ALL.into_iter().filter(|part| part.is_supported_on(&self.target)).filter(is_selected)
+        BenchPart::ALL.into_iter().filter(|part| part.is_supported_on(&self.store_target)).filter(is_selected)
     }
 
     /// Returns the number of ended tasks that this kind of store is filled with.
-    fn stored_archived_task_count(&self) -> usize {
-        match self.target {
+    fn archived_task_count_for_target(&self) -> usize {
+        match self.store_target {
             StoreTarget::Sqlite | StoreTarget::Redis { .. } => 0,
             StoreTarget::Postgres { .. } => self.archived_task_count,
         }
@@ -100,7 +100,7 @@ pub fn run_benchmarks(options: &BenchOptions, progress: &dyn Fn(u64, &str)) -> a
 
 /// The time that a failed run waits for `stop`. Programs and servers that were started for a run receive an interrupt
 /// too, so that the run may fail before `stop` is ready.
-const STOP_GRACE_PERIOD: Duration = Duration::from_millis(200);
+const MAX_STOP_WAIT_AFTER_FAILURE: Duration = Duration::from_millis(200);
 
 /// Runs the measurements until they are complete or `stop` is ready. After a stop there is no report, and everything that
 /// was created for the run is removed.
@@ -116,11 +116,11 @@ pub fn run_benchmarks_until(
             // `stop` is polled before anything is created.
             biased;
             () = &mut stop => Ok(None),
-            measured = measure_parts(options, progress) => match measured {
+            measured = measure_selected_parts(options, progress) => match measured {
                 Ok(report) => Ok(Some(report)),
                 Err(error) => tokio::select! {
                     () = &mut stop => Ok(None),
-                    () = tokio::time::sleep(STOP_GRACE_PERIOD) => Err(error),
+                    () = tokio::time::sleep(MAX_STOP_WAIT_AFTER_FAILURE) => Err(error),
                 }
             }
         }
@@ -130,7 +130,10 @@ pub fn run_benchmarks_until(
     outcome
 }
 
-async fn measure_parts(options: &BenchOptions, progress: &dyn Fn(u64, &str)) -> anyhow::Result<BenchReport> {
+async fn measure_selected_parts(
+    options: &BenchOptions,
+    progress: &dyn Fn(u64, &str),
+) -> anyhow::Result<BenchReport> {
     let environment = RunEnvironment::connect_or_start(options)?;
     let mut report = BenchReport::default();
     let mut step = 0;

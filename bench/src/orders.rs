@@ -36,10 +36,10 @@ pub(crate) async fn measure(
         &stores,
         "tasks",
         order_count * STEPS_PER_ORDER,
-        NodeSetup::single(slots),
+        NodeSetup::single_node(slots),
     )
     .await?
-    .rate;
+    .events_per_second;
     let (orders, rate) = run_orders(&stores, order_count, slots).await?;
     let tasks_name = format!("tasks of events end to end, {slots} slots");
     let steps = Figure::new(
@@ -49,8 +49,8 @@ pub(crate) async fn measure(
     );
     let orders_name = format!("orders through {STEPS_PER_ORDER} nodes, {slots} slots");
     Ok(vec![
-        Figure::new(orders_name, rate, MeasurementUnit::PerSecond).compared_with(tasks_name.clone(), tasks),
-        steps.compared_with(tasks_name, tasks).with_min_ratio(0.4),
+        Figure::new(orders_name, rate, MeasurementUnit::PerSecond).with_comparison(tasks_name.clone(), tasks),
+        steps.with_comparison(tasks_name, tasks).with_min_ratio(0.4),
     ])
 }
 
@@ -64,7 +64,7 @@ async fn run_orders(stores: &StoreFactory, order_count: usize, slots: usize) -> 
         async { HandlerOutcome::succeeded() }
     })?;
     let setup = Setup { handlers: vec![handler], chains: vec![new_chain()?], ..Setup::default() };
-    let settings = Settings { slots, ..Settings::default() };
+    let settings = Settings { slot_count: slots, ..Settings::default() };
     let engine = Engine::start(store.clone(), settings, setup).await?;
     let batches_per_producer = (order_count / PRODUCER_COUNT / BATCH_SIZE).max(1);
     let orders = batches_per_producer * PRODUCER_COUNT * BATCH_SIZE;
@@ -83,7 +83,7 @@ async fn run_orders(stores: &StoreFactory, order_count: usize, slots: usize) -> 
     for producer in producers.collect::<Vec<_>>() {
         producer.await??;
     }
-    step_counter.wait_until_reached((orders * STEPS_PER_ORDER) as u64).await;
+    step_counter.wait_until_count_reached((orders * STEPS_PER_ORDER) as u64).await;
     fixtures::wait_until_no_unfinished_tasks(&*store).await?;
     let rate = orders as f64 / start.elapsed().as_secs_f64();
     let left = engine.list_orders(&PathFilter::Everything, None, None, 1).await?.orders;

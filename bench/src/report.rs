@@ -56,7 +56,7 @@ impl Figure {
         }
     }
 
-    pub fn compared_with(mut self, name: impl Into<String>, value: f64) -> Self {
+    pub fn with_comparison(mut self, name: impl Into<String>, value: f64) -> Self {
         self.ratio = (value > 0.0).then(|| self.value / value);
         self.compared_with = Some((name.into(), value));
         self
@@ -178,7 +178,7 @@ mod tests {
     fn small_values_may_grow_by_the_offset() {
         let reached = |value, other| {
             Figure::new("x", value, MeasurementUnit::Megabytes)
-                .compared_with("before", other)
+                .with_comparison("before", other)
                 .with_max_ratio_and_offset(1.2, 1.0)
                 .goal_reached
         };
@@ -188,12 +188,13 @@ mod tests {
 
     #[test]
     fn ratio_goals_compare_value_and_other_side() {
-        let figure =
-            Figure::new("x", 5.0, MeasurementUnit::PerSecond).compared_with("bare", 10.0).with_min_ratio(0.5);
+        let figure = Figure::new("x", 5.0, MeasurementUnit::PerSecond)
+            .with_comparison("bare", 10.0)
+            .with_min_ratio(0.5);
         assert_eq!((figure.ratio, figure.goal_reached), (Some(0.5), Some(true)));
         assert_eq!(
             Figure::new("x", 6.0, MeasurementUnit::Milliseconds)
-                .compared_with("bare", 2.0)
+                .with_comparison("bare", 2.0)
                 .with_max_ratio(2.5)
                 .goal_reached,
             Some(false)

@@ -59,7 +59,7 @@ fn nth_schedule(n: usize) -> anyhow::Result<Schedule> {
 }
 
 fn measure_due_checks(schedules: &[Schedule]) -> Vec<Figure> {
-    let start = pointsman_engine::now();
+    let start = pointsman_engine::machine_clock_now();
     let (mut due_queue, fill_ms) = time_call(|| {
         let mut due_queue = DueQueue::new();
         for (number, schedule) in schedules.iter().enumerate() {
@@ -82,7 +82,7 @@ fn measure_due_checks(schedules: &[Schedule]) -> Vec<Figure> {
         let name =
             format!("{count} schedules due-checked, {which} minute of a day with {fire_count} firings");
         Figure::new(name, time_ms, MeasurementUnit::Milliseconds)
-            .compared_with("computing the next times of all", fill_ms)
+            .with_comparison("computing the next times of all", fill_ms)
             .with_max_value(50.0)
     };
     vec![figure("slowest", percentile(&mut times_ms, 1.0)), figure("median", percentile(&mut times_ms, 0.5))]
@@ -91,7 +91,7 @@ fn measure_due_checks(schedules: &[Schedule]) -> Vec<Figure> {
 /// Removes the due schedules and inserts them again with their next times; returns their number.
 fn reschedule_due_schedules(due_queue: &mut DueQueue, schedules: &[Schedule], now: Timestamp) -> usize {
     let mut due = 0;
-    while let Some(number) = due_queue.pop_due(now) {
+    while let Some(number) = due_queue.pop_due_item(now) {
         due_queue.set_due_time(number, schedules[number].next(now));
         due += 1;
     }
@@ -107,21 +107,24 @@ async fn measure_schedule_registration(
     let store = stores.open_store("schedules").await?.store;
     let definitions = schedules.iter().enumerate().map(|(n, schedule)| {
         let expression = format!("{} {}", schedule.expression(), schedule.zone().name());
-        Ok(ScheduleDef { name: ScheduleName::new(format!("schedule-{n}"))?, expression })
+        Ok(ScheduleDef {
+            name: ScheduleName::new(format!("schedule-{n}"))?,
+            expression_zone_and_dialect: expression,
+        })
     });
     let definitions = definitions.collect::<anyhow::Result<Vec<_>>>()?;
     let mut times_ms = [0.0; 2];
     for time_ms in &mut times_ms {
         let definitions = definitions.clone();
         let start = Instant::now();
-        store.register_schedules(definitions, pointsman_engine::now()).await?;
+        store.register_schedules(definitions, pointsman_engine::machine_clock_now()).await?;
         *time_ms = elapsed_ms(start);
     }
     store.close();
     let [new, existing] = times_ms;
     let name = format!("states of {} schedules read at a start", schedules.len());
     Ok(Figure::new(name, existing, MeasurementUnit::Milliseconds)
-        .compared_with("when all of them are new", new))
+        .with_comparison("when all of them are new", new))
 }
 
 /// Calls `work`; returns its result and its duration in milliseconds.

@@ -39,7 +39,7 @@ const ROUND_DURATION: Duration = Duration::from_secs(2);
 /// The handler of the flood and of other tenants' tasks.
 const SHARED_HANDLER: &str = "shared";
 /// The handler that has only other tenants' tasks.
-const SEPARATE_HANDLER: &str = "own";
+const OTHER_TENANTS_HANDLER: &str = "own";
 const FLOODING_TENANT: &str = "flooding";
 
 pub(crate) async fn measure(
@@ -49,22 +49,23 @@ pub(crate) async fn measure(
     let stores = environment.new_store_factory()?;
     let round_duration = ROUND_DURATION.min(Duration::from_secs(options.latency_seconds) / 2);
     let rounds = options.latency_seconds.div_ceil(ROUND_DURATION.as_secs()).max(1);
-    let waiting = options.backlog_size.max(min_flood_size(round_duration * 2 * (rounds + 1) as u32));
-    let without_flood_engine = FloodEngine::start(&stores, "calm", 0).await?;
-    let flooded = FloodEngine::start(&stores, "flooded", waiting).await?;
+    let waiting = options.backlog_size.max(min_flood_task_count(round_duration * 2 * (rounds + 1) as u32));
+    let without_flood_engine = EngineWithOptionalFlood::start(&stores, "calm", 0).await?;
+    let flooded = EngineWithOptionalFlood::start(&stores, "flooded", waiting).await?;
     let (mut without_flood, mut shared_handler, mut separate_handler) = (vec![], vec![], vec![]);
     for round in 0..=rounds {
         if round == 1 {
             [&mut without_flood, &mut shared_handler, &mut separate_handler].into_iter().for_each(Vec::clear);
         }
         without_flood
-            .extend(without_flood_engine.measure_other_tenants(SHARED_HANDLER, round_duration).await?);
+            .extend(without_flood_engine.measure_other_tenant_waits(SHARED_HANDLER, round_duration).await?);
         flooded.resume_flood().await?;
-        shared_handler.extend(flooded.measure_other_tenants(SHARED_HANDLER, round_duration).await?);
-        separate_handler.extend(flooded.measure_other_tenants(SEPARATE_HANDLER, round_duration).await?);
+        shared_handler.extend(flooded.measure_other_tenant_waits(SHARED_HANDLER, round_duration).await?);
+        separate_handler
+            .extend(flooded.measure_other_tenant_waits(OTHER_TENANTS_HANDLER, round_duration).await?);
         flooded.pause_flood().await?;
     }
-    let handled = flooded.flood_counter.count();
+    let handled = flooded.handled_flood_task_counter.count();
     ensure!(
         handled < waiting as u64,
         "all tasks of the flood ran before the measurement ended; use a larger --backlog"
@@ -82,7 +83,7 @@ pub(crate) async fn measure(
             );
             let figure =
                 Figure::new(what, percentile(&mut waits_ms, quantile), MeasurementUnit::Milliseconds)
-                    .compared_with(
+                    .with_comparison(
                         format!("without the flood, {name}"),
                         percentile(&mut without_flood, quantile),
                     );
@@ -95,16 +96,16 @@ pub(crate) async fn measure(
 }
 
 /// Returns the number of tasks with which the flood lasts at least that long, even if it has all slots.
-fn min_flood_size(time: Duration) -> usize {
+fn min_flood_task_count(time: Duration) -> usize {
     (time.as_millis() / TASK_DURATION.as_millis()) as usize * DEFAULT_SLOTS
 }
 
 /// An engine with its own store, with a flood or without one.
-struct FloodEngine {
+struct EngineWithOptionalFlood {
     engine: Engine,
     store: Arc<dyn Store>,
     other_tenant_timings: Arc<OtherTenantTimings>,
-    flood_counter: Arc<EventCounter>,
+    handled_flood_task_counter: Arc<EventCounter>,
 }
 
 /// The times at which the other tenants emitted, and how long each task waited.
@@ -134,30 +135,30 @@ impl OtherTenantTimings {
     }
 }
 
-impl FloodEngine {
+impl EngineWithOptionalFlood {
     async fn start(stores: &StoreFactory, name: &str, waiting: usize) -> anyhow::Result<Self> {
         let store = match waiting {
             0 => stores.open_store(name).await?.store,
             waiting => {
                 let contents = StoreContents {
-                    handler: SHARED_HANDLER,
+                    handler_name: SHARED_HANDLER,
                     tenant: &Tenant::new(FLOODING_TENANT)?,
-                    waiting_tasks: waiting,
-                    archived_tasks: 0,
+                    waiting_task_count: waiting,
+                    archived_task_count: 0,
                 };
-                let store = filled_store::open_filled_store(stores, name, contents).await?.store;
+                let store = filled_store::create_filled_store(stores, name, contents).await?.store;
                 store.set_rule(flood_pause_rule()?).await?;
                 store
             }
         };
         let (other_tenants, flood) =
             (Arc::new(OtherTenantTimings::default()), Arc::new(EventCounter::default()));
-        let handlers =
-            [SHARED_HANDLER, SEPARATE_HANDLER].map(|name| new_sleeping_handler(name, &other_tenants, &flood));
+        let handlers = [SHARED_HANDLER, OTHER_TENANTS_HANDLER]
+            .map(|name| new_sleeping_handler(name, &other_tenants, &flood));
         let handlers = handlers.into_iter().collect::<anyhow::Result<_>>()?;
-        let settings = Settings { slots: DEFAULT_SLOTS, ..Settings::default() };
+        let settings = Settings { slot_count: DEFAULT_SLOTS, ..Settings::default() };
         let engine = fixtures::start_engine_with_handlers(store.clone(), settings, handlers).await?;
-        Ok(Self { engine, store, other_tenant_timings: other_tenants, flood_counter: flood })
+        Ok(Self { engine, store, other_tenant_timings: other_tenants, handled_flood_task_counter: flood })
     }
 
     async fn pause_flood(&self) -> anyhow::Result<()> {
@@ -167,14 +168,14 @@ impl FloodEngine {
     /// Removes the rule that pauses the flood, and waits until the flood fills the slots.
     async fn resume_flood(&self) -> anyhow::Result<()> {
         let Rule { kind, scope, tenant, .. } = flood_pause_rule()?;
-        let before = self.flood_counter.count();
+        let before = self.handled_flood_task_counter.count();
         self.store.lift_rule(kind, &scope, tenant.as_ref()).await?;
-        self.flood_counter.wait_until_reached(before + 4 * DEFAULT_SLOTS as u64).await;
+        self.handled_flood_task_counter.wait_until_count_reached(before + 4 * DEFAULT_SLOTS as u64).await;
         Ok(())
     }
 
     /// Emits events of the other tenants for one round; returns how long each task waited.
-    async fn measure_other_tenants(
+    async fn measure_other_tenant_waits(
         &self,
         handler: &str,
         round_duration: Duration,
@@ -185,7 +186,7 @@ impl FloodEngine {
             ticker.tick().await;
             let engine = self.engine.clone();
             let n = self.other_tenant_timings.lock_emit_times().len();
-            let emission = EmitBatch { events: vec![other_tenant_event(handler, n)?], idempotency: None };
+            let emission = EmitBatch { events: vec![other_tenant_event(handler, n)?], idempotency_key: None };
             self.other_tenant_timings.lock_emit_times().push(Instant::now());
             emits.spawn(async move { engine.emit(emission).await });
         }
@@ -193,7 +194,7 @@ impl FloodEngine {
             emitted.context("an emit panicked")??;
         }
         let emit_count = self.other_tenant_timings.lock_emit_times().len() as u64;
-        self.other_tenant_timings.handled_counter.wait_until_reached(emit_count).await;
+        self.other_tenant_timings.handled_counter.wait_until_count_reached(emit_count).await;
         Ok(std::mem::take(&mut *self.other_tenant_timings.lock_wait_times()))
     }
 }
@@ -241,6 +242,6 @@ fn flood_pause_rule() -> anyhow::Result<Rule> {
         tenant: Some(Tenant::new(FLOODING_TENANT)?),
         set_by: "bench".into(),
         reason: "another engine is measured".into(),
-        since: pointsman_engine::now(),
+        since: pointsman_engine::machine_clock_now(),
     })
 }

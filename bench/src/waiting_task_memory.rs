@@ -17,8 +17,11 @@ pub(crate) async fn measure(
     let stores = environment.new_store_factory()?;
     let StoreFactory::Redis(key_prefixes) = &stores else { bail!("the part `waiting` runs on Redis only") };
     let store = stores.open_store("waiting").await?.store;
-    let node =
-        ClaimingNode::new(store, vec![HandlerDef::new(HandlerName::new(fixtures::HANDLER_NAME)?)]).await?;
+    let node = ClaimingNode::register_and_join(
+        store,
+        vec![HandlerDef::new(HandlerName::new(fixtures::HANDLER_NAME)?)],
+    )
+    .await?;
     let tasks = options.backlog_size;
     let before = key_prefixes.used_memory_bytes()?;
     let event =
@@ -26,11 +29,11 @@ pub(crate) async fn measure(
     claiming_node::append_events(node.store(), (0..tasks).map(event)).await?;
     let used = key_prefixes.used_memory_bytes()?.saturating_sub(before) as f64 / tasks as f64;
     let payload = (0..tasks).map(|n| fixtures::event_payload(n).len()).sum::<usize>() as f64 / tasks as f64;
-    node.close().await?;
+    node.leave_and_close_store().await?;
     let name = format!("memory of a waiting task, with {tasks} of them");
     Ok(vec![
         Figure::new(name, used, MeasurementUnit::Bytes)
-            .compared_with("its payload", payload)
+            .with_comparison("its payload", payload)
             .with_max_ratio_and_offset(1.5, 600.0),
     ])
 }

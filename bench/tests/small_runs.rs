@@ -7,13 +7,13 @@ use pointsman_bench::{
 fn assert_part_measures_something(part: BenchPart, target: &StoreTarget) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let options = BenchOptions {
-        target: target.clone(),
+        store_target: target.clone(),
         dir: dir.path().into(),
         event_count: 1_000,
         latency_seconds: 1,
         backlog_size: 4_000,
         archived_task_count: 6_000,
-        load_seconds: 6,
+        full_load_seconds: 6,
         idle_queue_count: 200,
         schedule_count: 1_000,
         readers_per_protocol: 20,

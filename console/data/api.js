@@ -1,7 +1,7 @@
 // Client of the public API. Every read and every action of the console uses it.
 
 import { Problem } from "./problem.js";
-import { signOutRefusedToken, token } from "./session.js";
+import { signOutBecauseTokenRefused, token } from "./session.js";
 
 /** @typedef {Record<string, string | number | boolean | null | undefined>} UrlQuery */
 /** @typedef {{query?: UrlQuery, signal?: AbortSignal, exactNumbers?: boolean, tokenOverride?: string, body?: unknown}} RequestOptions */
@@ -22,13 +22,13 @@ export function encodeSegment(name) {
 
 /** Encodes the path of an order or a chain for `/api/v1/orders/…` and `/api/v1/chains/…`.
  * @param {string} path */
-export function encodePath(path) {
+export function encodeOrderOrChainPath(path) {
   return path.replace(/^\//, "").split("/").map(encodeURIComponent).join("/").replaceAll("%2C", ",");
 }
 
 /** Rejects with a Problem when the server cannot be reached. An abort by the caller is rethrown unchanged.
  * @template T @param {AbortSignal | undefined} signal @param {Promise<T>} promise */
-const rejectWithProblem = (signal, promise) => promise.catch((error) => {
+const convertRejectionToProblem = (signal, promise) => promise.catch((error) => {
   throw signal?.aborted ? error : new Problem({ status: 0 });
 });
 
@@ -44,7 +44,7 @@ export async function sendRequest(method, path, { headers = {}, body, signal, to
   /** @type {Record<string, string>} */
   const contentType = body === undefined ? {} : { "content-type": "application/json" };
   const sentToken = tokenOverride ?? token.value;
-  const response = await rejectWithProblem(signal, fetch(path, {
+  const response = await convertRejectionToProblem(signal, fetch(path, {
     method,
     headers: { authorization: `Bearer ${sentToken}`, accept: "application/json", ...contentType, ...headers },
     body: body === undefined ? undefined : body instanceof RawJson ? body.text : JSON.stringify(body),
@@ -53,7 +53,7 @@ export async function sendRequest(method, path, { headers = {}, body, signal, to
     cache: "no-store",
     redirect: "error",
   }));
-  if (response.status === 401 && sentToken === token.value) signOutRefusedToken();
+  if (response.status === 401 && sentToken === token.value) signOutBecauseTokenRefused();
   return response;
 }
 
@@ -68,7 +68,7 @@ export async function readProblem(response) {
 async function requestJson(method, path, body, { query, signal, exactNumbers = false, tokenOverride }) {
   const response = await sendRequest(method, addQuery(path, query), { body, signal, tokenOverride });
   if (!response.ok) throw await readProblem(response);
-  const text = await rejectWithProblem(signal, response.text());
+  const text = await convertRejectionToProblem(signal, response.text());
   if (!/json/.test(response.headers.get("content-type") ?? "")) return text;
   try {
     return exactNumbers ? parseExactJson(text) : JSON.parse(text);

@@ -48,7 +48,7 @@ export function useLiveData(query, deps) {
 }
 
 /** How long to wait for the stream before data is read without it. */
-const STREAM_WAIT_MS = 1000;
+const MAX_STREAM_WAIT_MS = 1000;
 
 /** Reads and follows a query outside of a component.
  * @template T
@@ -130,7 +130,7 @@ export function followQuery(getQuery, onState) {
   }
 
   // Without the stream the data is read anyway, and again when the stream opens.
-  const streamTimeout = setTimeout(read, STREAM_WAIT_MS);
+  const streamTimeout = setTimeout(read, MAX_STREAM_WAIT_MS);
   const startReading = () => {
     clearTimeout(streamTimeout);
     if (lastReadAt === 0) read();

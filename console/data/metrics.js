@@ -47,7 +47,7 @@ function histogramBuckets(metrics, name) {
 /** Quantiles of the values measured between two samples, in milliseconds; null if there were none.
  * @param {Metrics} before @param {Metrics} after @param {string} name @param {number[]} quantiles
  * @returns {(number | null)[]} */
-export function quantilesBetween(before, after, name, quantiles) {
+export function quantileMillisBetweenSamples(before, after, name, quantiles) {
   const countsBefore = new Map(histogramBuckets(before, name));
   const increase = histogramBuckets(after, name).map(([bound, count]) => /** @type {[number, number]} */ ([bound, count - (countsBefore.get(bound) ?? 0)]));
   const total = increase.at(-1)?.[1] ?? 0;

@@ -10,7 +10,7 @@ export function formatCount(number) {
 
 /** `12.3k`: for narrow columns.
  * @param {number} number */
-export function formatCompact(number) {
+export function formatCompactNumber(number) {
   const magnitude = Math.abs(number);
   if (magnitude < 10 && !Number.isInteger(number)) return number.toFixed(1);
   if (magnitude < 10_000) return wholeNumberFormat.format(number);

@@ -5,11 +5,11 @@ import { computed, signal } from "../vendor/signals.js";
 /** @typedef {"viewer" | "producer" | "worker" | "operator" | "admin"} Role */
 /** @typedef {{name: string, role: Role, tenant: string | null}} TokenOwner */
 
-const STORAGE_KEY = "pointsman.token";
+const TOKEN_STORAGE_KEY = "pointsman.token";
 
 /** A token of a link that was opened while another token is signed in. It is used if the user agrees, or if the
  * server refuses the current one. */
-export const linkToken = signal("");
+export const linkTokenToConfirm = signal("");
 
 /** Whether the token came with a link: until it is confirmed it may never have been valid. */
 let isTokenFromLink = false;
@@ -30,7 +30,7 @@ function initialToken() {
   const storedToken = readStoredToken();
   if (tokenInLink === "" || tokenInLink === storedToken) return storedToken;
   if (storedToken !== "") {
-    linkToken.value = tokenInLink;
+    linkTokenToConfirm.value = tokenInLink;
     return storedToken;
   }
   storeToken(tokenInLink, false);
@@ -62,8 +62,8 @@ addEventListener("hashchange", () => {
 });
 
 function readStoredToken() {
-  for (const storage of listStorages()) {
-    const token = storage.getItem(STORAGE_KEY);
+  for (const storage of listTokenStorages()) {
+    const token = storage.getItem(TOKEN_STORAGE_KEY);
     if (token) return token;
   }
   return "";
@@ -71,14 +71,14 @@ function readStoredToken() {
 
 /** @param {string} token @param {boolean} persist also when the browser is closed */
 function storeToken(token, persist) {
-  const [tab, browser] = listStorages();
-  tab?.removeItem(STORAGE_KEY);
-  browser?.removeItem(STORAGE_KEY);
-  (persist ? browser : tab)?.setItem(STORAGE_KEY, token);
+  const [tab, browser] = listTokenStorages();
+  tab?.removeItem(TOKEN_STORAGE_KEY);
+  browser?.removeItem(TOKEN_STORAGE_KEY);
+  (persist ? browser : tab)?.setItem(TOKEN_STORAGE_KEY, token);
 }
 
 /** Empty if the browser forbids storage: the token is then lost when the page is closed. */
-function listStorages() {
+function listTokenStorages() {
   try {
     return [sessionStorage, localStorage];
   } catch {
@@ -97,18 +97,18 @@ export function signIn(newToken, persist, owner) {
 /** Ends the session. A token of a link is signed in instead, without a prompt.
  * @param {string} [reason] */
 export function signOut(reason = "") {
-  const nextToken = linkToken.value;
-  linkToken.value = "";
+  const nextToken = linkTokenToConfirm.value;
+  linkTokenToConfirm.value = "";
   storeToken(nextToken, false);
   isTokenFromLink = true;
-  if (nextToken === "") for (const storage of listStorages()) storage.removeItem(STORAGE_KEY);
+  if (nextToken === "") for (const storage of listTokenStorages()) storage.removeItem(TOKEN_STORAGE_KEY);
   signOutReason.value = nextToken === "" ? reason : "";
   tokenOwner.value = null;
   token.value = nextToken;
 }
 
 /** Ends the session because the server refused the token. */
-export function signOutRefusedToken() {
+export function signOutBecauseTokenRefused() {
   signOut(isTokenFromLink && tokenOwner.value === null ? "The token of the link is not valid. Sign in with another." : "The token is no longer accepted. Sign in with another.");
 }
 

@@ -6,17 +6,17 @@ import { effect, signal } from "../vendor/signals.js";
  * @template {string} T
  * @param {string} name
  * @param {readonly T[]} choices the first is the default */
-function persistedSetting(name, choices) {
+function newPersistedSetting(name, choices) {
   const key = `pointsman.${name}`;
-  const stored = /** @type {T | null} */ (readStorage(key));
+  const stored = /** @type {T | null} */ (readLocalStorage(key));
   const setting = signal(stored !== null && choices.includes(stored) ? stored : choices[0]);
-  effect(() => writeStorage(key, setting.value));
+  effect(() => writeLocalStorage(key, setting.value));
   return setting;
 }
 
 /** Storage may be forbidden; the console works without it.
  * @param {string} key */
-function readStorage(key) {
+function readLocalStorage(key) {
   try {
     return localStorage.getItem(key);
   } catch {
@@ -25,7 +25,7 @@ function readStorage(key) {
 }
 
 /** @param {string} key @param {string} value */
-function writeStorage(key, value) {
+function writeLocalStorage(key, value) {
   try {
     localStorage.setItem(key, value);
   } catch {
@@ -33,26 +33,26 @@ function writeStorage(key, value) {
   }
 }
 
-export const theme = persistedSetting("theme", /** @type {const} */ (["system", "light", "dark"]));
-export const zoneSetting = persistedSetting("zone", /** @type {const} */ (["local", "utc"]));
+export const themeSetting = newPersistedSetting("theme", /** @type {const} */ (["system", "light", "dark"]));
+export const timeZoneSetting = newPersistedSetting("zone", /** @type {const} */ (["local", "utc"]));
 
 /** Whether the dark theme is active, by setting or by system preference. */
 export const isDark = signal(false);
 
-const systemDarkQuery = matchMedia("(prefers-color-scheme: dark)");
+const systemDarkMediaQuery = matchMedia("(prefers-color-scheme: dark)");
 
 function applyTheme() {
-  isDark.value = theme.value === "system" ? systemDarkQuery.matches : theme.value === "dark";
+  isDark.value = themeSetting.value === "system" ? systemDarkMediaQuery.matches : themeSetting.value === "dark";
   document.documentElement.dataset.theme = isDark.value ? "dark" : "light";
 }
 
-systemDarkQuery.addEventListener("change", applyTheme);
+systemDarkMediaQuery.addEventListener("change", applyTheme);
 effect(applyTheme);
 
 export function toggleTheme() {
-  theme.value = isDark.value ? "light" : "dark";
+  themeSetting.value = isDark.value ? "light" : "dark";
 }
 
-export function toggleZone() {
-  zoneSetting.value = zoneSetting.value === "utc" ? "local" : "utc";
+export function toggleTimeZone() {
+  timeZoneSetting.value = timeZoneSetting.value === "utc" ? "local" : "utc";
 }

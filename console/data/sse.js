@@ -5,7 +5,7 @@
 /** Yields frames as they arrive. Ends with the response.
  * @param {Response} response
  * @returns {AsyncGenerator<SseFrame[], void>} the frames that one chunk completes */
-export async function* readFrames(response) {
+export async function* readSseFrames(response) {
   if (!response.body) return;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let incomplete = "";
@@ -20,7 +20,7 @@ export async function* readFrames(response) {
         continue;
       }
       incomplete = text.slice(end + 2);
-      yield text.slice(0, end).split("\n\n").map(parseFrame);
+      yield text.slice(0, end).split("\n\n").map(parseSseFrame);
     }
   } finally {
     reader.cancel().catch(() => {});
@@ -29,7 +29,7 @@ export async function* readFrames(response) {
 
 /** @param {string} text
  * @returns {SseFrame} */
-export function parseFrame(text) {
+export function parseSseFrame(text) {
   let id = null;
   let event = "message";
   /** @type {string[]} */

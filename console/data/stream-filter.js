@@ -7,7 +7,7 @@
  * @typedef {{types?: string[], key?: string, path?: string, tenant?: string, tasks?: boolean}} StreamFilter */
 
 /** Engine event types by their parent type. @type {Record<string, string[]>} */
-const ENGINE_EVENT_TYPES = {
+const ENGINE_EVENT_SUBTYPES = {
   OrderEvent: ["OrderStarted", "OrderFinished", "OrderStepStarted", "OrderStepEnded", "OrderSetBack",
     "OrderNodeChanged", "OrderSuspended", "OrderResumed"],
   JobChainEvent: ["JobChainStateChanged", "JobChainNodeActionChanged"],
@@ -25,11 +25,11 @@ export function eventKeyText(event) {
 
 /** @param {string} type @param {string} ancestor */
 function isTypeOrSubtype(type, ancestor) {
-  return ancestor === "Event" || type === ancestor || type.startsWith(`${ancestor}.`) || ENGINE_EVENT_TYPES[ancestor]?.includes(type) === true;
+  return ancestor === "Event" || type === ancestor || type.startsWith(`${ancestor}.`) || ENGINE_EVENT_SUBTYPES[ancestor]?.includes(type) === true;
 }
 
 /** @param {string} path @param {string | null} key */
-function matchesPath(path, key) {
+function matchesPathFilter(path, key) {
   if (path === "/") return true;
   const keyPath = (key ?? "").replace(/^(Order|Job|JobChain|Schedule):/, "");
   if (path.endsWith("/*")) {
@@ -41,19 +41,19 @@ function matchesPath(path, key) {
 }
 
 /** @param {StreamFilter} filter @param {JournalEvent} event */
-export function matchesEvent({ types, key, path, tenant }, event) {
+export function filterMatchesEvent({ types, key, path, tenant }, event) {
   return (!types?.length || types.some((type) => isTypeOrSubtype(event.TYPE, type)))
     && (key === undefined || eventKeyText(event) === key)
     && (tenant === undefined || event.tenant === undefined || event.tenant === tenant)
-    && (path === undefined || matchesPath(path, eventKeyText(event)));
+    && (path === undefined || matchesPathFilter(path, eventKeyText(event)));
 }
 
 /** @param {StreamFilter} filter @param {TaskChange} change */
-export function matchesTaskChange({ tasks, key, path, tenant }, change) {
+export function filterMatchesTaskChange({ tasks, key, path, tenant }, change) {
   return tasks === true
     && (key === undefined || change.key === key)
     && (tenant === undefined || change.tenant === tenant)
-    && (path === undefined || matchesPath(path, change.key));
+    && (path === undefined || matchesPathFilter(path, change.key));
 }
 
 /** The stream parameters that all filters share: the server filters by them.

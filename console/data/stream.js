@@ -9,10 +9,10 @@
 
 import { signal } from "../vendor/signals.js";
 import { addQuery, parseExactJson, readProblem, sendRequest } from "./api.js";
-import { sharedStreamParameters, matchesTaskChange, matchesEvent } from "./stream-filter.js";
+import { sharedStreamParameters, filterMatchesTaskChange, filterMatchesEvent } from "./stream-filter.js";
 import { Problem, errorText } from "./problem.js";
 import { token } from "./session.js";
-import { readFrames } from "./sse.js";
+import { readSseFrames } from "./sse.js";
 
 /** @typedef {import("./stream-filter.js").StreamFilter} StreamFilter */
 /** @typedef {import("./api-types.js").JournalEvent} JournalEvent */
@@ -29,13 +29,13 @@ import { readFrames } from "./sse.js";
 /** @typedef {{filter: StreamFilter, callbacks: StreamCallbacks, events: JournalEvent[], taskChanges: TaskChange[], isOpen: boolean}} Subscription */
 
 /** `open` once the server has responded; `waiting` until the next try; `refused` if a retry would not help. */
-export const connection = signal(
+export const streamConnectionState = signal(
   /** @type {{phase: "off" | "connecting" | "open" | "waiting" | "refused", reason: string, tries: number, retryAt: number}} */ (
     { phase: "off", reason: "", tries: 0, retryAt: 0 }),
 );
 
 /** Recent events per second. */
-export const eventRate = signal(0);
+export const eventsPerSecond = signal(0);
 
 /** How many frames, and characters, may be pending before reading pauses. */
 const MAX_PENDING_FRAMES = 5000;
@@ -53,18 +53,18 @@ let connectionAbort = null;
 /** The id of the last event read. @type {string | null} */
 let lastEventId = null;
 let connectedUrl = "";
-let pendingFrames = 0;
+let pendingFrameCount = 0;
 /** Pending characters: events may be large. */
-let pendingChars = 0;
-let deliveryScheduled = false;
+let pendingCharCount = 0;
+let isDeliveryScheduled = false;
 /** @type {(() => void)[]} */
 let drainWaiters = [];
 /** @type {ReturnType<typeof setTimeout> | undefined} */
-let hiddenTimer;
+let hiddenDisconnectTimer;
 /** The page has been hidden for longer than `HIDDEN_DISCONNECT_MS`. */
 let disconnectedWhileHidden = false;
 /** @type {(() => void) | null} */
-let retryNow = null;
+let skipRetryDelay = null;
 
 /** Subscribes to the stream. Returns the function that unsubscribes.
  * @param {StreamFilter} filter @param {StreamCallbacks} callbacks */
@@ -75,14 +75,14 @@ export function subscribe(filter, callbacks) {
   updateConnection();
   return () => {
     subscriptions.delete(subscription);
-    pendingFrames -= subscription.events.length + subscription.taskChanges.length;
+    pendingFrameCount -= subscription.events.length + subscription.taskChanges.length;
     updateConnection();
   };
 }
 
 /** Reconnects at once if a retry is pending. */
-export function reconnect() {
-  retryNow?.();
+export function reconnectNow() {
+  skipRetryDelay?.();
 }
 
 /** Opens, reopens or closes the connection for the current subscriptions. Runs once per microtask, since screens
@@ -92,7 +92,7 @@ function updateConnection() {
     const isNeeded = subscriptions.size > 0 && token.value !== "" && !disconnectedWhileHidden;
     const url = isNeeded ? addQuery("/api/v1/stream", sharedStreamParameters([...subscriptions].map((subscription) => subscription.filter))) : "";
     if (url === connectedUrl) {
-      if (connection.value.phase === "open") notifyOpen(false);
+      if (streamConnectionState.value.phase === "open") notifySubscribersOfOpen(false);
       return;
     }
     connectedUrl = url;
@@ -100,7 +100,7 @@ function updateConnection() {
     connectionAbort = null;
     if (!isNeeded) {
       lastEventId = null;
-      connection.value = { phase: "off", reason: "", tries: 0, retryAt: 0 };
+      streamConnectionState.value = { phase: "off", reason: "", tries: 0, retryAt: 0 };
       return;
     }
     connectionAbort = new AbortController();
@@ -112,7 +112,7 @@ function updateConnection() {
  * @param {string} url @param {AbortSignal} signal */
 async function keepConnected(url, signal) {
   for (let tries = 0; !signal.aborted; tries += 1) {
-    connection.value = { ...connection.value, phase: "connecting", tries };
+    streamConnectionState.value = { ...streamConnectionState.value, phase: "connecting", tries };
     let reason;
     try {
       await readConnection(url, signal, () => {
@@ -122,19 +122,19 @@ async function keepConnected(url, signal) {
     } catch (error) {
       reason = errorText(error);
       if (error instanceof Problem && !error.isTransient && !signal.aborted) {
-        connection.value = { phase: "refused", reason, tries, retryAt: 0 };
+        streamConnectionState.value = { phase: "refused", reason, tries, retryAt: 0 };
         return;
       }
     }
     if (signal.aborted) return;
     const delayMs = tries === 0 ? 250 : Math.min(MAX_RETRY_DELAY_MS, 500 * 2 ** tries) * (0.75 + Math.random() / 2);
-    connection.value = { phase: "waiting", reason, tries, retryAt: Date.now() + delayMs };
+    streamConnectionState.value = { phase: "waiting", reason, tries, retryAt: Date.now() + delayMs };
     await /** @type {Promise<void>} */ (new Promise((resolve) => {
-      retryNow = resolve;
+      skipRetryDelay = resolve;
       setTimeout(resolve, delayMs);
       signal.addEventListener("abort", () => resolve(), { once: true });
     }));
-    retryNow = null;
+    skipRetryDelay = null;
   }
 }
 
@@ -146,16 +146,16 @@ async function readConnection(url, signal, onResponse) {
   const response = await sendRequest("GET", url, { headers: { ...headers, accept: "text/event-stream" }, signal });
   if (!response.ok) throw await readProblem(response);
   onResponse();
-  connection.value = { phase: "open", reason: "", tries: 0, retryAt: 0 };
-  notifyOpen(true);
+  streamConnectionState.value = { phase: "open", reason: "", tries: 0, retryAt: 0 };
+  notifySubscribersOfOpen(true);
   let minLag = Infinity;
-  for await (const frames of readFrames(response)) {
+  for await (const frames of readSseFrames(response)) {
     if (signal.aborted) return;
     for (const { id, event, data } of frames) {
       // Events have an id, and their types are chosen by users; frames of the stream itself have no id.
       if (event === "Torn" && id === null) {
         lastEventId = String(JSON.parse(data).eventId);
-        notifyGap("torn");
+        notifySubscribersOfGap("torn");
         return;
       }
       if (id !== null) lastEventId = id;
@@ -164,10 +164,10 @@ async function readConnection(url, signal, onResponse) {
     const lag = lastEventId === null ? 0 : Date.now() - Number(lastEventId) / 1000;
     // Clocks differ: the lag is compared with the smallest lag seen.
     minLag = Math.min(minLag, lag);
-    if (pendingFrames <= MAX_PENDING_FRAMES && pendingChars <= MAX_PENDING_CHARS) continue;
+    if (pendingFrameCount <= MAX_PENDING_FRAMES && pendingCharCount <= MAX_PENDING_CHARS) continue;
     if (lag - minLag > MAX_LAG_MS) {
       lastEventId = null;
-      notifyGap("behind");
+      notifySubscribersOfGap("behind");
       return;
     }
     await new Promise((resolve) => drainWaiters.push(() => resolve(undefined)));
@@ -177,27 +177,27 @@ async function readConnection(url, signal, onResponse) {
 /** @param {boolean} isTaskChange otherwise it is an event @param {string} data */
 function queueFrame(isTaskChange, data) {
   const body = parseExactJson(data);
-  eventsThisSecond += 1;
+  framesThisSecond += 1;
   for (const subscription of subscriptions) {
     if (isTaskChange) {
-      if (!subscription.callbacks.onTaskChanges || !matchesTaskChange(subscription.filter, body)) continue;
+      if (!subscription.callbacks.onTaskChanges || !filterMatchesTaskChange(subscription.filter, body)) continue;
       subscription.taskChanges.push(body);
     } else {
-      if (!subscription.callbacks.onEvents || !matchesEvent(subscription.filter, body)) continue;
+      if (!subscription.callbacks.onEvents || !filterMatchesEvent(subscription.filter, body)) continue;
       subscription.events.push(body);
     }
-    pendingFrames += 1;
-    pendingChars += data.length;
+    pendingFrameCount += 1;
+    pendingCharCount += data.length;
   }
-  if (deliveryScheduled || pendingFrames === 0) return;
-  deliveryScheduled = true;
+  if (isDeliveryScheduled || pendingFrameCount === 0) return;
+  isDeliveryScheduled = true;
   // A hidden page has no animation frames.
-  if (document.hidden) setTimeout(deliverPending, 200);
-  else requestAnimationFrame(deliverPending);
+  if (document.hidden) setTimeout(deliverPendingFrames, 200);
+  else requestAnimationFrame(deliverPendingFrames);
 }
 
-function deliverPending() {
-  deliveryScheduled = false;
+function deliverPendingFrames() {
+  isDeliveryScheduled = false;
   for (const subscription of [...subscriptions]) {
     const { events, taskChanges, callbacks } = subscription;
     subscription.events = [];
@@ -210,8 +210,8 @@ function deliverPending() {
       reportError(error);
     }
   }
-  pendingFrames = 0;
-  pendingChars = 0;
+  pendingFrameCount = 0;
+  pendingCharCount = 0;
   const waiters = drainWaiters;
   drainWaiters = [];
   for (const resume of waiters) resume();
@@ -220,7 +220,7 @@ function deliverPending() {
 /** Notifies new subscriptions that the connection is open, and older ones of a gap: task changes during the break are
  * not sent again.
  * @param {boolean} isNewConnection */
-function notifyOpen(isNewConnection) {
+function notifySubscribersOfOpen(isNewConnection) {
   for (const subscription of [...subscriptions]) {
     if (subscription.isOpen && isNewConnection) subscription.callbacks.onGap?.("reconnected");
     if (subscription.isOpen) continue;
@@ -230,35 +230,35 @@ function notifyOpen(isNewConnection) {
 }
 
 /** @param {StreamGap} gap */
-function notifyGap(gap) {
-  deliverPending();
+function notifySubscribersOfGap(gap) {
+  deliverPendingFrames();
   for (const subscription of [...subscriptions]) {
     if (gap === "behind") subscription.isOpen = false;
     subscription.callbacks.onGap?.(gap);
   }
 }
 
-let eventsThisSecond = 0;
+let framesThisSecond = 0;
 setInterval(() => {
-  eventRate.value = eventRate.value * 0.4 + eventsThisSecond * 0.6;
-  if (eventRate.value < 0.05) eventRate.value = 0;
-  eventsThisSecond = 0;
+  eventsPerSecond.value = eventsPerSecond.value * 0.4 + framesThisSecond * 0.6;
+  if (eventsPerSecond.value < 0.05) eventsPerSecond.value = 0;
+  framesThisSecond = 0;
 }, 1000);
 
 document.addEventListener("visibilitychange", () => {
-  clearTimeout(hiddenTimer);
+  clearTimeout(hiddenDisconnectTimer);
   if (document.hidden) {
-    hiddenTimer = setTimeout(() => {
+    hiddenDisconnectTimer = setTimeout(() => {
       disconnectedWhileHidden = true;
       updateConnection();
     }, HIDDEN_DISCONNECT_MS);
     return;
   }
-  if (!disconnectedWhileHidden) return reconnect();
+  if (!disconnectedWhileHidden) return reconnectNow();
   // Many events may have arrived meanwhile: the current state is read instead.
   disconnectedWhileHidden = false;
   updateConnection();
-  notifyGap("behind");
+  notifySubscribersOfGap("behind");
 });
 
 token.subscribe(() => {

@@ -46,23 +46,23 @@ export function applyTaskChange(task, { status, state, attempt, error, delay_unt
 
 /** Whether the task is a step of an order. An ended step cannot be run again: its order has moved on or can be resumed.
  * @param {{key: string | null, event_id: number | null}} task */
-export function isOrderStep({ key, event_id }) {
+export function isOrderStepTask({ key, event_id }) {
   return event_id === null && key !== null && key.startsWith("/");
 }
 
 /** @param {Task} task */
-export function canRetry(task) {
-  return task.state === "error" && !isOrderStep(task);
+export function canRetryTask(task) {
+  return task.state === "error" && !isOrderStepTask(task);
 }
 
 /** Whether a cancel may succeed. The server cancels failed tasks only if they halt their lane.
  * @param {Task} task */
-export function canCancel(task) {
+export function canCancelTask(task) {
   return task.state !== "done" && task.status !== "CANCELED";
 }
 
 /** Whether the task has reached a final state. @param {{state: string}} task */
-export function hasEnded({ state }) {
+export function hasTaskEnded({ state }) {
   return state === "done" || state === "error" || state === "missing";
 }
 
@@ -77,7 +77,7 @@ export function cancelTask(id) {
 }
 
 /** Maximum pages read to collect ids. */
-const MAX_PAGES = 100;
+const MAX_PAGES_FOR_IDS = 100;
 
 /** Collects ids of matching tasks, newest first, up to `maxIds`.
  * @param {TaskFilter} filter @param {number} maxIds @param {(task: Task) => boolean} isIncluded
@@ -94,6 +94,6 @@ export async function collectTaskIds(filter, maxIds, isIncluded) {
     ids.push(...page.tasks.filter(isIncluded).map((task) => task.id));
     cursor = page.next;
     pages += 1;
-  } while (cursor !== null && ids.length < maxIds && pages < MAX_PAGES);
+  } while (cursor !== null && ids.length < maxIds && pages < MAX_PAGES_FOR_IDS);
   return { ids: ids.slice(0, maxIds), hasMore: cursor !== null || ids.length > maxIds };
 }

@@ -1,7 +1,7 @@
 // Formats times and durations for people.
 
 import { computed, signal } from "../vendor/signals.js";
-import { zoneSetting } from "./settings.js";
+import { timeZoneSetting } from "./settings.js";
 
 /** The current time, updated every second while the page is visible. */
 export const now = signal(Date.now());
@@ -20,7 +20,7 @@ export function toMillis(time) {
 }
 
 const dateFormats = computed(() => {
-  const timeZone = zoneSetting.value === "utc" ? "UTC" : undefined;
+  const timeZone = timeZoneSetting.value === "utc" ? "UTC" : undefined;
   /** @type {Intl.DateTimeFormatOptions} */
   const timeOptions = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23", timeZone };
   /** @type {Intl.DateTimeFormatOptions} */
@@ -29,7 +29,7 @@ const dateFormats = computed(() => {
     timeWithMillis: new Intl.DateTimeFormat("en-GB", { ...timeOptions, fractionalSecondDigits: 3 }),
     time: new Intl.DateTimeFormat("en-GB", timeOptions),
     day: new Intl.DateTimeFormat("sv-SE", dayOptions),
-    zone: zoneSetting.value === "utc" ? "UTC" : (Intl.DateTimeFormat().resolvedOptions().timeZone ?? "local"),
+    zone: timeZoneSetting.value === "utc" ? "UTC" : (Intl.DateTimeFormat().resolvedOptions().timeZone ?? "local"),
   };
 });
 
@@ -42,7 +42,7 @@ export function formatDateTime(ms) {
 
 /** `10:47:55.104`, with the day before it if it is not today.
  * @param {number} ms @param {boolean} [withMillis] with milliseconds */
-export function formatTime(ms, withMillis = true) {
+export function formatTimeWithDayUnlessToday(ms, withMillis = true) {
   const { timeWithMillis, time, day } = dateFormats.value;
   const text = (withMillis ? timeWithMillis : time).format(ms);
   const date = day.format(ms);
@@ -69,9 +69,9 @@ const DURATION_UNITS = [[86_400_000, "d"], [3_600_000, "h"], [60_000, "min"], [1
 export function formatDuration(ms) {
   if (!Number.isFinite(ms)) return "–";
   const magnitude = Math.abs(ms);
-  if (magnitude < 1) return magnitude === 0 ? "0 ms" : `${roundDigits(ms, 2)} ms`;
-  if (magnitude < 1000) return `${roundDigits(ms, magnitude < 10 ? 1 : 0)} ms`;
-  if (magnitude < 10_000) return `${roundDigits(ms / 1000, 1)} s`;
+  if (magnitude < 1) return magnitude === 0 ? "0 ms" : `${formatWithMaxDigits(ms, 2)} ms`;
+  if (magnitude < 1000) return `${formatWithMaxDigits(ms, magnitude < 10 ? 1 : 0)} ms`;
+  if (magnitude < 10_000) return `${formatWithMaxDigits(ms / 1000, 1)} s`;
   const unitIndex = DURATION_UNITS.findIndex(([unit]) => magnitude >= unit);
   const [unit, name] = DURATION_UNITS[unitIndex];
   if (name === "s") return `${Math.floor(ms / 1000)} s`;
@@ -82,7 +82,7 @@ export function formatDuration(ms) {
 }
 
 /** @param {number} number @param {number} digits */
-function roundDigits(number, digits) {
+function formatWithMaxDigits(number, digits) {
   return String(Number(number.toFixed(digits)));
 }
 
@@ -106,16 +106,16 @@ export function formatRelative(ms, reference = now.value) {
 
 /** Converts to the value of a `datetime-local` input, in the selected zone.
  * @param {string} time */
-export function toInputValue(time) {
+export function toDateTimeInputValue(time) {
   const ms = toMillis(time);
   if (ms === null) return "";
-  const zoneOffset = zoneSetting.value === "utc" ? 0 : new Date(ms).getTimezoneOffset() * 60_000;
+  const zoneOffset = timeZoneSetting.value === "utc" ? 0 : new Date(ms).getTimezoneOffset() * 60_000;
   return new Date(ms - zoneOffset).toISOString().slice(0, 19);
 }
 
 /** Converts the value of a `datetime-local` input for the API; empty if it is not a time.
  * @param {string} text */
-export function fromInputValue(text) {
-  const ms = Date.parse(zoneSetting.value === "utc" && text ? `${text}Z` : text);
+export function fromDateTimeInputValue(text) {
+  const ms = Date.parse(timeZoneSetting.value === "utc" && text ? `${text}Z` : text);
   return Number.isNaN(ms) ? "" : new Date(ms).toISOString();
 }

@@ -4,9 +4,9 @@ import { token } from "../data/session.js";
 import { showError, showToast } from "./toast.js";
 
 /** Delayed actions that have not started. */
-const pendingActions = new Set();
+const pendingUndoableActions = new Set();
 addEventListener("beforeunload", (event) => {
-  if (pendingActions.size) event.preventDefault();
+  if (pendingUndoableActions.size) event.preventDefault();
 });
 
 /** Runs an action after a few seconds, unless the user undoes it. Resolves to whether it succeeded.
@@ -15,9 +15,9 @@ export function runWithUndo({ text, run, doneText, delayMs = 5000 }) {
   return /** @type {Promise<boolean>} */ (new Promise((resolve) => {
     const action = {};
     const startToken = token.value;
-    pendingActions.add(action);
+    pendingUndoableActions.add(action);
     const timer = setTimeout(async () => {
-      pendingActions.delete(action);
+      pendingUndoableActions.delete(action);
       // If another token was signed in meanwhile, the action must not run with it.
       if (token.value !== startToken) return resolve(false);
       try {
@@ -31,7 +31,7 @@ export function runWithUndo({ text, run, doneText, delayMs = 5000 }) {
     }, delayMs);
     const close = showToast({ text, durationMs: delayMs, countdown: true, undo: () => {
       clearTimeout(timer);
-      pendingActions.delete(action);
+      pendingUndoableActions.delete(action);
       close();
       showToast({ text: "Undone: nothing was changed" });
       resolve(false);

@@ -5,7 +5,7 @@ import { classNames, html } from "./ui.js";
 /** @typedef {"good" | "bad" | "warn" | "busy" | "idle" | "off"} Tone */
 
 /** An icon for each tone, so that it can be recognized without colours. @type {Record<Tone, string>} */
-const ICON_PATHS = {
+const TONE_ICON_PATHS = {
   good: "M3.5 8.5 6.5 11.5 12.5 4.5",
   bad: "M4 4l8 8M12 4l-8 8",
   warn: "M8 3v6M8 12.3v.4",
@@ -15,20 +15,20 @@ const ICON_PATHS = {
 };
 
 /** @param {{tone: Tone}} props */
-export function StatusIcon({ tone }) {
+export function ToneIcon({ tone }) {
   return html`<svg class=${classNames("status-icon", tone)} width="14" height="14" viewBox="0 0 16 16" aria-hidden="true">
     <circle cx="8" cy="8" r="6.5" />
-    <path d=${ICON_PATHS[tone]} />
+    <path d=${TONE_ICON_PATHS[tone]} />
   </svg>`;
 }
 
 /** @param {{tone: Tone, children?: import("./ui.js").Children, title?: string}} props */
 export function Badge({ tone, children, title }) {
-  return html`<span class=${classNames("badge", tone)} title=${title}><${StatusIcon} tone=${tone} /><span>${children}</span></span>`;
+  return html`<span class=${classNames("badge", tone)} title=${title}><${ToneIcon} tone=${tone} /><span>${children}</span></span>`;
 }
 
 /** Labels of task statuses. @type {Record<string, [Tone, string]>} */
-const STATUS_LABELS = {
+const TASK_STATUS_LABELS = {
   SCHEDULED: ["idle", "Waiting"],
   RUNNING: ["busy", "Running"],
   SUCCESS: ["good", "Succeeded"],
@@ -38,12 +38,12 @@ const STATUS_LABELS = {
 
 /** The status of a task. `state` adds detail: the handler is missing, or the task is retried.
  * @param {{status: string, state?: string, attempt?: number}} props */
-export function TaskStatus({ status, state, attempt = 0 }) {
+export function TaskStatusBadge({ status, state, attempt = 0 }) {
   if (state === "missing") return html`<${Badge} tone="warn" title="Its handler is no longer defined">Missing<//>`;
-  const [tone, label] = STATUS_LABELS[status] ?? ["idle", status];
+  const [tone, label] = TASK_STATUS_LABELS[status] ?? ["idle", status];
   const isRetrying = status === "SCHEDULED" && attempt > 0;
   return html`<${Badge} tone=${tone} title=${state && `state ${state}`}>${isRetrying ? "Retrying" : label}<//>`;
 }
 
 /** Statuses with their labels, for a filter. */
-export const STATUS_CHOICES = Object.entries(STATUS_LABELS).map(([status, [, label]]) => /** @type {[string, string]} */ ([status, label]));
+export const TASK_STATUS_CHOICES = Object.entries(TASK_STATUS_LABELS).map(([status, [, label]]) => /** @type {[string, string]} */ ([status, label]));

@@ -1,7 +1,7 @@
 // Line charts over time, drawn by uPlot, which is loaded with the first chart.
 
-import { isDark, zoneSetting } from "../data/settings.js";
-import { formatCompact } from "../data/numbers.js";
+import { isDark, timeZoneSetting } from "../data/settings.js";
+import { formatCompactNumber } from "../data/numbers.js";
 import { formatTimeOfDay } from "../data/time.js";
 import { html, useEffect, useRef } from "./ui.js";
 
@@ -31,19 +31,19 @@ function loadUPlot() {
 }
 
 /** @param {string} name */
-function themeColour(name) {
+function readThemeColour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
 /** `data` has the times in milliseconds, then the numbers of each line; null is a gap. `label` is the text alternative.
  * @param {{lines: ChartLine[], data: [number[], ...(number | null)[][]], label: string, height?: number, formatValue?: (value: number) => string}} props */
-export function Chart({ lines, data, label, height = 180, formatValue = formatCompact }) {
+export function LineChart({ lines, data, label, height = 180, formatValue = formatCompactNumber }) {
   const container = useRef(/** @type {HTMLDivElement | null} */ (null));
   const chart = useRef(/** @type {any} */ (null));
   const latestData = useRef(data);
   latestData.current = data;
   const names = lines.map((line) => line.name).join("|");
-  const themeAndZone = `${isDark.value} ${zoneSetting.value}`;
+  const themeAndZone = `${isDark.value} ${timeZoneSetting.value}`;
 
   useEffect(() => {
     const element = container.current;
@@ -77,7 +77,7 @@ export function Chart({ lines, data, label, height = 180, formatValue = formatCo
 
 /** @param {any} uPlot @param {ChartLine[]} lines @param {number} width @param {number} height @param {(value: number) => string} formatValue */
 function chartOptions(uPlot, lines, width, height, formatValue) {
-  const axis = { stroke: themeColour("text-faint"), grid: { stroke: themeColour("line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
+  const axis = { stroke: readThemeColour("text-faint"), grid: { stroke: readThemeColour("line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
   return {
     width,
     height,
@@ -102,9 +102,9 @@ function chartOptions(uPlot, lines, width, height, formatValue) {
       {},
       ...lines.map(({ name, tone, fill }) => ({
         label: name,
-        stroke: themeColour(tone),
+        stroke: readThemeColour(tone),
         width: 1.5,
-        fill: fill ? `color-mix(in srgb, ${themeColour(tone)} 12%, transparent)` : undefined,
+        fill: fill ? `color-mix(in srgb, ${readThemeColour(tone)} 12%, transparent)` : undefined,
         points: { show: false },
         paths: uPlot.paths.linear(),
       })),

@@ -1,6 +1,6 @@
 // Dialogs, built on the native `<dialog>` for focus and Escape.
 
-import { openPrompt } from "./prompt.js";
+import { currentPrompt } from "./prompt.js";
 import { Button } from "./button.js";
 import { html, useEffect, useId, useRef, useState } from "./ui.js";
 
@@ -33,7 +33,7 @@ export function Dialog({ title, onClose, children, class: className = "", hideTi
 
 /** Renders the open prompt. */
 export function PromptDialog() {
-  return openPrompt.value && html`<${PromptForm} key=${openPrompt.value.title} prompt=${openPrompt.value} />`;
+  return currentPrompt.value && html`<${PromptForm} key=${currentPrompt.value.title} prompt=${currentPrompt.value} />`;
 }
 
 /** @param {{prompt: import("./prompt.js").OpenPrompt}} props */

@@ -1,6 +1,6 @@
 // Filters: fields whose values are in the address, so that a filtered view can be shared as a link.
 
-import { fromInputValue, toInputValue } from "../data/time.js";
+import { fromDateTimeInputValue, toDateTimeInputValue } from "../data/time.js";
 import { setQuery } from "../shell/router.js";
 import { Button } from "./button.js";
 import { html, useEffect, useId, useState } from "./ui.js";
@@ -62,6 +62,6 @@ function TextFilter({ field, value }) {
 function TimeFilter({ field, value }) {
   const id = useId();
   return html`<label class="filter" for=${id}><span>${field.label}</span>
-    <input id=${id} type="datetime-local" step="1" value=${toInputValue(value)} onChange=${(/** @type {Event} */ event) =>
-      setQuery({ [field.name]: fromInputValue(/** @type {HTMLInputElement} */ (event.target).value) }, { replace: false })} /></label>`;
+    <input id=${id} type="datetime-local" step="1" value=${toDateTimeInputValue(value)} onChange=${(/** @type {Event} */ event) =>
+      setQuery({ [field.name]: fromDateTimeInputValue(/** @type {HTMLInputElement} */ (event.target).value) }, { replace: false })} /></label>`;
 }

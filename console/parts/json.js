@@ -7,15 +7,15 @@ import { CopyButton } from "./copy.js";
 import { html, useMemo, useState } from "./ui.js";
 
 /** Members of an object, and characters of a string, shown at a time. */
-const MAX_MEMBERS = 100;
-const MAX_TEXT = 400;
+const MAX_SHOWN_MEMBERS = 100;
+const MAX_SHOWN_CHARS = 400;
 /** Maximum lines that are expanded at first. */
-const MAX_OPEN_LINES = 60;
+const MAX_INITIAL_LINES = 60;
 
 /** @param {{value: unknown, label?: string, openDepth?: number}} props `openDepth` is the depth that is expanded at first */
 export function JsonView({ value, label = "JSON", openDepth = 2 }) {
   const text = useMemo(() => stringifyExact(value), [value]);
-  const depth = useMemo(() => (countLines(value, openDepth) > MAX_OPEN_LINES ? 1 : openDepth), [value, openDepth]);
+  const depth = useMemo(() => (countExpandedLines(value, openDepth) > MAX_INITIAL_LINES ? 1 : openDepth), [value, openDepth]);
   return html`<div class="json" role="group" aria-label=${label}>
     <div class="json-tools"><span class="faint number">${formatBytes(text.length)}</span><${CopyButton} text=${text} label=${label} /></div>
     <${JsonValue} value=${value} openDepth=${depth} isLast=${true} />
@@ -30,12 +30,12 @@ export function stringifyExact(value) {
 }
 
 /** @param {unknown} value @param {number} depth @returns {number} */
-function countLines(value, depth) {
+function countExpandedLines(value, depth) {
   if (value === null || typeof value !== "object" || value instanceof ExactNumber || depth === 0) return 1;
   let sum = 2;
   for (const inner of Object.values(value)) {
-    sum += countLines(inner, depth - 1);
-    if (sum > MAX_OPEN_LINES) break;
+    sum += countExpandedLines(inner, depth - 1);
+    if (sum > MAX_INITIAL_LINES) break;
   }
   return sum;
 }
@@ -55,7 +55,7 @@ function JsonValue({ value, name, openDepth, isLast }) {
 /** @param {{value: object, label: unknown, openDepth: number, comma: string}} props */
 function JsonBranch({ value, label, openDepth, comma }) {
   const [isOpen, setOpen] = useState(openDepth > 0);
-  const [visibleCount, setVisibleCount] = useState(MAX_MEMBERS);
+  const [visibleCount, setVisibleCount] = useState(MAX_SHOWN_MEMBERS);
   const isArray = Array.isArray(value);
   const entries = Object.entries(value);
   const [left, right] = isArray ? ["[", "]"] : ["{", "}"];
@@ -71,7 +71,7 @@ function JsonBranch({ value, label, openDepth, comma }) {
     <div class="json-inner">
       ${entries.slice(0, visibleCount).map(([name, inner], index) => html`<${JsonValue} key=${name} name=${isArray ? undefined : name} value=${inner}
         openDepth=${openDepth - 1} isLast=${index === entries.length - 1} />`)}
-      ${hiddenCount > 0 && html`<${Button} small onClick=${() => setVisibleCount(visibleCount + MAX_MEMBERS)}>Show ${Math.min(hiddenCount, MAX_MEMBERS)} of ${hiddenCount} more<//>`}
+      ${hiddenCount > 0 && html`<${Button} small onClick=${() => setVisibleCount(visibleCount + MAX_SHOWN_MEMBERS)}>Show ${Math.min(hiddenCount, MAX_SHOWN_MEMBERS)} of ${hiddenCount} more<//>`}
     </div>
     <div class="json-line">${right}${comma}</div>
   </div>`;
@@ -80,7 +80,7 @@ function JsonBranch({ value, label, openDepth, comma }) {
 /** @param {{text: string}} props */
 function JsonString({ text }) {
   const [showAll, setShowAll] = useState(false);
-  const isTruncated = !showAll && text.length > MAX_TEXT;
-  return html`<span class="json-string">${JSON.stringify(isTruncated ? text.slice(0, MAX_TEXT) : text)}</span>${
+  const isTruncated = !showAll && text.length > MAX_SHOWN_CHARS;
+  return html`<span class="json-string">${JSON.stringify(isTruncated ? text.slice(0, MAX_SHOWN_CHARS) : text)}</span>${
     isTruncated && html` <${Button} small onClick=${() => setShowAll(true)}>Show all ${formatBytes(text.length)}<//>`}`;
 }

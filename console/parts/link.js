@@ -37,7 +37,7 @@ export function HandlerLink({ name }) {
 
 /** Links an object, or an order if the key is the path of one.
  * @param {{objectKey: string, tenant?: string, class?: string}} props */
-export function KeyLink({ objectKey, tenant, class: className }) {
+export function ObjectOrOrderLink({ objectKey, tenant, class: className }) {
   const path = isOrderPath(objectKey) ? screenPaths.order(objectKey, tenant) : screenPaths.object(objectKey, tenant);
   const target = screenExists(path) ? path : screenPaths.stream({ key: objectKey });
   return html`<${Link} to=${target} class=${classNames("mono", className)} title=${objectKey}>${objectKey}<//>`;

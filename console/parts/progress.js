@@ -2,7 +2,7 @@
 
 import { formatCount } from "../data/numbers.js";
 import { Button } from "./button.js";
-import { StatusIcon } from "./badge.js";
+import { ToneIcon } from "./badge.js";
 import { html } from "./ui.js";
 
 /** One row: title, progress bar, and a stop button.
@@ -11,7 +11,7 @@ import { html } from "./ui.js";
 export function ProgressRow({ title, label, tone, done, total, note, onStop, onClose }) {
   const fraction = total > 0 ? Math.min(1, done / total) : 0;
   return html`<div class="progress" role="group" aria-label=${label}>
-    <${StatusIcon} tone=${tone} />
+    <${ToneIcon} tone=${tone} />
     <span class="progress-title">${title}</span>
     <span class="progress-bar" role="progressbar" aria-label=${label} aria-valuenow=${Math.round(fraction * 100)} aria-valuemin="0" aria-valuemax="100">
       <span class=${tone} style=${{ width: `${fraction * 100}%` }}></span></span>

@@ -17,16 +17,16 @@ import { signal } from "./ui.js";
 /** @typedef {PromptRequest & {resolve: (values: Record<string, string> | null) => void}} OpenPrompt */
 
 /** The prompt that is open. @type {import("../vendor/signals.js").Signal<OpenPrompt | null>} */
-export const openPrompt = signal(null);
+export const currentPrompt = signal(null);
 
 /** Opens a prompt. Resolves to the values of the fields, or null if it was dismissed.
  * @param {PromptRequest} request
  * @returns {Promise<Record<string, string> | null>} */
 export function promptUser(request) {
   return new Promise((resolvePromise) => {
-    openPrompt.value?.resolve(null);
-    openPrompt.value = { ...request, resolve: (values) => {
-      openPrompt.value = null;
+    currentPrompt.value?.resolve(null);
+    currentPrompt.value = { ...request, resolve: (values) => {
+      currentPrompt.value = null;
       resolvePromise(values);
     } };
   });

@@ -14,9 +14,9 @@ import { html, useEffect, useId, useState } from "./ui.js";
 /** @typedef {import("../data/redrives.js").RedriveScope} RedriveScope */
 /** @typedef {{matched: number, more: boolean, sample: string[]}} RedriveCount */
 
-const STATUS_CHOICES = [["FAILED", "Failed"], ["CANCELED", "Cancelled"], ["error", "Failed and cancelled"]];
+const REDRIVE_STATUS_CHOICES = [["FAILED", "Failed"], ["CANCELED", "Cancelled"], ["error", "Failed and cancelled"]];
 /** How many sample tasks are listed. */
-const MAX_SAMPLES = 5;
+const MAX_SAMPLE_TASKS = 5;
 
 /** @param {{scope: RedriveScope, onClose: () => void}} props */
 export function RedriveDialog({ scope, onClose }) {
@@ -54,10 +54,10 @@ export function RedriveDialog({ scope, onClose }) {
       <div class="field">
         <label for=${`${id}-status`}>Status</label>
         <select id=${`${id}-status`} value=${status} onChange=${(/** @type {Event} */ event) => setStatus(/** @type {HTMLSelectElement} */ (event.target).value)}>
-          ${STATUS_CHOICES.map(([value, label]) => html`<option key=${value} value=${value}>${label}</option>`)}
+          ${REDRIVE_STATUS_CHOICES.map(([value, label]) => html`<option key=${value} value=${value}>${label}</option>`)}
         </select>
       </div>
-      <div class="redrive-count" role="status">${renderCount(count, error)}</div>
+      <div class="redrive-count" role="status">${renderMatchCount(count, error)}</div>
       <div class="redrive-options">
         <div class="field"><label for=${`${id}-rate`}>Rate <span class="faint">optional</span></label>
           <input id=${`${id}-rate`} value=${rate} placeholder="10/s" autocomplete="off" onInput=${(/** @type {Event} */ event) => setRate(/** @type {HTMLInputElement} */ (event.target).value.trim())} />
@@ -68,7 +68,7 @@ export function RedriveDialog({ scope, onClose }) {
       </div>
       ${inputError && html`<p class="notice warn" role="alert">${inputError}</p>`}
       <div class="dialog-actions">
-        <${CopyAsMenu} call=${{ method: "POST", path: "/api/v1/tasks/redrive", body: buildRedriveBody(selectedScope, options) }} cli=${redriveCommand(selectedScope, rate, canary)} />
+        <${CopyAsMenu} call=${{ method: "POST", path: "/api/v1/tasks/redrive", body: buildRedriveBody(selectedScope, options) }} cli=${redriveCliCommand(selectedScope, rate, canary)} />
         <${Button} onClick=${onClose}>Dismiss<//>
         <${Button} type="submit" kind="primary" disabled=${!count?.matched || inputError !== ""}>${count ? `Run ${formatCount(count.matched)} again` : "Run again"}<//>
       </div>
@@ -77,17 +77,17 @@ export function RedriveDialog({ scope, onClose }) {
 }
 
 /** @param {RedriveCount | null} count @param {unknown} error */
-function renderCount(count, error) {
+function renderMatchCount(count, error) {
   if (error) return html`<span class="bad-text">${errorText(error)}</span>`;
   if (!count) return html`<span class="faint">Counting…</span>`;
   if (count.matched === 0) return html`<span>No task matches.</span>`;
   return html`<b class="number">${count.more ? "More than " : ""}${pluralize(count.matched, "task")}</b>
-    <ul>${count.sample.slice(0, MAX_SAMPLES).map((id) => html`<li key=${id}><${TaskLink} id=${id} short /></li>`)}</ul>
-    ${count.matched > MAX_SAMPLES && html`<span class="faint">These are the newest.</span>`}`;
+    <ul>${count.sample.slice(0, MAX_SAMPLE_TASKS).map((id) => html`<li key=${id}><${TaskLink} id=${id} short /></li>`)}</ul>
+    ${count.matched > MAX_SAMPLE_TASKS && html`<span class="faint">These are the newest.</span>`}`;
 }
 
 /** @param {RedriveScope} scope @param {string} rate @param {string} canary */
-function redriveCommand({ handler, collection, tenant, key, status, start, end }, rate, canary) {
+function redriveCliCommand({ handler, collection, tenant, key, status, start, end }, rate, canary) {
   /** @type {[string, string | undefined][]} */
   const filterFlags = [["--handler", handler], ["--collection", collection], ["--tenant", tenant], ["--key", key], ["--start", start], ["--end", end]];
   /** @param {[string, string | undefined][]} flags */

@@ -12,22 +12,22 @@ import { html, signal, useEffect } from "./ui.js";
 /** @typedef {import("../data/api-types.js").Redrive} Redrive */
 
 /** How long an ended redrive stays visible. */
-const SHOW_ENDED_MS = 120_000;
+const ENDED_REDRIVE_VISIBLE_MS = 120_000;
 
 /** Ids of redrives that the user closed. */
-const dismissedIds = signal(/** @type {Set<string>} */ (new Set()));
-const refreshRequests = signal(0);
+const dismissedRedriveIds = signal(/** @type {Set<string>} */ (new Set()));
+const refreshRequestCount = signal(0);
 
 /** Reads the redrives again after one was started. */
 export function refreshRedrives() {
-  refreshRequests.value += 1;
+  refreshRequestCount.value += 1;
 }
 
 /** The redrives of the last read. @type {Redrive[]} */
-let lastRedrives = [];
+let lastReadRedrives = [];
 
 /** @param {Redrive} redrive */
-function isActive({ state }) {
+function isActiveRedrive({ state }) {
   return state === "running" || state === "canary";
 }
 
@@ -35,20 +35,20 @@ export function RedriveProgress() {
   const live = useLiveData({
     read: async (signal) => {
       const response = /** @type {{redrives: Redrive[]}} */ (await api.get("/api/v1/redrives", { signal }));
-      lastRedrives = response.redrives;
+      lastReadRedrives = response.redrives;
       return response;
     },
     // Redrives are not on the stream: they are polled often while one is active.
     get pollInterval() {
-      return lastRedrives.some(isActive) ? 700 : 10_000;
+      return lastReadRedrives.some(isActiveRedrive) ? 700 : 10_000;
     },
     minInterval: 300,
   }, []);
   useEffect(() => {
-    if (refreshRequests.value) live.reload();
-  }, [refreshRequests.value]);
-  const visible = (live.data?.redrives ?? []).filter((redrive) => isActive(redrive)
-    || (!dismissedIds.value.has(redrive.id) && now.value - (toMillis(redrive.ended_at) ?? 0) < SHOW_ENDED_MS));
+    if (refreshRequestCount.value) live.reload();
+  }, [refreshRequestCount.value]);
+  const visible = (live.data?.redrives ?? []).filter((redrive) => isActiveRedrive(redrive)
+    || (!dismissedRedriveIds.value.has(redrive.id) && now.value - (toMillis(redrive.ended_at) ?? 0) < ENDED_REDRIVE_VISIBLE_MS));
   if (visible.length === 0) return null;
   return html`<section class="progress-list" aria-label="Redrives">
     ${visible.map((redrive) => html`<${RedriveRow} key=${redrive.id} redrive=${redrive} onChange=${live.reload} />`)}
@@ -58,7 +58,7 @@ export function RedriveProgress() {
 /** @param {{redrive: Redrive, onChange: () => void}} props */
 function RedriveRow({ redrive, onChange }) {
   const { id, state, stop_reason, by, filter, matched, retried, refused, rate, canary } = redrive;
-  const isRunning = isActive(redrive);
+  const isRunning = isActiveRedrive(redrive);
   const scopeText = describeRedriveScope(filter);
   const optionsText = [rate && `at most ${rate}`, canary && `${canary} first`, `by ${by}`].filter(Boolean).join(", ");
   const tone = isRunning ? "busy" : state === "done" ? (refused ? "warn" : "good") : "bad";
@@ -72,5 +72,5 @@ function RedriveRow({ redrive, onChange }) {
   return html`<${ProgressRow} title=${html`Redrive of ${scopeText} <span class="faint">${optionsText}</span>`} label=${`Redrive of ${scopeText}`} tone=${tone}
     done=${retried + refused} total=${matched} note=${note}
     onStop=${isRunning && hasRole("operator") ? stop : undefined}
-    onClose=${isRunning ? undefined : () => { dismissedIds.value = new Set(dismissedIds.value).add(id); }} />`;
+    onClose=${isRunning ? undefined : () => { dismissedRedriveIds.value = new Set(dismissedRedriveIds.value).add(id); }} />`;
 }

@@ -1,6 +1,6 @@
 // Shows pauses and blocks with author and reason, and sets and removes them.
 
-import { setRule, removeRule, mayRemoveRule, requiredRole } from "../data/rules.js";
+import { setRule, removeRule, mayRemoveRule, requiredRoleForRule } from "../data/rules.js";
 import { boundTenant } from "../data/session.js";
 import { Badge } from "./badge.js";
 import { Button } from "./button.js";
@@ -45,7 +45,7 @@ async function removeRuleWithToast(rule, onChange) {
   if (await runWithToast(() => removeRule(rule), `${rule.name} is ${done}`, `${rule.name} was not resumed`)) onChange();
 }
 
-const RULE_EFFECTS = {
+const RULE_EFFECT_TEXTS = {
   handler: "No new attempts start. Running attempts finish, and new tasks wait.",
   collection: "No new run starts. A running one finishes.",
   schedule: "Planned times pass without firing. After it is resumed, its catch-up policy decides which of them fire late.",
@@ -55,12 +55,12 @@ const RULE_EFFECTS = {
 /** Asks for a reason and sets the rule.
  * @param {Rule["kind"]} kind @param {RuleTarget} target @param {() => void} onChange @param {string} [tenant] preset
  * tenant */
-export async function promptForRule(kind, target, onChange, tenant = "") {
+export async function promptAndSetRule(kind, target, onChange, tenant = "") {
   const asksForTenant = target.space !== "schedule" && boundTenant.value === null;
   const verb = kind === "block" ? "Block" : "Pause";
   const values = await promptUser({
     title: `${verb} ${target.name}`,
-    text: html`<p>${RULE_EFFECTS[target.space]} ${kind === "block" ? "Only an admin can lift a block." : ""}</p>`,
+    text: html`<p>${RULE_EFFECT_TEXTS[target.space]} ${kind === "block" ? "Only an admin can lift a block." : ""}</p>`,
     actionLabel: verb,
     danger: kind === "block",
     fields: [
@@ -79,6 +79,6 @@ export function RuleButtons({ target, rules, onChange }) {
   const ruleTenant = target.space === "schedule" ? null : boundTenant.value;
   const isSet = (/** @type {Rule["kind"]} */ kind) => rules.some((rule) => rule.kind === kind && rule.space === target.space && rule.tenant === ruleTenant);
   return html`
-    ${!isSet("pause") && html`<${Button} icon="pause" role=${requiredRole("pause")} onClick=${() => promptForRule("pause", target, onChange)}>Pause<//>`}
-    ${!isSet("block") && html`<${Button} icon="block" role=${requiredRole("block")} onClick=${() => promptForRule("block", target, onChange)}>Block<//>`}`;
+    ${!isSet("pause") && html`<${Button} icon="pause" role=${requiredRoleForRule("pause")} onClick=${() => promptAndSetRule("pause", target, onChange)}>Pause<//>`}
+    ${!isSet("block") && html`<${Button} icon="block" role=${requiredRoleForRule("block")} onClick=${() => promptAndSetRule("block", target, onChange)}>Block<//>`}`;
 }

@@ -1,6 +1,6 @@
 // Times and durations. The tooltip has the full time in the selected zone.
 
-import { formatTime, formatDuration, formatDateTime, toMillis, now, formatRelative } from "../data/time.js";
+import { formatTimeWithDayUnlessToday, formatDuration, formatDateTime, toMillis, now, formatRelative } from "../data/time.js";
 import { html } from "./ui.js";
 
 /** @typedef {string | number | null | undefined} TimeValue an instant as the API writes it, milliseconds, or an
@@ -11,15 +11,15 @@ import { html } from "./ui.js";
 export function RelativeTime({ at, emptyText = "–" }) {
   const ms = toMillis(at);
   if (ms === null) return html`<span class="faint">${emptyText}</span>`;
-  return html`<time class="number" datetime=${toIso(ms)} title=${formatDateTime(ms)}>${formatRelative(ms)}</time>`;
+  return html`<time class="number" datetime=${toIsoTime(ms)} title=${formatDateTime(ms)}>${formatRelative(ms)}</time>`;
 }
 
 /** `10:47:55.104`, with the day if it is not today.
  * @param {{at: TimeValue, emptyText?: string, withMillis?: boolean}} props */
-export function TimeOfDay({ at, emptyText = "–", withMillis = true }) {
+export function TimeWithDayUnlessToday({ at, emptyText = "–", withMillis = true }) {
   const ms = toMillis(at);
   if (ms === null) return html`<span class="faint">${emptyText}</span>`;
-  return html`<time class="number" datetime=${toIso(ms)} title=${formatDateTime(ms)}>${formatTime(ms, withMillis)}</time>`;
+  return html`<time class="number" datetime=${toIsoTime(ms)} title=${formatDateTime(ms)}>${formatTimeWithDayUnlessToday(ms, withMillis)}</time>`;
 }
 
 /** `2026-11-15 10:47:55.104 UTC · 3 min ago`
@@ -27,7 +27,7 @@ export function TimeOfDay({ at, emptyText = "–", withMillis = true }) {
 export function DateTime({ at, emptyText = "–" }) {
   const ms = toMillis(at);
   if (ms === null) return html`<span class="faint">${emptyText}</span>`;
-  return html`<time class="number" datetime=${toIso(ms)}>${formatDateTime(ms)} <span class="faint">· ${formatRelative(ms)}</span></time>`;
+  return html`<time class="number" datetime=${toIsoTime(ms)}>${formatDateTime(ms)} <span class="faint">· ${formatRelative(ms)}</span></time>`;
 }
 
 /** The duration from start to end, or until now.
@@ -40,6 +40,6 @@ export function Duration({ from, to, ms }) {
 }
 
 /** @param {number} ms */
-function toIso(ms) {
+function toIsoTime(ms) {
   return new Date(ms).toISOString();
 }

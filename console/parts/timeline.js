@@ -36,7 +36,7 @@ export function Timeline({ rows, label, from, to, nameWidth = 140 }) {
   const height = AXIS_HEIGHT + rows.length * ROW_HEIGHT + 4;
   return html`<div class="timeline" ref=${box}>
     <svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="group" aria-label=${label}>
-      ${axisTicks(start, end, Math.max(2, Math.floor(plotWidth / 110))).map((at) => html`<g key=${at} class="tick" aria-hidden="true">
+      ${axisTickTimes(start, end, Math.max(2, Math.floor(plotWidth / 110))).map((at) => html`<g key=${at} class="tick" aria-hidden="true">
         <line x1=${x(at)} x2=${x(at)} y1=${AXIS_HEIGHT - 4} y2=${height} />
         <text x=${x(at)} y=${12} text-anchor=${x(at) > width - 50 ? "end" : "middle"}>${span < 60_000 ? `+${formatDuration(at - start)}` : formatTimeOfDay(at)}</text>
       </g>`)}
@@ -64,7 +64,7 @@ function BarShape({ bar, x, width }) {
 
 /** Round times between `from` and `to`, at most `maxTicks`.
  * @param {number} from @param {number} to @param {number} maxTicks */
-function axisTicks(from, to, maxTicks) {
+function axisTickTimes(from, to, maxTicks) {
   const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 3e4, 6e4, 3e5, 6e5, 1.8e6, 3.6e6, 1.08e7, 2.16e7, 4.32e7, 8.64e7, 6.048e8];
   const step = steps.find((step) => (to - from) / step <= maxTicks) ?? 6.048e8;
   const isShort = to - from < 60_000;

@@ -9,7 +9,7 @@ import { html, signal } from "./ui.js";
 
 /** @type {import("../vendor/signals.js").Signal<Toast[]>} */
 const toasts = signal([]);
-let lastKey = 0;
+let lastToastKey = 0;
 
 /** @param {number} key */
 function removeToast(key) {
@@ -19,8 +19,8 @@ function removeToast(key) {
 /** @param {{text: string, detail?: string, tone?: "info" | "bad", durationMs?: number, undo?: () => void, countdown?: boolean}}
  * toast */
 export function showToast({ text, detail, tone = "info", durationMs = tone === "bad" ? 10_000 : 4000, undo, countdown = false }) {
-  lastKey += 1;
-  const key = lastKey;
+  lastToastKey += 1;
+  const key = lastToastKey;
   toasts.value = [...toasts.value.slice(-3), { key, text, detail, tone, durationMs, expiresAt: Date.now() + durationMs, undo, countdown }];
   setTimeout(() => removeToast(key), durationMs);
   return () => removeToast(key);

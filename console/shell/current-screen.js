@@ -29,14 +29,14 @@ export function mayOpenScreen(screen) {
   return hasRole(screen.role ?? "viewer") && !(screen.needsAllTenants && boundTenant.value !== null);
 }
 
-const RETRY_MS = 3000;
+const LOAD_RETRY_MS = 3000;
 
 const MIN_RELOAD_INTERVAL_MS = 30_000;
 
 /** Reloads the page once the server responds: browsers may cache that a module failed to load. Not repeated at once,
  * since the file may not exist.
  * @param {Screen} screen */
-async function reloadPage(screen) {
+async function reloadPageIfServerResponds(screen) {
   const { ok } = await fetch("/livez").catch(() => ({ ok: false }));
   const now = Date.now();
   if (!ok || currentRoute.value.screen !== screen || now - (history.state?.reloadedAt ?? 0) < MIN_RELOAD_INTERVAL_MS) return;
@@ -56,7 +56,7 @@ function ScreenLoader({ screen, params, query }) {
       loadedViews.set(screen.name, module.default);
       setState({ view: module.default, failed: false });
     }, () => {
-      if (state.failed) reloadPage(screen);
+      if (state.failed) reloadPageIfServerResponds(screen);
       setState({ view: null, failed: true });
     });
   };
@@ -65,7 +65,7 @@ function ScreenLoader({ screen, params, query }) {
   }, [screen]);
   useEffect(() => {
     if (!state.failed) return undefined;
-    const timer = setTimeout(load, RETRY_MS);
+    const timer = setTimeout(load, LOAD_RETRY_MS);
     return () => clearTimeout(timer);
   }, [state]);
   if (state.failed) {

@@ -1,14 +1,14 @@
 // The header: breadcrumbs, search, live indicator and session.
 
 import { tokenOwner, signOut } from "../data/session.js";
-import { isDark, toggleTheme, toggleZone, zoneSetting } from "../data/settings.js";
+import { isDark, toggleTheme, toggleTimeZone, timeZoneSetting } from "../data/settings.js";
 import { Button } from "../parts/button.js";
 import { Icon } from "../parts/icon.js";
 import { Link } from "../parts/link.js";
 import { html } from "../parts/ui.js";
 import { findScreen } from "../screens/registry.js";
 import { LiveIndicator } from "./live-indicator.js";
-import { togglePane, openPane } from "./panes.js";
+import { togglePane, currentPane } from "./panes.js";
 import { currentRoute } from "./router.js";
 
 export function Header() {
@@ -17,7 +17,7 @@ export function Header() {
   const name = Object.values(params)[0];
   const owner = tokenOwner.value;
   return html`<header class="header">
-    <${Button} class="menu-button" kind="quiet" icon="menu" label="Screens" expanded=${openPane.value === "menu"} onClick=${() => togglePane("menu")} />
+    <${Button} class="menu-button" kind="quiet" icon="menu" label="Screens" expanded=${currentPane.value === "menu"} onClick=${() => togglePane("menu")} />
     <ol class="breadcrumbs" aria-label="Breadcrumbs">
       ${parentScreen && html`<li><${Link} to=${parentScreen.path}>${parentScreen.title}<//></li>`}
       <li aria-current="page">${name === undefined ? (screen?.title ?? "Not found") : html`<span class="faint">${screen?.title} </span><span class="mono">${name}</span>`}</li>
@@ -26,7 +26,7 @@ export function Header() {
       <${Icon} name="search" size=${14} /><span>Search</span><kbd>/</kbd>
     </button>
     <${LiveIndicator} />
-    <${Button} kind="quiet" small onClick=${toggleZone} title="Local time or UTC (u)">${zoneSetting.value === "utc" ? "UTC" : "Local"}<//>
+    <${Button} kind="quiet" small onClick=${toggleTimeZone} title="Local time or UTC (u)">${timeZoneSetting.value === "utc" ? "UTC" : "Local"}<//>
     <${Button} kind="quiet" icon=${isDark.value ? "sun" : "moon"} label=${isDark.value ? "Light theme (t)" : "Dark theme (t)"} onClick=${toggleTheme} />
     <span class="token-owner" title=${`${owner?.role}${owner?.tenant ? `, limited to the tenant ${owner.tenant}` : ""}`}>
       <b>${owner?.name}</b><span class="faint">${owner?.role}${owner?.tenant ? ` · ${owner.tenant}` : ""}</span>

@@ -1,7 +1,7 @@
 // Asks before the token of a link replaces the one that is signed in, so that a stranger's link cannot do it unnoticed.
 
 import { errorText, Problem } from "../data/problem.js";
-import { tokenOwner, linkToken, signIn } from "../data/session.js";
+import { tokenOwner, linkTokenToConfirm, signIn } from "../data/session.js";
 import { promptUser } from "../parts/prompt.js";
 import { showError } from "../parts/toast.js";
 import { html, useEffect } from "../parts/ui.js";
@@ -9,8 +9,8 @@ import { fetchTokenOwner } from "./token-check.js";
 
 export function LinkTokenPrompt() {
   useEffect(() => {
-    promptToSwitch(linkToken.value).finally(() => {
-      linkToken.value = "";
+    promptToSwitch(linkTokenToConfirm.value).finally(() => {
+      linkTokenToConfirm.value = "";
     });
   }, []);
   return null;

@@ -1,31 +1,31 @@
 // Shows whether the page is connected to the stream.
 
-import { connection, eventRate, reconnect } from "../data/stream.js";
-import { formatCompact } from "../data/numbers.js";
+import { streamConnectionState, eventsPerSecond, reconnectNow } from "../data/stream.js";
+import { formatCompactNumber } from "../data/numbers.js";
 import { now } from "../data/time.js";
-import { StatusIcon } from "../parts/badge.js";
+import { ToneIcon } from "../parts/badge.js";
 import { html } from "../parts/ui.js";
 
 export function LiveIndicator() {
-  const { phase, reason, tries, retryAt } = connection.value;
+  const { phase, reason, tries, retryAt } = streamConnectionState.value;
   if (phase === "off") {
-    return html`<span class="live-indicator" title="This screen has no live updates"><${StatusIcon} tone="off" /><span>Static</span></span>`;
+    return html`<span class="live-indicator" title="This screen has no live updates"><${ToneIcon} tone="off" /><span>Static</span></span>`;
   }
   if (phase === "refused") {
-    return html`<span class="live-indicator" role="status" title=${reason}><${StatusIcon} tone="warn" /><span>Not live</span></span>`;
+    return html`<span class="live-indicator" role="status" title=${reason}><${ToneIcon} tone="warn" /><span>Not live</span></span>`;
   }
   if (phase === "open") {
-    const rate = eventRate.value;
+    const rate = eventsPerSecond.value;
     return html`<span class="live-indicator open" title="Changes appear as they happen">
-      <${StatusIcon} tone="good" /><span role="status">Live</span>${rate >= 0.5 && html`<span class="faint number">${formatCompact(Math.round(rate))}/s</span>`}
+      <${ToneIcon} tone="good" /><span role="status">Live</span>${rate >= 0.5 && html`<span class="faint number">${formatCompactNumber(Math.round(rate))}/s</span>`}
     </span>`;
   }
   if (phase === "connecting" && tries === 0) {
-    return html`<span class="live-indicator" role="status"><${StatusIcon} tone="idle" /><span>Connecting</span></span>`;
+    return html`<span class="live-indicator" role="status"><${ToneIcon} tone="idle" /><span>Connecting</span></span>`;
   }
   const seconds = Math.max(0, Math.ceil((retryAt - now.value) / 1000));
-  return html`<button type="button" class="live-indicator disconnected" onClick=${reconnect} title=${`${reason} Click to reconnect now.`}>
-    <${StatusIcon} tone="warn" /><span role="status">${phase === "connecting" ? "Reconnecting" : "Not live"}</span>
+  return html`<button type="button" class="live-indicator disconnected" onClick=${reconnectNow} title=${`${reason} Click to reconnect now.`}>
+    <${ToneIcon} tone="warn" /><span role="status">${phase === "connecting" ? "Reconnecting" : "Not live"}</span>
     ${phase === "waiting" && seconds > 0 && html`<span class="faint number">${seconds} s</span>`}
   </button>`;
 }

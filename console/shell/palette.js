@@ -5,7 +5,7 @@ import { Dialog } from "../parts/dialog.js";
 import { classNames, html, useEffect, useId, useRef, useState } from "../parts/ui.js";
 import { listCommands } from "./commands.js";
 import { findSearchTargets } from "./search-targets.js";
-import { openPane } from "./panes.js";
+import { currentPane } from "./panes.js";
 import { screenExists, navigate, screenPaths } from "./router.js";
 
 /** @typedef {{kind: string, title: string, run: () => void}} PaletteChoice */
@@ -27,7 +27,7 @@ export function CommandPalette({ mode }) {
     list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
   }, [highlighted]);
   const close = () => {
-    openPane.value = null;
+    currentPane.value = null;
   };
   /** @param {PaletteChoice | undefined} choice */
   const runChoice = (choice) => {

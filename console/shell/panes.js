@@ -5,9 +5,9 @@ import { signal } from "../vendor/signals.js";
 /** @typedef {"search" | "commands" | "help" | "menu"} Pane */
 
 /** @type {import("../vendor/signals.js").Signal<Pane | null>} */
-export const openPane = signal(null);
+export const currentPane = signal(null);
 
 /** @param {Pane} pane */
 export function togglePane(pane) {
-  openPane.value = openPane.value === pane ? null : pane;
+  currentPane.value = currentPane.value === pane ? null : pane;
 }

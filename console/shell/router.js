@@ -24,7 +24,7 @@ export function parseRoute(hash) {
   const query = Object.fromEntries(new URLSearchParams(rawQuery));
   for (const screen of screens) {
     if (!screen.load) continue;
-    const params = matchPattern(screen.path, path);
+    const params = matchPathPattern(screen.path, path);
     if (params) return { screen, path, params, query };
   }
   return { screen: path === "/" ? screens[0] : null, path, params: {}, query };
@@ -32,7 +32,7 @@ export function parseRoute(hash) {
 
 /** Matches a path. `:name` is a segment, `*name` the rest without its leading slash.
  * @param {string} pattern @param {string} path */
-function matchPattern(pattern, path) {
+function matchPathPattern(pattern, path) {
   /** @type {string[]} */
   const names = [];
   const source = pattern.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replace(/([:*])(\w+)/g, (_, kind, name) => {

@@ -1,8 +1,8 @@
 // The frame around every screen: navigation, header, dialogs and toasts.
 
-import { tokenOwner, linkToken, token } from "../data/session.js";
-import { toggleTheme, toggleZone } from "../data/settings.js";
-import { openPrompt } from "../parts/prompt.js";
+import { tokenOwner, linkTokenToConfirm, token } from "../data/session.js";
+import { toggleTheme, toggleTimeZone } from "../data/settings.js";
+import { currentPrompt } from "../parts/prompt.js";
 import { lazyComponent } from "../parts/lazy-loading.js";
 import { Toasts } from "../parts/toast.js";
 import { html, useEffect, useRef } from "../parts/ui.js";
@@ -10,7 +10,7 @@ import { ErrorBoundary } from "./error-boundary.js";
 import { Header } from "./header.js";
 import { useShortcuts } from "./shortcuts.js";
 import { Navigation } from "./navigation.js";
-import { openPane, togglePane } from "./panes.js";
+import { currentPane, togglePane } from "./panes.js";
 import { TokenCheck } from "./token-check.js";
 import { currentRoute } from "./router.js";
 import { CurrentScreen } from "./current-screen.js";
@@ -34,13 +34,13 @@ function SignedInShell() {
     "/": { title: "Search", run: () => togglePane("search") },
     "?": { title: "Keyboard shortcuts", run: () => togglePane("help") },
     t: { title: "Light or dark theme", run: toggleTheme },
-    u: { title: "Local time or UTC", run: toggleZone },
-    Escape: { title: "Close", run: () => { openPane.value = null; }, hidden: true },
+    u: { title: "Local time or UTC", run: toggleTimeZone },
+    Escape: { title: "Close", run: () => { currentPane.value = null; }, hidden: true },
   });
   const { screen, path, params } = currentRoute.value;
   const isFirstRender = useRef(true);
   useEffect(() => {
-    openPane.value = null;
+    currentPane.value = null;
     document.title = [...Object.values(params).slice(0, 1), screen?.title ?? "Not found", "Pointsman"].join(" · ");
     // If the focused link was removed with its screen, the focus moves to the new screen.
     if (!isFirstRender.current && document.activeElement === document.body) focusMain();
@@ -53,10 +53,10 @@ function SignedInShell() {
       <${Header} />
       <main id="main" tabindex="-1"><${CurrentScreen} /></main>
     </div>
-    ${(openPane.value === "search" || openPane.value === "commands") && html`<${CommandPalette} mode=${openPane.value} />`}
-    ${openPane.value === "help" && html`<${ShortcutHelp} />`}
-    ${linkToken.value !== "" && html`<${LinkTokenPrompt} />`}
-    ${openPrompt.value && html`<${PromptDialog} />`}
+    ${(currentPane.value === "search" || currentPane.value === "commands") && html`<${CommandPalette} mode=${currentPane.value} />`}
+    ${currentPane.value === "help" && html`<${ShortcutHelp} />`}
+    ${linkTokenToConfirm.value !== "" && html`<${LinkTokenPrompt} />`}
+    ${currentPrompt.value && html`<${PromptDialog} />`}
     <${Toasts} />
   </div>`;
 }

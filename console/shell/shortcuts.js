@@ -28,7 +28,7 @@ export function useShortcuts(shortcuts) {
 }
 
 /** Active shortcuts, topmost layer first, each key once. */
-export function activeShortcuts() {
+export function listActiveShortcuts() {
   /** @type {Map<string, Shortcut>} */
   const byKey = new Map();
   for (const { current } of [...shortcutLayers].reverse()) {

@@ -96,19 +96,19 @@ test("bounds: a long bulk job survives later jobs, and stops when its token sign
   await openPage("/tasks", async (page) => {
     await page.getByRole("heading", { name: "Tasks" }).waitFor();
     const done = await page.evaluate(async () => {
-      const { runBulk } = await import("/console/dev/parts/bulk.js");
+      const { runBulkJob } = await import("/console/dev/parts/bulk.js");
       const { runWithUndo } = await import("/console/dev/parts/actions.js");
       const { token } = await import("/console/dev/data/session.js");
       let release = () => {};
       const released = new Promise((resolve) => { release = resolve; });
       const done = { long: 0, afterSignOut: 0, delayed: 0 };
       const ids = Array.from({ length: 10 }, (_, n) => String(n));
-      const long = runBulk({ title: "Long", ids, run: async () => { await released; done.long += 1; } });
-      for (let n = 0; n < 6; n += 1) await runBulk({ title: `Short ${n}`, ids, run: async () => {} });
+      const long = runBulkJob({ title: "Long", ids, run: async () => { await released; done.long += 1; } });
+      for (let n = 0; n < 6; n += 1) await runBulkJob({ title: `Short ${n}`, ids, run: async () => {} });
       release();
       await long;
       const originalToken = token.value;
-      const afterSignOut = runBulk({ title: "Signed out", ids, run: async () => { done.afterSignOut += 1; token.value = "another"; } });
+      const afterSignOut = runBulkJob({ title: "Signed out", ids, run: async () => { done.afterSignOut += 1; token.value = "another"; } });
       await afterSignOut;
       token.value = originalToken;
       const action = runWithUndo({ text: "Delayed", run: async () => { done.delayed += 1; }, delayMs: 50 });
@@ -195,7 +195,7 @@ test("bounds: closed screens leave no elements, listeners or connections behind"
       }
       await navigateTo(page, "/nowhere");
       await page.getByText("Page not found").waitFor();
-      await page.waitForFunction(async () => (await import("/console/dev/data/stream.js")).connection.value.phase === "off");
+      await page.waitForFunction(async () => (await import("/console/dev/data/stream.js")).streamConnectionState.value.phase === "off");
     };
     const measureLiveObjects = async () => {
       await session.send("HeapProfiler.collectGarbage");

@@ -6,7 +6,7 @@ import { checkScreen, openPage } from "./browser.mjs";
 import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
 const groupRows = (page) => page.locator(".failures .table-box tbody tr:not(.spacer-row)");
-const listAttempts = async (tenant) => (await testServer.get(`/api/v1/tasks?tenant=${tenant}`)).tasks.map((task) => [task.key, task.status, task.attempt]).sort();
+const listTaskAttempts = async (tenant) => (await testServer.get(`/api/v1/tasks?tenant=${tenant}`)).tasks.map((task) => [task.key, task.status, task.attempt]).sort();
 
 /** Creates failures whose kind depends on the key; ids and numbers differ. */
 async function createFailures(tenant, kinds) {
@@ -34,10 +34,10 @@ test("failures: similar errors form one group, and exactly its tasks are run aga
     await page.getByText("3 tasks of draft will be run again").waitFor();
     await page.getByText("2 failed tasks in 1 group").waitFor();
     // They may still be running when they no longer count as failed.
-    for (let checks = 0; checks < 200 && (await listAttempts("fail-a")).some(([, status]) => status === "RUNNING" || status === "SCHEDULED"); checks += 1) {
+    for (let checks = 0; checks < 200 && (await listTaskAttempts("fail-a")).some(([, status]) => status === "RUNNING" || status === "SCHEDULED"); checks += 1) {
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
-    assert.deepEqual(await listAttempts("fail-a"), [
+    assert.deepEqual(await listTaskAttempts("fail-a"), [
       ["alpha:1", "SUCCESS", 2], ["alpha:2", "SUCCESS", 2], ["alpha:3", "SUCCESS", 2], ["beta:1", "FAILED", 1], ["beta:2", "FAILED", 1]]);
     // The rest is all failures of the handler: a redrive is used.
     await groupRows(page).first().click();

@@ -8,11 +8,11 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { parse } from "acorn";
 import { openPage } from "./browser.mjs";
-import { checksums, sha256, vendor, expectedFiles } from "./vendor.mjs";
+import { checksumsFileText, sha256, vendorDir, expectedVendorFiles } from "./vendor.mjs";
 import { testServer } from "./test-server.mjs";
 
 const testsDir = dirname(fileURLToPath(import.meta.url));
-const root = join(testsDir, "..");
+const consoleDir = join(testsDir, "..");
 
 test("files: the type check passes", () => {
   const result = spawnSync(join(testsDir, "node_modules/.bin/tsc"), ["-p", join(testsDir, "tsconfig.json")], { encoding: "utf8" });
@@ -20,15 +20,15 @@ test("files: the type check passes", () => {
 });
 
 test("files: vendored files are identical to those of their packages", () => {
-  for (const { name, text } of expectedFiles()) {
-    assert.equal(sha256(readFileSync(join(vendor, name), "utf8")), sha256(text), `vendor/${name}; run node vendor.mjs --write to update it`);
+  for (const { name, text } of expectedVendorFiles()) {
+    assert.equal(sha256(readFileSync(join(vendorDir, name), "utf8")), sha256(text), `vendor/${name}; run node vendor.mjs --write to update it`);
   }
-  assert.equal(readFileSync(join(vendor, "checksums.txt"), "utf8"), checksums());
+  assert.equal(readFileSync(join(vendorDir, "checksums.txt"), "utf8"), checksumsFileText());
 });
 
 /** All modules of the console, relative to the served folder. */
 function listModules() {
-  const nested = ["data", "parts", "shell", "screens"].flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((name) => `${folder}/${name}`));
+  const nested = ["data", "parts", "shell", "screens"].flatMap((folder) => readdirSync(join(consoleDir, folder), { recursive: true }).map((name) => `${folder}/${name}`));
   return ["main.js", ...nested.filter((name) => name.endsWith(".js"))];
 }
 
@@ -40,13 +40,13 @@ test("files: served modules equal the source without comments", async () => {
   for (const name of listModules()) {
     const served = await (await fetch(`${testServer.url}/console/dev/${name}`)).text();
     assert.doesNotMatch(served, /^\s*\/\//m, name);
-    assert.equal(syntaxTree(served), syntaxTree(readFileSync(join(root, name), "utf8")), name);
+    assert.equal(syntaxTree(served), syntaxTree(readFileSync(join(consoleDir, name), "utf8")), name);
   }
 });
 
 test("files: modules are short and never insert markup", () => {
   for (const name of listModules()) {
-    const text = readFileSync(join(root, name), "utf8");
+    const text = readFileSync(join(consoleDir, name), "utf8");
     assert.ok(text.split("\n").length <= 300, `${name} is longer than 300 lines`);
     assert.doesNotMatch(text, /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|style="/, name);
   }

@@ -6,7 +6,7 @@ import { checkScreen, openPage } from "./browser.mjs";
 import { testServer } from "./test-server.mjs";
 
 /** Releases running tasks until none is left. */
-const waitUntilIdle = () => testServer.waitUntil("/api/v1/nodes", ({ nodes }) => {
+const releaseTasksUntilIdle = () => testServer.waitUntil("/api/v1/nodes", ({ nodes }) => {
   testServer.target.release();
   return nodes[0].running === 0;
 });
@@ -17,12 +17,12 @@ test("nodes: a live node shows its slots and handlers", async () => {
     const row = page.getByRole("row").filter({ hasText: nodes[0].name });
     await row.getByText("Alive").waitFor();
     await page.getByRole("list").getByRole("link", { name: "render" }).waitFor();
-    await waitUntilIdle();
+    await releaseTasksUntilIdle();
     await row.getByText("0 of 16").waitFor();
     await testServer.emit({ type: "slow", key: "slow:nodes" });
     await row.getByText("1 of 16").waitFor();
     await checkScreen(page, "nodes");
-    await waitUntilIdle();
+    await releaseTasksUntilIdle();
     await row.getByText("0 of 16").waitFor();
   }, { role: "viewer" });
 });

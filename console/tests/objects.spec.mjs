@@ -7,7 +7,7 @@ import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
 const objectPath = (key, tenant) => `/objects/${encodeURIComponent(key)}${tenant ? `?tenant=${tenant}` : ""}`;
 const eventRows = (page) => page.locator(".object .table-box tbody tr:not(.spacer-row)");
-const readStatuses = async (key) => (await testServer.get(`/api/v1/tasks?${new URLSearchParams({ key })}`)).tasks.map((task) => task.status);
+const readTaskStatuses = async (key) => (await testServer.get(`/api/v1/tasks?${new URLSearchParams({ key })}`)).tasks.map((task) => task.status);
 
 /** Creates a halted lane with `waitingCount` waiting tasks. */
 async function createHaltedLane(key, waitingCount) {
@@ -87,12 +87,12 @@ test("objects: the head of a halted lane can be run again or given up", async ()
     const head = (await testServer.get("/api/v1/tasks?key=objects:1&status=FAILED")).tasks[0];
     await lane.getByRole("button", { name: "Run again" }).click();
     await testServer.waitUntil(`/api/v1/tasks/${head.id}`, (task) => task.attempt === 2 && task.status === "FAILED");
-    assert.deepEqual(await readStatuses("objects:1"), ["SCHEDULED", "SCHEDULED", "FAILED"]);
+    assert.deepEqual(await readTaskStatuses("objects:1"), ["SCHEDULED", "SCHEDULED", "FAILED"]);
     await lane.getByText("Halted").waitFor();
     await lane.getByRole("button", { name: "Give up" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Cancel task" }).click();
     await page.getByText("No open tasks for this object.").waitFor();
-    assert.deepEqual(await readStatuses("objects:1"), ["SUCCESS", "SUCCESS", "CANCELED"]);
+    assert.deepEqual(await readTaskStatuses("objects:1"), ["SUCCESS", "SUCCESS", "CANCELED"]);
   }, { role: "operator" });
 });
 

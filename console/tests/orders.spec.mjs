@@ -6,7 +6,7 @@ import { navigateTo, checkScreen, openPage } from "./browser.mjs";
 import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
 const readOrder = (id) => testServer.get(`/api/v1/orders/publish/article,${id}`);
-const listOrder = (id) => testServer.get(`/api/v1/orders?path=/publish/article,${id}`);
+const listOrdersWithPath = (id) => testServer.get(`/api/v1/orders?path=/publish/article,${id}`);
 
 test("orders: the list is filtered and updated live", async () => {
   await openPage("/orders", async (page) => {
@@ -87,11 +87,11 @@ test("orders: an operator suspends, changes, resumes and removes an order", asyn
     assert.equal((await readOrder("changed-1")).suspended, false);
     await page.getByRole("button", { name: "Remove" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Dismiss" }).click();
-    assert.equal((await listOrder("changed-1")).orders.length, 1);
+    assert.equal((await listOrdersWithPath("changed-1")).orders.length, 1);
     await page.getByRole("button", { name: "Remove" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
     await page.getByText("Removed", { exact: true }).waitFor();
-    assert.equal((await listOrder("changed-1")).orders.length, 0);
+    assert.equal((await listOrdersWithPath("changed-1")).orders.length, 0);
     const { entries } = await testServer.get("/api/v1/audit?limit=4");
     assert.deepEqual(entries.map(({ action }) => action), ["remove", "resume", "change", "suspend"]);
   }, { role: "operator" });

@@ -11,12 +11,12 @@ import { testServer } from "./test-server.mjs";
 const pictureDir = join(dirname(fileURLToPath(import.meta.url)), "../../docs/pictures");
 /** How long traffic is generated: the charts show two minutes. */
 const TRAFFIC_MS = 125_000;
-const MAX_BYTES = 150_000;
-const TITLES = ["How we pack glass", "Ten years of the shop", "Tea from the valley", "A kettle for two", "Returns made easy", "The new catalogue"];
+const MAX_PICTURE_BYTES = 150_000;
+const SAMPLE_TITLES = ["How we pack glass", "Ten years of the shop", "Tea from the valley", "A kettle for two", "Returns made easy", "The new catalogue"];
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-function setReplies() {
+function setHandlerReplies() {
   const replyAfter = async (ms, reply) => {
     await sleep(ms);
     return reply;
@@ -43,10 +43,10 @@ function setReplies() {
 
 /** @param {typeof testServer} server */
 async function addShopData(server) {
-  setReplies();
+  setHandlerReplies();
   await server.put("/api/v1/handlers/stock/pause", { reason: "stocktaking in hall 2 until 14:00" });
   await server.emit({ type: "order.placed", key: "order:1042", value: { items: 3, total: 59.9 }, context: { request: "7f3c" } });
-  const orders = TITLES.map((title, n) => ({ path: `/publish/article,${201 + n}`, value: { title, typo: n === 1, hold: n > 3, busy: n === 2 } }));
+  const orders = SAMPLE_TITLES.map((title, n) => ({ path: `/publish/article,${201 + n}`, value: { title, typo: n === 1, hold: n > 3, busy: n === 2 } }));
   await server.post("/api/v1/orders", [...orders, { path: "/publish/article,207", value: { title: "Spring sale" }, delay: "1h" }]);
 }
 
@@ -80,7 +80,7 @@ async function takePicture(name, theme, hash, waitUntilReady) {
     const path = join(pictureDir, `${name}.png`);
     await page.screenshot({ path });
     const { size } = statSync(path);
-    assert.ok(size < MAX_BYTES, `${name} has ${size} bytes`);
+    assert.ok(size < MAX_PICTURE_BYTES, `${name} has ${size} bytes`);
     console.log(`${name}.png, ${Math.round(size / 1000)} kB`);
   });
 }

@@ -5,15 +5,15 @@ import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { TIMEOUT_MS, freePort } from "./test-server.mjs";
+import { TIMEOUT_MS, findFreePort } from "./test-server.mjs";
 
 /** The program of the server. Debian's redis-tools has it under another name, and argv[0] selects its role. */
 const SERVER_PROGRAM = ["redis-server", "redis-check-rdb"].find((name) => (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, name))));
 
-class Redis {
+class TestRedisServer {
   async start() {
     this.folder = mkdtempSync(join(tmpdir(), "pointsman-console-redis-"));
-    this.port = await freePort();
+    this.port = await findFreePort();
     this.url = `redis://127.0.0.1:${this.port}`;
     const settings = { port: this.port, bind: "127.0.0.1", dir: this.folder, save: "", appendonly: "yes", appendfsync: "always" };
     const flags = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
@@ -48,4 +48,4 @@ class Redis {
   }
 }
 
-export const redis = new Redis();
+export const redis = new TestRedisServer();

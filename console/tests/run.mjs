@@ -11,16 +11,16 @@ import { fileURLToPath } from "node:url";
 const testsDir = dirname(fileURLToPath(import.meta.url));
 const [binary, ...requestedSpecs] = process.argv.slice(2);
 assert.ok(binary, "pass the binary to test: node run.mjs target/debug/pointsman");
-const specs = readdirSync(testsDir).filter((name) => name.endsWith(".spec.mjs")).map((name) => name.replace(".spec.mjs", "")).sort();
-for (const name of requestedSpecs) assert.ok(specs.includes(name), `unknown spec ${name}; the specs are ${specs.join(", ")}`);
+const allSpecs = readdirSync(testsDir).filter((name) => name.endsWith(".spec.mjs")).map((name) => name.replace(".spec.mjs", "")).sort();
+for (const name of requestedSpecs) assert.ok(allSpecs.includes(name), `unknown spec ${name}; the specs are ${allSpecs.join(", ")}`);
 
-const pendingSpecs = requestedSpecs.length ? requestedSpecs : specs;
-const failed = [];
+const pendingSpecs = requestedSpecs.length ? requestedSpecs : allSpecs;
+const failedSpecs = [];
 const startedAt = Date.now();
 
 async function runSpecs() {
   for (let spec = pendingSpecs.shift(); spec; spec = pendingSpecs.shift()) {
-    if (!(await runSpec(spec))) failed.push(spec);
+    if (!(await runSpec(spec))) failedSpecs.push(spec);
   }
 }
 
@@ -41,5 +41,5 @@ function runSpec(spec) {
 }
 
 await Promise.all(Array.from({ length: Math.min(4, cpus().length + 1) }, runSpecs));
-console.log(`${failed.length ? `failed: ${failed.join(", ")}` : "all passed"}, in ${Math.round((Date.now() - startedAt) / 1000)} s`);
-process.exitCode = failed.length ? 1 : 0;
+console.log(`${failedSpecs.length ? `failed: ${failedSpecs.join(", ")}` : "all passed"}, in ${Math.round((Date.now() - startedAt) / 1000)} s`);
+process.exitCode = failedSpecs.length ? 1 : 0;

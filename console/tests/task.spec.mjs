@@ -102,7 +102,7 @@ test("task: an unknown task is reported as not found", async () => {
 });
 
 /** Creates a pulled task, and returns functions that claim it and call the worker API. */
-async function claimTask(key) {
+async function createPulledTask(key) {
   await testServer.emit({ type: "scribe", key });
   const { id } = await findTask({ key });
   let fence;
@@ -119,7 +119,7 @@ async function claimTask(key) {
 }
 
 test("task: its log is live, searchable and downloadable", async () => {
-  const { id, callWorkerApi } = await claimTask("task:log");
+  const { id, callWorkerApi } = await createPulledTask("task:log");
   await openPage(taskPath(id), async (page) => {
     await page.getByText("No log lines yet").waitFor();
     await callWorkerApi("logs", { logs: ["alpha", { message: `two ${HOSTILE_TEXT}`, level: "error" }, "three\nlines\nof alpha", "\u001b[31mred\u001b[0m"] });
@@ -156,7 +156,7 @@ test("task: its log is live, searchable and downloadable", async () => {
 });
 
 test("task: a log of 100,000 lines scrolls with few lines in the page", async () => {
-  const { id, callWorkerApi, claim } = await claimTask("task:long");
+  const { id, callWorkerApi, claim } = await createPulledTask("task:long");
   // An attempt may write 10,000 log lines.
   const write = (part) => callWorkerApi("logs", { logs: Array.from({ length: 10_000 }, (_, n) => `line ${part * 10_000 + n}`) });
   for (let part = 0; part < 9; part += 1) {
@@ -199,7 +199,7 @@ test("task: a log of 100,000 lines scrolls with few lines in the page", async ()
 });
 
 test("task: a log continues after a restart without duplicate lines", async () => {
-  const { id, callWorkerApi } = await claimTask("task:away");
+  const { id, callWorkerApi } = await createPulledTask("task:away");
   await openPage(taskPath(id), async (page) => {
     await callWorkerApi("logs", { logs: ["before"] });
     await page.locator(".log").getByText("before").waitFor();

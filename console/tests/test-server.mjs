@@ -28,7 +28,7 @@ class TestServer {
     await this.target.start();
     this.folder = mkdtempSync(join(tmpdir(), "pointsman-console-"));
     this.tokens = Object.fromEntries(ROLES.map((role) => [role, `pm_test_${role}_${"x".repeat(32)}`]));
-    this.port = await freePort();
+    this.port = await findFreePort();
     this.url = `http://127.0.0.1:${this.port}`;
     this.configure();
     await this.startProcess();
@@ -115,7 +115,7 @@ class TestServer {
 
 export const testServer = new TestServer();
 
-export async function freePort() {
+export async function findFreePort() {
   const server = createServer();
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address();

@@ -1,7 +1,7 @@
-// Where the files under console/vendor come from. `node vendor.mjs --write` makes them anew from the packages that
+// Where the files under console/vendor come from. `node vendor.mjs --write` creates them again from the packages that
 // package-lock.json names; the tests only compare.
 //
-// Browsers know no bare names, so those are made relative; and what points at files that are not served goes.
+// Browsers cannot resolve bare module names, so these become relative; references to files that are not served are removed.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -9,10 +9,10 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const testsDir = dirname(fileURLToPath(import.meta.url));
-export const vendor = join(testsDir, "../vendor");
+export const vendorDir = join(testsDir, "../vendor");
 
 /** A file under vendor/ and where it is in its package. */
-const FILES = {
+const VENDORED_FILES = {
   "preact.js": "preact/dist/preact.mjs",
   "preact-hooks.js": "preact/hooks/dist/hooks.mjs",
   "htm.js": "htm/dist/htm.mjs",
@@ -27,7 +27,7 @@ const FILES = {
 };
 
 /** @type {[RegExp, string][]} */
-const CHANGES = [
+const TEXT_REPLACEMENTS = [
   [/from"preact\/hooks"/g, 'from"./preact-hooks.js"'],
   [/from"preact"/g, 'from"./preact.js"'],
   [/from"@preact\/signals-core"/g, 'from"./signals-core.js"'],
@@ -35,10 +35,10 @@ const CHANGES = [
 ];
 
 /** The expected content of every vendored file. */
-export function expectedFiles() {
-  return Object.entries(FILES).map(([name, source]) => {
+export function expectedVendorFiles() {
+  return Object.entries(VENDORED_FILES).map(([name, source]) => {
     const text = readFileSync(join(testsDir, "node_modules", source), "utf8");
-    const changed = CHANGES.reduce((text, [from, to]) => text.replace(from, to), text);
+    const changed = TEXT_REPLACEMENTS.reduce((text, [from, to]) => text.replace(from, to), text);
     return { name, text: changed.trimEnd() + "\n" };
   });
 }
@@ -49,12 +49,12 @@ export function sha256(text) {
 }
 
 /** The checksum file, in the format of `sha256sum -c`. */
-export function checksums() {
-  return expectedFiles().map(({ name, text }) => `${sha256(text)}  ${name}\n`).join("");
+export function checksumsFileText() {
+  return expectedVendorFiles().map(({ name, text }) => `${sha256(text)}  ${name}\n`).join("");
 }
 
 if (process.argv[2] === "--write") {
-  mkdirSync(join(vendor, "licences"), { recursive: true });
-  for (const { name, text } of expectedFiles()) writeFileSync(join(vendor, name), text);
-  writeFileSync(join(vendor, "checksums.txt"), checksums());
+  mkdirSync(join(vendorDir, "licences"), { recursive: true });
+  for (const { name, text } of expectedVendorFiles()) writeFileSync(join(vendorDir, name), text);
+  writeFileSync(join(vendorDir, "checksums.txt"), checksumsFileText());
 }

@@ -40,20 +40,21 @@ DECLARE
     at      text;
 BEGIN
     IF jsonb_typeof(context) <> 'object' THEN
-        PERFORM pointsman.refuse('context', 'this is not an object of strings');
+        PERFORM pointsman.raise_invalid_argument('context', 'this is not an object of strings');
     END IF;
     SELECT count(*) INTO entries FROM jsonb_object_keys(context);
     IF entries > 64 THEN
-        PERFORM pointsman.refuse('context', format('a context has at most 64 entries, this one has %s', entries));
+        PERFORM pointsman.raise_invalid_argument('context',
+            format('a context has at most 64 entries, this one has %s', entries));
     END IF;
     FOR name, entry IN SELECT * FROM jsonb_each(context) LOOP
         at := 'context/' || replace(replace(name, '~', '~0'), '/', '~1');
         IF octet_length(name) > 4096 THEN
-            PERFORM pointsman.refuse('context', 'a name in it has more than 4096 bytes');
+            PERFORM pointsman.raise_invalid_argument('context', 'a name in it has more than 4096 bytes');
         ELSIF jsonb_typeof(entry) <> 'string' THEN
-            PERFORM pointsman.refuse(at, 'this is not a string');
+            PERFORM pointsman.raise_invalid_argument(at, 'this is not a string');
         ELSIF octet_length(entry #>> '{}') > 4096 THEN
-            PERFORM pointsman.refuse(at, 'it has more than 4096 bytes');
+            PERFORM pointsman.raise_invalid_argument(at, 'it has more than 4096 bytes');
         END IF;
     END LOOP;
 END $$;
@@ -63,13 +64,13 @@ CREATE FUNCTION pointsman.check_value(value jsonb, body text) RETURNS void
     AS $_$
 BEGIN
     IF octet_length(body) > 1048576 THEN
-        PERFORM pointsman.refuse('value',
+        PERFORM pointsman.raise_invalid_argument('value',
             format('a value has at most 1048576 bytes, this one has %s', octet_length(body)));
     ELSIF value @? 'strict $.**{100} ? (@.type() == "array" || @.type() == "object")' THEN
-        PERFORM pointsman.refuse('value', 'nested deeper than 100');
+        PERFORM pointsman.raise_invalid_argument('value', 'nested deeper than 100');
     ELSIF value @? 'strict $.** ? (@.type() == "number"
                     && (@ >= 1.7976931348623158e308 || @ <= -1.7976931348623158e308))' THEN
-        PERFORM pointsman.refuse('value', 'a number too large for a double');
+        PERFORM pointsman.raise_invalid_argument('value', 'a number too large for a double');
     END IF;
 END $_$;
 
@@ -116,17 +117,17 @@ BEGIN
     context := nullif(context, '{}');
     IF NOT coalesce(octet_length(type) <= 255 AND type COLLATE "C" ~ '^[A-Za-z0-9_-]+([.][A-Za-z0-9_-]+)*$'
                     AND split_part(type, '.', 1) COLLATE "C" <> ALL (pointsman.reserved_types())
-                    AND type COLLATE "C" <> ALL (pointsman.frame_types()), false) THEN
-        PERFORM pointsman.refuse_type(type);
+                    AND type COLLATE "C" <> ALL (pointsman.stream_frame_types()), false) THEN
+        PERFORM pointsman.raise_invalid_type(type);
     END IF;
     IF tenant COLLATE "C" !~ '^[A-Za-z0-9._-]{1,128}$' THEN
-        PERFORM pointsman.refuse_tenant(tenant);
+        PERFORM pointsman.raise_invalid_tenant(tenant);
     END IF;
     IF octet_length(key) NOT BETWEEN 1 AND 512 OR key COLLATE "C" ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' THEN
-        PERFORM pointsman.refuse_key('key', key);
+        PERFORM pointsman.raise_invalid_key('key', key);
     END IF;
     IF octet_length(sub) NOT BETWEEN 1 AND 512 OR sub COLLATE "C" ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' THEN
-        PERFORM pointsman.refuse_key('sub', sub);
+        PERFORM pointsman.raise_invalid_key('sub', sub);
     END IF;
     -- Shorter values are neither too deep nor do they contain such numbers.
     IF octet_length(body) > 200 THEN
@@ -136,13 +137,16 @@ BEGIN
         PERFORM pointsman.check_context(context);
     END IF;
     IF delay NOT BETWEEN interval '0' AND interval '36600 days' THEN
-        PERFORM pointsman.refuse('delay', format('a delay is from 0 to 36600 days, this one is %s', delay));
+        PERFORM pointsman.raise_invalid_argument('delay',
+            format('a delay is from 0 to 36600 days, this one is %s', delay));
     END IF;
     IF priority NOT BETWEEN 1 AND 9000 THEN
-        PERFORM pointsman.refuse('priority', format('a priority is a whole number from 1 to 9000, not %s', priority));
+        PERFORM pointsman.raise_invalid_argument('priority',
+            format('a priority is a whole number from 1 to 9000, not %s', priority));
     END IF;
     IF idempotency_key COLLATE "C" !~ '^[ -~]{1,255}$' THEN
-        PERFORM pointsman.refuse('idempotency_key', 'an idempotency key has 1 to 255 printable ASCII characters');
+        PERFORM pointsman.raise_invalid_argument('idempotency_key',
+            'an idempotency key has 1 to 255 printable ASCII characters');
     END IF;
 
     n := pointsman.next_outbox_number();
@@ -161,7 +165,7 @@ BEGIN
     VALUES (n, new_receipt, type, key, sub, tenant, body, context::text, due_us, priority, idempotency_key, digest,
             at_us);
     IF (SELECT last_value FROM pointsman.drainer_state) = 1 THEN
-        PERFORM pointsman.notify_nodes();
+        PERFORM pointsman.notify_drainers();
     END IF;
     RETURN new_receipt;
 END $_$;
@@ -185,17 +189,11 @@ BEGIN
     END IF;
     SELECT o.reason INTO reason FROM pointsman.outbox_refused o WHERE o.n = number AND o.receipt = event_of.receipt;
     IF FOUND THEN
-        PERFORM pointsman.refuse('receipt', 'this was not an event: ' || reason);
+        PERFORM pointsman.raise_invalid_argument('receipt', 'this was not an event: ' || reason);
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'no_data_found',
         MESSAGE = format('receipt: there is none %s, or none any more: they are kept for a day', receipt);
 END $$;
-
-CREATE FUNCTION pointsman.frame_types() RETURNS text[]
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    AS $$
-SELECT ARRAY['Torn', 'task']
-$$;
 
 CREATE FUNCTION pointsman.micros_to_timestamp(micros bigint) RETURNS timestamp with time zone
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -209,7 +207,7 @@ BEGIN
     RETURN pg_catalog.nextval('pointsman.outbox_number');
 END $$;
 
-CREATE FUNCTION pointsman.notify_nodes() RETURNS void
+CREATE FUNCTION pointsman.notify_drainers() RETURNS void
     LANGUAGE plpgsql
     AS $$
 BEGIN
@@ -230,38 +228,39 @@ SELECT quote || coalesce(string_agg(
 FROM string_to_table(text, NULL) WITH ORDINALITY AS letters (c, nth)
 $$;
 
-CREATE FUNCTION pointsman.refuse(argument text, detail text) RETURNS void
+CREATE FUNCTION pointsman.raise_invalid_argument(argument text, detail text) RETURNS void
     LANGUAGE plpgsql
     AS $$
 BEGIN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = argument || ': ' || detail;
 END $$;
 
-CREATE FUNCTION pointsman.refuse_key(argument text, key text) RETURNS void
+CREATE FUNCTION pointsman.raise_invalid_key(argument text, key text) RETURNS void
     LANGUAGE plpgsql
     AS $$
 BEGIN
     IF octet_length(key) NOT BETWEEN 1 AND 512 THEN
-        PERFORM pointsman.refuse(argument, format('a key has 1 to 512 bytes, this one has %s', octet_length(key)));
+        PERFORM pointsman.raise_invalid_argument(argument,
+            format('a key has 1 to 512 bytes, this one has %s', octet_length(key)));
     END IF;
-    PERFORM pointsman.refuse(argument, 'a key holds no control characters, this one has ' ||
+    PERFORM pointsman.raise_invalid_argument(argument, 'a key holds no control characters, this one has ' ||
         pointsman.quote_escaped(substring(key COLLATE "C" FROM E'[\\u0001-\\u001f\\u007f-\\u009f]'), ''''));
 END $$;
 
-CREATE FUNCTION pointsman.refuse_tenant(tenant text) RETURNS void
+CREATE FUNCTION pointsman.raise_invalid_tenant(tenant text) RETURNS void
     LANGUAGE plpgsql
     AS $$
 BEGIN
     IF octet_length(tenant) NOT BETWEEN 1 AND 128 THEN
-        PERFORM pointsman.refuse('tenant',
+        PERFORM pointsman.raise_invalid_argument('tenant',
             format('a tenant has 1 to 128 bytes, this one has %s', octet_length(tenant)));
     END IF;
-    PERFORM pointsman.refuse('tenant', format(
+    PERFORM pointsman.raise_invalid_argument('tenant', format(
         '%s contains %s; a tenant is made of letters, digits, `.`, `_` and `-`', pointsman.quote_escaped(tenant, '"'),
         pointsman.quote_escaped(substring(tenant COLLATE "C" FROM '[^A-Za-z0-9._-]'), '''')));
 END $$;
 
-CREATE FUNCTION pointsman.refuse_type(type text) RETURNS void
+CREATE FUNCTION pointsman.raise_invalid_type(type text) RETURNS void
     LANGUAGE plpgsql
     AS $_$
 DECLARE
@@ -269,26 +268,27 @@ DECLARE
     bad     text;
 BEGIN
     IF type IS NULL THEN
-        PERFORM pointsman.refuse('type', 'an event has a type');
+        PERFORM pointsman.raise_invalid_argument('type', 'an event has a type');
     ELSIF octet_length(type) NOT BETWEEN 1 AND 255 THEN
-        PERFORM pointsman.refuse('type', format('a type has 1 to 255 bytes, this one has %s', octet_length(type)));
+        PERFORM pointsman.raise_invalid_argument('type',
+            format('a type has 1 to 255 bytes, this one has %s', octet_length(type)));
     END IF;
     FOREACH segment IN ARRAY string_to_array(type, '.') LOOP
         bad := substring(segment COLLATE "C" FROM '[^A-Za-z0-9_-]');
         IF segment = '' THEN
-            PERFORM pointsman.refuse('type', pointsman.quote_escaped(type, '"')
-                                     || ' has an empty segment between its dots');
+            PERFORM pointsman.raise_invalid_argument('type',
+                pointsman.quote_escaped(type, '"') || ' has an empty segment between its dots');
         ELSIF bad IS NOT NULL THEN
-            PERFORM pointsman.refuse('type', format(
+            PERFORM pointsman.raise_invalid_argument('type', format(
                 '%s contains %s; a type is made of letters, digits, `_`, `-` and dots',
                 pointsman.quote_escaped(type, '"'), pointsman.quote_escaped(bad, '''')));
         END IF;
     END LOOP;
-    IF type COLLATE "C" = ANY (pointsman.frame_types()) THEN
-        PERFORM pointsman.refuse('type', format(
+    IF type COLLATE "C" = ANY (pointsman.stream_frame_types()) THEN
+        PERFORM pointsman.raise_invalid_argument('type', format(
             '%1$s is the name of a frame of the event stream; use another type, such as %1$s.changed', type));
     END IF;
-    PERFORM pointsman.refuse('type', 'only the engine itself emits ' || type);
+    PERFORM pointsman.raise_invalid_argument('type', 'only the engine itself emits ' || type);
 END $_$;
 
 CREATE FUNCTION pointsman.reserved_types() RETURNS text[]
@@ -299,6 +299,12 @@ SELECT ARRAY['Event', 'SchedulerEvent', 'SchedulerStateChanged', 'SchedulerClose
              'OrderFinished', 'OrderStepStarted', 'OrderStepEnded', 'OrderSetBack', 'OrderNodeChanged',
              'OrderSuspended', 'OrderResumed', 'OrderStatisticsChanged', 'JobChainEvent', 'JobChainStateChanged',
              'JobChainNodeActionChanged', 'TaskEvent', 'TaskStarted', 'TaskEnded', 'TaskClosed']
+$$;
+
+CREATE FUNCTION pointsman.stream_frame_types() RETURNS text[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+SELECT ARRAY['Torn', 'task']
 $$;
 
 CREATE TABLE pointsman.attempt (
@@ -452,6 +458,30 @@ CREATE TABLE pointsman.journal (
 )
 PARTITION BY RANGE (number);
 
+CREATE VIEW pointsman.last_commit AS
+ SELECT commit_version.version,
+    commit_version.nonce,
+    commit_version.registry_version,
+    commit_version.invalidations,
+    commit_version.object_invalidations,
+    commit_version.last_event,
+    commit_version.expired_up_to,
+    commit_version.last_task,
+    commit_version.last_fence,
+    commit_version.last_object,
+    commit_version.last_order,
+    commit_version.journaled_events,
+    commit_version.archived_tasks,
+    commit_version.last_archive_number,
+    commit_version.expired_archive_number,
+    commit_version.expired_event_number,
+    commit_version.journal_end,
+    commit_version.history_end,
+    commit_version.next_due
+   FROM pointsman.commit_version
+  ORDER BY commit_version.version DESC
+ LIMIT 1;
+
 CREATE TABLE pointsman.orders (
     n bigint NOT NULL,
     key text NOT NULL COLLATE pg_catalog."C",
@@ -496,30 +526,6 @@ CREATE TABLE pointsman.schedule (
     last_event bigint,
     last_registered_at bigint NOT NULL
 );
-
-CREATE VIEW pointsman.sequencer AS
- SELECT commit_version.version,
-    commit_version.nonce,
-    commit_version.registry_version,
-    commit_version.invalidations,
-    commit_version.object_invalidations,
-    commit_version.last_event,
-    commit_version.expired_up_to,
-    commit_version.last_task,
-    commit_version.last_fence,
-    commit_version.last_object,
-    commit_version.last_order,
-    commit_version.journaled_events,
-    commit_version.archived_tasks,
-    commit_version.last_archive_number,
-    commit_version.expired_archive_number,
-    commit_version.expired_event_number,
-    commit_version.journal_end,
-    commit_version.history_end,
-    commit_version.next_due
-   FROM pointsman.commit_version
-  ORDER BY commit_version.version DESC
- LIMIT 1;
 
 CREATE TABLE pointsman.task (
     seq bigint NOT NULL,
@@ -591,8 +597,8 @@ CREATE VIEW pointsman.events AS
                     ELSE 'error'::text
                 END)::pointsman.queue_status AS queue_status
            FROM pointsman.history h_1
-          WHERE (h_1.n > ( SELECT sequencer.expired_archive_number
-                   FROM pointsman.sequencer))
+          WHERE (h_1.n > ( SELECT last_commit.expired_archive_number
+                   FROM pointsman.last_commit))
         )
  SELECT t.seq AS id,
     t.status,
@@ -936,19 +942,19 @@ CREATE INDEX attempt_retained_task_number_idx ON pointsman.attempt_retained USIN
 
 CREATE INDEX ended_order_age ON pointsman.ended_order USING btree (ended);
 
-CREATE INDEX fire_at ON pointsman.fire USING btree (at);
-
 CREATE INDEX fire_event ON pointsman.fire USING btree (event) WHERE (event IS NOT NULL);
+
+CREATE INDEX fire_recorded_at ON pointsman.fire USING btree (at);
 
 CREATE INDEX history_failed ON ONLY pointsman.history USING btree (seq) WHERE (status = 1);
 
-CREATE INDEX history_late ON ONLY pointsman.history USING btree (event) WHERE late;
-
 CREATE INDEX history_n ON ONLY pointsman.history USING btree (n);
 
-CREATE INDEX history_runs ON ONLY pointsman.history USING btree (seq) WHERE ((event IS NULL) AND (key IS NULL));
+CREATE INDEX history_out_of_order ON ONLY pointsman.history USING btree (event) WHERE late;
 
 CREATE INDEX history_seq ON ONLY pointsman.history USING btree (seq);
+
+CREATE INDEX history_source_runs ON ONLY pointsman.history USING btree (seq) WHERE ((event IS NULL) AND (key IS NULL));
 
 CREATE INDEX idempotency_record_at ON pointsman.idempotency_record USING btree (at);
 
@@ -964,7 +970,7 @@ CREATE INDEX log_task ON ONLY pointsman.log USING btree (task, n);
 
 CREATE INDEX log_retained_task_n_idx ON pointsman.log_retained USING btree (task, n);
 
-CREATE INDEX object_checked ON pointsman.object USING btree (checked);
+CREATE INDEX object_last_found_in_use ON pointsman.object USING btree (checked);
 
 CREATE INDEX orders_chain ON pointsman.orders USING btree (chain, n);
 
@@ -976,23 +982,23 @@ CREATE INDEX task_concurrency_group ON pointsman.task USING btree (concurrency_g
 
 CREATE INDEX task_due ON pointsman.task USING btree (due) WHERE (phase = 2);
 
-CREATE INDEX task_gate ON pointsman.task USING btree (event, stage) WHERE (phase = 1);
+CREATE INDEX task_gated ON pointsman.task USING btree (event, stage) WHERE (phase = 1);
+
+CREATE INDEX task_halted_or_missing ON pointsman.task USING btree (seq) WHERE (phase >= 6);
 
 CREATE INDEX task_lane ON pointsman.task USING btree (lane, lane_position) WHERE (lane_position IS NOT NULL);
 
-CREATE INDEX task_late ON pointsman.task USING btree (event) WHERE late;
-
-CREATE INDEX task_leased ON pointsman.task USING btree (leased_until) WHERE (leased_until IS NOT NULL);
-
 CREATE INDEX task_missing ON pointsman.task USING btree (queue, seq) WHERE (phase = 7);
 
-CREATE INDEX task_parked ON pointsman.task USING btree (seq) WHERE (phase >= 6);
+CREATE INDEX task_out_of_order ON pointsman.task USING btree (event) WHERE late;
+
+CREATE INDEX task_phase_scheduled ON pointsman.task USING btree (score DESC, rank, seq) WHERE (phase = 4);
 
 CREATE INDEX task_ready ON pointsman.task USING btree (queue, score DESC, rank, seq) INCLUDE (key_bucket) WHERE (phase = 3);
 
 CREATE INDEX task_running ON pointsman.task USING btree (node) WHERE (phase = 5);
 
-CREATE INDEX task_scheduled ON pointsman.task USING btree (score DESC, rank, seq) WHERE (phase = 4);
+CREATE INDEX task_worker_lease_end ON pointsman.task USING btree (leased_until) WHERE (leased_until IS NOT NULL);
 
 ALTER INDEX pointsman.attempt_task ATTACH PARTITION pointsman.attempt_retained_task_number_idx;
 

@@ -9,7 +9,7 @@ use crate::tools;
 
 /// Runs all specs of `console/tests` in a browser. Screenshots are written to `console` in the target folder.
 pub(crate) fn run_console_tests(root: &Path) -> anyhow::Result<()> {
-    let target = tools::target_folder()?;
+    let target = tools::find_target_folder()?;
     let mut command = Command::new("node");
     command.arg(root.join("console/tests/run.mjs"));
     command.arg(target.join("debug/pointsman")).env("CONSOLE_PICTURES", target.join("console"));

@@ -54,7 +54,7 @@ fn run_subcommand() -> anyhow::Result<()> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => all_checks::run_all_checks(&find_repository_root()?),
         ["tidy"] => tidy::check_repository(&find_repository_root()?),
-        ["model"] => model_check::run_model_check(&find_repository_root()?),
+        ["model"] => model_check::run_redis_outbox_model_check(&find_repository_root()?),
         ["durability", ref options @ ..] => {
             durability_test::run_durability_test(&find_repository_root()?, options)
         }

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use crate::step::cargo_command;
 
 /// Runs the model tests of the Redis store, including the ignored ones, which are the large models.
-pub(crate) fn run_model_check(root: &Path) -> anyhow::Result<()> {
+pub(crate) fn run_redis_outbox_model_check(root: &Path) -> anyhow::Result<()> {
     let arguments = ["test", "--release", "--package", "pointsman-store-redis", "--test", "model"];
     let mut command = cargo_command(root, &arguments);
     command.args(["--", "--include-ignored", "--nocapture"]);

@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 pub(crate) struct SharedServers {
     process: Child,
     /// The environment variables with the URLs of the servers.
-    pub(crate) environment_variables: Vec<(String, String)>,
+    pub(crate) server_url_variables: Vec<(String, String)>,
 }
 
 impl SharedServers {
@@ -22,19 +22,19 @@ impl SharedServers {
         let mut command = Command::new(&path);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
         let process = command.spawn().with_context(|| format!("cannot run {}", path.display()))?;
-        let mut servers = Self { process, environment_variables: vec![] };
-        servers.read_environment_variables()?;
+        let mut servers = Self { process, server_url_variables: vec![] };
+        servers.read_printed_url_variables()?;
         Ok(servers)
     }
 
     /// Reads the variables that the program prints, until the empty line at their end.
-    fn read_environment_variables(&mut self) -> anyhow::Result<()> {
+    fn read_printed_url_variables(&mut self) -> anyhow::Result<()> {
         let output = self.process.stdout.take().context("the program of the servers has no output")?;
         for line in BufReader::new(output).lines() {
             match line?.split_once('=') {
                 Some((name, value)) => {
                     eprintln!("{name}={value}");
-                    self.environment_variables.push((name.to_owned(), value.to_owned()));
+                    self.server_url_variables.push((name.to_owned(), value.to_owned()));
                 }
                 None => return Ok(()),
             }

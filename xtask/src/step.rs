@@ -15,21 +15,21 @@ enum StepResult {
 }
 
 /// The steps that have run so far.
-pub(crate) struct Steps {
+pub(crate) struct StepRunner {
     root: PathBuf,
     started_at: Instant,
     /// The name, the result and the time of each step.
-    finished: Vec<(&'static str, StepResult, Duration)>,
+    step_results: Vec<(&'static str, StepResult, Duration)>,
     /// Environment variables for cargo and the tests.
     environment_variables: Vec<(String, String)>,
 }
 
-impl Steps {
+impl StepRunner {
     pub(crate) fn new(root: &Path) -> Self {
         Self {
             root: root.to_path_buf(),
             started_at: Instant::now(),
-            finished: vec![],
+            step_results: vec![],
             environment_variables: vec![],
         }
     }
@@ -40,7 +40,7 @@ impl Steps {
     }
 
     /// Runs cargo with these arguments. Its output goes straight to the terminal.
-    pub(crate) fn run_cargo(
+    pub(crate) fn run_cargo_step(
         &mut self,
         name: &'static str,
         arguments: &[&str],
@@ -51,11 +51,11 @@ impl Steps {
         let variables = self.environment_variables.iter().map(|(name, value)| (name, value));
         let status = cargo_command(&self.root, arguments).envs(variables).status();
         let passed = matches!(&status, Ok(status) if status.success());
-        self.record_result(name, started_at, passed, advice)
+        self.record_result_or_fail(name, started_at, passed, advice)
     }
 
     /// Runs a step that is a function of this program.
-    pub(crate) fn run_function<T>(
+    pub(crate) fn run_function_step<T>(
         &mut self,
         name: &'static str,
         work: impl FnOnce(&Path) -> anyhow::Result<T>,
@@ -67,17 +67,17 @@ impl Steps {
         if let Err(error) = &outcome {
             eprintln!("{error:#}");
         }
-        self.record_result(name, started_at, outcome.is_ok(), advice)?;
+        self.record_result_or_fail(name, started_at, outcome.is_ok(), advice)?;
         outcome
     }
 
     /// Records a step that this machine cannot run as skipped.
     pub(crate) fn record_skipped_step(&mut self, name: &'static str, reason: String) {
         print_heading(name, &format!("skipped: {reason}"));
-        self.finished.push((name, StepResult::Skipped(reason), Duration::ZERO));
+        self.step_results.push((name, StepResult::Skipped(reason), Duration::ZERO));
     }
 
-    fn record_result(
+    fn record_result_or_fail(
         &mut self,
         name: &'static str,
         started_at: Instant,
@@ -85,7 +85,7 @@ impl Steps {
         advice: &str,
     ) -> anyhow::Result<()> {
         let result = if passed { StepResult::Passed } else { StepResult::Failed };
-        self.finished.push((name, result, started_at.elapsed()));
+        self.step_results.push((name, result, started_at.elapsed()));
         if passed {
             return Ok(());
         }
@@ -96,7 +96,7 @@ impl Steps {
     /// Prints the result and the time of each step.
     pub(crate) fn print_summary(&self) {
         eprintln!("\n── summary");
-        for (name, result, duration) in &self.finished {
+        for (name, result, duration) in &self.step_results {
             let time = format!("{:.1} s", duration.as_secs_f64());
             match result {
                 StepResult::Passed => eprintln!("  passed   {name:<12} {time:>9}"),

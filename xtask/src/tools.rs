@@ -103,7 +103,7 @@ const TOOLS: [Tool; 11] = [
 
 /// Installs each tool that is missing; fails if one cannot be installed.
 pub(crate) fn install_missing_tools(root: &Path) -> anyhow::Result<()> {
-    let tools_folder = tools_folder()?;
+    let tools_folder = find_tools_folder()?;
     for tool in &TOOLS {
         if (tool.is_installed)(&tools_folder) {
             continue;
@@ -140,12 +140,12 @@ fn install_console_test_packages(root: &Path) -> anyhow::Result<()> {
 }
 
 /// Returns the folder `target/tools`.
-fn tools_folder() -> anyhow::Result<PathBuf> {
-    Ok(target_folder()?.join("tools"))
+fn find_tools_folder() -> anyhow::Result<PathBuf> {
+    Ok(find_target_folder()?.join("tools"))
 }
 
 /// Finds cargo's target folder, which contains this program.
-pub(crate) fn target_folder() -> anyhow::Result<PathBuf> {
+pub(crate) fn find_target_folder() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe()?;
     let target = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").exists());
     Ok(target.context("this program is not in a target folder")?.to_path_buf())

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use tokio_postgres::Client;
 
 use postgres::PostgresBaseline;
-pub(crate) use postgres::create_partitions;
+pub(crate) use postgres::create_missing_partitions;
 
 /// A database with the store's own tables or keys, which the baseline writes with plain statements.
 pub(crate) enum Baseline {
@@ -23,18 +23,18 @@ pub(crate) enum Baseline {
 /// The result of a baseline measurement.
 pub(crate) struct BaselineResult {
     /// Events per second.
-    pub(crate) rate: f64,
+    pub(crate) events_per_second: f64,
     pub(crate) description: String,
 }
 
 /// The run of the store that a baseline is compared with.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct MeasuredRun {
+pub(crate) struct MeasuredStoreRun {
     pub(crate) event_count: usize,
     /// Events per second.
-    pub(crate) rate: f64,
+    pub(crate) events_per_second: f64,
     pub(crate) events_per_commit: usize,
-    pub(crate) rows_per_event: f64,
+    pub(crate) written_rows_per_event: f64,
 }
 
 impl Baseline {
@@ -51,7 +51,7 @@ impl Baseline {
     }
 
     /// Measures writing the rows of events and of their waiting tasks.
-    pub(crate) async fn measure_emits(&mut self, run: MeasuredRun) -> anyhow::Result<BaselineResult> {
+    pub(crate) async fn measure_emits(&mut self, run: MeasuredStoreRun) -> anyhow::Result<BaselineResult> {
         match self {
             Self::Sqlite(conn) => sqlite::measure_emits(conn, run),
             Self::Postgres(baseline) => baseline.measure_emits(run.event_count).await,
@@ -62,7 +62,7 @@ impl Baseline {
     /// Measures writing all rows of events with one handler, until its tasks have ended.
     pub(crate) async fn measure_full_lifecycle(
         &mut self,
-        run: MeasuredRun,
+        run: MeasuredStoreRun,
     ) -> anyhow::Result<BaselineResult> {
         match self {
             Self::Sqlite(conn) => sqlite::measure_full_lifecycle(conn, run),

@@ -20,10 +20,10 @@ use crate::fixtures::{self, event_payload};
 const TASKS_PER_STATEMENT: usize = 1_000;
 
 /// The number of rows in a partition, as in the store.
-const PARTITION_ROWS: i64 = 250_000;
+const ROWS_PER_PARTITION: i64 = 250_000;
 
 /// The store's own planner settings: the tables fill and empty faster than statistics are updated.
-const PLANNER_SETTINGS: &str =
+const PLANNER_SETTINGS_SQL: &str =
     "SET jit = off; SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
      SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan";
 
@@ -71,12 +71,12 @@ pub(crate) struct PostgresBaseline {
     archive_statement: Statement,
     small_insert_statement: Statement,
     /// The number of events written so far.
-    event_count: usize,
+    written_event_count: usize,
 }
 
 impl PostgresBaseline {
     pub(super) async fn new(client: Client) -> anyhow::Result<Self> {
-        client.batch_execute(PLANNER_SETTINGS).await?;
+        client.batch_execute(PLANNER_SETTINGS_SQL).await?;
         let [emit_statement, claim_statement] =
             [client.prepare(EMIT_SQL).await?, client.prepare(CLAIM_SQL).await?];
         let [archive_statement, small_insert_statement] =
@@ -87,31 +87,32 @@ impl PostgresBaseline {
             claim_statement,
             archive_statement,
             small_insert_statement,
-            event_count: 0,
+            written_event_count: 0,
         })
     }
 
     pub(super) async fn measure_emits(&mut self, events: usize) -> anyhow::Result<BaselineResult> {
-        self.create_partitions_for(events).await?;
+        self.create_partitions_for_more_events(events).await?;
         let start = Instant::now();
-        let target_count = self.event_count + events;
-        while self.event_count < target_count {
-            self.insert_events(TASKS_PER_STATEMENT.min(target_count - self.event_count)).await?;
+        let target_count = self.written_event_count + events;
+        while self.written_event_count < target_count {
+            self.insert_events_and_tasks(TASKS_PER_STATEMENT.min(target_count - self.written_event_count))
+                .await?;
         }
         let rate = events as f64 / start.elapsed().as_secs_f64();
         let description = format!(
             "plain SQL, journal and task rows inserted, {TASKS_PER_STATEMENT} at a time, one connection"
         );
-        Ok(BaselineResult { rate, description })
+        Ok(BaselineResult { events_per_second: rate, description })
     }
 
     pub(super) async fn measure_full_lifecycle(&mut self, events: usize) -> anyhow::Result<BaselineResult> {
-        self.create_partitions_for(events).await?;
+        self.create_partitions_for_more_events(events).await?;
         let start = Instant::now();
-        let target_count = self.event_count + events;
-        while self.event_count < target_count {
-            let batch = TASKS_PER_STATEMENT.min(target_count - self.event_count);
-            self.insert_events(batch).await?;
+        let target_count = self.written_event_count + events;
+        while self.written_event_count < target_count {
+            let batch = TASKS_PER_STATEMENT.min(target_count - self.written_event_count);
+            self.insert_events_and_tasks(batch).await?;
             let claimed = self.claim_tasks(batch).await?;
             anyhow::ensure!(claimed.len() == batch, "{} of {batch} tasks were claimed", claimed.len());
             self.archive_tasks(claimed).await?;
@@ -120,7 +121,7 @@ impl PostgresBaseline {
         let description = format!(
             "plain SQL, tasks inserted, claimed and ended, {TASKS_PER_STATEMENT} at a time, one connection"
         );
-        Ok(BaselineResult { rate, description })
+        Ok(BaselineResult { events_per_second: rate, description })
     }
 
     pub(super) async fn measure_commit_ms(&mut self, n: i64) -> anyhow::Result<f64> {
@@ -130,9 +131,9 @@ impl PostgresBaseline {
         Ok(start.elapsed().as_secs_f64() * 1000.0)
     }
 
-    async fn insert_events(&mut self, count: usize) -> anyhow::Result<()> {
-        let numbers = self.event_count..self.event_count + count;
-        let base = pointsman_engine::now().micros();
+    async fn insert_events_and_tasks(&mut self, count: usize) -> anyhow::Result<()> {
+        let numbers = self.written_event_count..self.written_event_count + count;
+        let base = pointsman_engine::machine_clock_now().micros();
         let seqs: Vec<i64> = numbers.clone().map(|n| n as i64 + 1).collect();
         let ids: Vec<i64> = numbers.clone().map(|n| base + n as i64).collect();
         let keys: Vec<String> = numbers.clone().map(|n| format!("object:{}", n % 10_000)).collect();
@@ -140,46 +141,50 @@ impl PostgresBaseline {
         self.client
             .execute(&self.emit_statement, &[&seqs, &ids, &keys, &values, &fixtures::EVENT_TYPE])
             .await?;
-        self.event_count += count;
+        self.written_event_count += count;
         Ok(())
     }
 
     async fn claim_tasks(&self, count: usize) -> anyhow::Result<Vec<i64>> {
-        let now = pointsman_engine::now().micros();
+        let now = pointsman_engine::machine_clock_now().micros();
         let rows = self.client.query(&self.claim_statement, &[&(count as i64), &now]).await?;
         Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
     }
 
     async fn archive_tasks(&self, seqs: Vec<i64>) -> anyhow::Result<()> {
-        let now = pointsman_engine::now().micros();
+        let now = pointsman_engine::machine_clock_now().micros();
         self.client.execute(&self.archive_statement, &[&seqs, &fixtures::EVENT_TYPE, &now]).await?;
         Ok(())
     }
 
     /// Creates the partitions for this many more events, before the measurement starts.
-    async fn create_partitions_for(&self, events: usize) -> anyhow::Result<()> {
-        create_partitions(
+    async fn create_partitions_for_more_events(&self, events: usize) -> anyhow::Result<()> {
+        create_missing_partitions(
             &self.client,
-            (self.event_count + events) as i64,
-            (self.event_count + events) as i64,
+            (self.written_event_count + events) as i64,
+            (self.written_event_count + events) as i64,
         )
         .await
     }
 }
 
 /// Creates the missing partitions for events and ended tasks up to these numbers, and records them in the store.
-pub(crate) async fn create_partitions(client: &Client, events: i64, ended: i64) -> anyhow::Result<()> {
-    let row = client.query_one("SELECT journal_end, history_end FROM pointsman.sequencer", &[]).await?;
+pub(crate) async fn create_missing_partitions(
+    client: &Client,
+    events: i64,
+    ended: i64,
+) -> anyhow::Result<()> {
+    let row = client.query_one("SELECT journal_end, history_end FROM pointsman.last_commit", &[]).await?;
     let (mut journal_to, mut history_to): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
     while journal_to <= events {
         create_partition(client, "journal", journal_to).await?;
-        journal_to += PARTITION_ROWS;
+        journal_to += ROWS_PER_PARTITION;
     }
     while history_to <= ended {
         for table in ["history", "attempt", "log"] {
             create_partition(client, table, history_to).await?;
         }
-        history_to += PARTITION_ROWS;
+        history_to += ROWS_PER_PARTITION;
     }
     let sql = "UPDATE pointsman.commit_version SET journal_end = $1, history_end = $2";
     client.execute(sql, &[&journal_to, &history_to]).await?;
@@ -188,6 +193,6 @@ pub(crate) async fn create_partitions(client: &Client, events: i64, ended: i64) 
 
 async fn create_partition(client: &Client, table: &str, from: i64) -> anyhow::Result<()> {
     let sql = "SELECT pointsman.add_partition($1, $2, $3)";
-    client.execute(sql, &[&table, &from, &(from + PARTITION_ROWS)]).await?;
+    client.execute(sql, &[&table, &from, &(from + ROWS_PER_PARTITION)]).await?;
     Ok(())
 }

@@ -19,40 +19,40 @@ use crate::fixtures::{self, event_payload};
 /// The number of tasks in a pipeline.
 const TASKS_PER_PIPELINE: usize = 1_000;
 /// The size of a task's row: about as large as in the store.
-const TASK_BYTES: usize = 64;
+const TASK_ROW_BYTES: usize = 64;
 /// The size of an ended task's row: about as large as in the store.
-const ARCHIVED_TASK_BYTES: usize = 72;
+const ARCHIVED_TASK_ROW_BYTES: usize = 72;
 
 pub(crate) struct RedisBaseline {
     connection: Connection,
     key_prefix: String,
     /// The number of events written so far.
-    event_count: usize,
+    written_event_count: usize,
 }
 
 impl RedisBaseline {
     pub(super) fn new(connection: Connection, key_prefix: String) -> Self {
-        Self { connection, key_prefix, event_count: 0 }
+        Self { connection, key_prefix, written_event_count: 0 }
     }
 
     pub(super) fn measure_emits(&mut self, events: usize) -> anyhow::Result<BaselineResult> {
         let start = Instant::now();
-        let target_count = self.event_count + events;
-        while self.event_count < target_count {
-            self.insert_events(TASKS_PER_PIPELINE.min(target_count - self.event_count))?;
+        let target_count = self.written_event_count + events;
+        while self.written_event_count < target_count {
+            self.insert_events_and_tasks(TASKS_PER_PIPELINE.min(target_count - self.written_event_count))?;
         }
         let rate = events as f64 / start.elapsed().as_secs_f64();
         let description = format!("plain commands, {TASKS_PER_PIPELINE} tasks in a pipeline, one connection");
-        Ok(BaselineResult { rate, description })
+        Ok(BaselineResult { events_per_second: rate, description })
     }
 
     pub(super) fn measure_full_lifecycle(&mut self, events: usize) -> anyhow::Result<BaselineResult> {
         let start = Instant::now();
-        let target_count = self.event_count + events;
-        while self.event_count < target_count {
-            let first = self.event_count;
+        let target_count = self.written_event_count + events;
+        while self.written_event_count < target_count {
+            let first = self.written_event_count;
             let batch = TASKS_PER_PIPELINE.min(target_count - first);
-            self.insert_events(batch)?;
+            self.insert_events_and_tasks(batch)?;
             self.claim_tasks(first, batch)?;
             self.archive_tasks(first, batch)?;
         }
@@ -60,29 +60,34 @@ impl RedisBaseline {
         let description = format!(
             "plain commands, emitted, claimed and ended, {TASKS_PER_PIPELINE} tasks in a pipeline, one connection"
         );
-        Ok(BaselineResult { rate, description })
+        Ok(BaselineResult { events_per_second: rate, description })
     }
 
     pub(super) fn measure_commit_ms(&mut self, n: i64) -> anyhow::Result<f64> {
-        let command = self.command_on_key("SET", "small").arg(event_payload(n as usize)).clone();
+        let command =
+            self.new_command_with_prefixed_key("SET", "small").arg(event_payload(n as usize)).clone();
         let start = Instant::now();
         command.exec(&mut self.connection)?;
         Ok(start.elapsed().as_secs_f64() * 1000.0)
     }
 
-    fn command_on_key(&self, name: &str, key: &str) -> Cmd {
+    fn new_command_with_prefixed_key(&self, name: &str, key: &str) -> Cmd {
         let mut command = redis::cmd(name);
         command.arg(format!("{}{key}", self.key_prefix));
         command
     }
 
-    fn insert_events(&mut self, count: usize) -> anyhow::Result<()> {
-        let numbers = self.event_count..self.event_count + count;
-        let base = pointsman_engine::now().micros();
-        let (mut tasks, mut objects) =
-            (self.command_on_key("HSET", "tasks"), self.command_on_key("HSET", "objects"));
-        let (mut ready, mut lanes) =
-            (self.command_on_key("ZADD", "ready"), self.command_on_key("ZADD", "lanes"));
+    fn insert_events_and_tasks(&mut self, count: usize) -> anyhow::Result<()> {
+        let numbers = self.written_event_count..self.written_event_count + count;
+        let base = pointsman_engine::machine_clock_now().micros();
+        let (mut tasks, mut objects) = (
+            self.new_command_with_prefixed_key("HSET", "tasks"),
+            self.new_command_with_prefixed_key("HSET", "objects"),
+        );
+        let (mut ready, mut lanes) = (
+            self.new_command_with_prefixed_key("ZADD", "ready"),
+            self.new_command_with_prefixed_key("ZADD", "lanes"),
+        );
         let mut last = redis::cmd("MSET");
         let mut pipeline = Pipeline::with_capacity(count + 5);
         for n in numbers {
@@ -90,9 +95,13 @@ impl RedisBaseline {
             let object = format!("object:{}", n % 10_000);
             let event = format!("{}{object}{}", fixtures::EVENT_TYPE, event_payload(n));
             pipeline.add_command(
-                self.command_on_key("XADD", "journal").arg(format!("{id}-0")).arg("e").arg(event).clone(),
+                self.new_command_with_prefixed_key("XADD", "journal")
+                    .arg(format!("{id}-0"))
+                    .arg("e")
+                    .arg(event)
+                    .clone(),
             );
-            tasks.arg(n).arg(&[7_u8; TASK_BYTES]);
+            tasks.arg(n).arg(&[7_u8; TASK_ROW_BYTES]);
             objects.arg(&object).arg(&[7_u8; 24]);
             ready.arg(0).arg(ready_set_member(n));
             lanes.arg(0).arg(lane_set_member(n));
@@ -101,27 +110,29 @@ impl RedisBaseline {
         for command in [tasks, objects, ready, lanes, last] {
             pipeline.add_command(command);
         }
-        self.event_count += count;
+        self.written_event_count += count;
         Ok(pipeline.exec(&mut self.connection)?)
     }
 
     fn claim_tasks(&mut self, first: usize, count: usize) -> anyhow::Result<()> {
         let mut read = Pipeline::new();
-        read.add_command(self.command_on_key("ZRANGE", "ready").arg(0).arg(count - 1).clone());
-        let mut rows = self.command_on_key("HMGET", "tasks");
+        read.add_command(self.new_command_with_prefixed_key("ZRANGE", "ready").arg(0).arg(count - 1).clone());
+        let mut rows = self.new_command_with_prefixed_key("HMGET", "tasks");
         (first..first + count).for_each(|n| {
             rows.arg(n);
         });
         read.add_command(rows);
         let (members, rows): (Vec<Vec<u8>>, Vec<Vec<u8>>) = read.query(&mut self.connection)?;
         anyhow::ensure!(members.len() == count && rows.len() == count, "not all of {count} tasks were found");
-        let (mut ready, mut tasks) =
-            (self.command_on_key("ZREM", "ready"), self.command_on_key("HSET", "tasks"));
-        let mut held = self.command_on_key("ZADD", "held");
+        let (mut ready, mut tasks) = (
+            self.new_command_with_prefixed_key("ZREM", "ready"),
+            self.new_command_with_prefixed_key("HSET", "tasks"),
+        );
+        let mut held = self.new_command_with_prefixed_key("ZADD", "held");
         for (n, member) in (first..).zip(&members) {
             ready.arg(member);
-            tasks.arg(n).arg(&[8_u8; TASK_BYTES]);
-            held.arg(0).arg(&encode_number(n)[..]);
+            tasks.arg(n).arg(&[8_u8; TASK_ROW_BYTES]);
+            held.arg(0).arg(&encode_big_endian(n)[..]);
         }
         Ok(Pipeline::new()
             .add_command(ready)
@@ -131,15 +142,19 @@ impl RedisBaseline {
     }
 
     fn archive_tasks(&mut self, first: usize, count: usize) -> anyhow::Result<()> {
-        let (mut tasks, mut lanes) =
-            (self.command_on_key("HDEL", "tasks"), self.command_on_key("ZREM", "lanes"));
-        let (mut held, mut ended) =
-            (self.command_on_key("ZREM", "held"), self.command_on_key("HSET", "ended"));
+        let (mut tasks, mut lanes) = (
+            self.new_command_with_prefixed_key("HDEL", "tasks"),
+            self.new_command_with_prefixed_key("ZREM", "lanes"),
+        );
+        let (mut held, mut ended) = (
+            self.new_command_with_prefixed_key("ZREM", "held"),
+            self.new_command_with_prefixed_key("HSET", "ended"),
+        );
         for n in first..first + count {
             tasks.arg(n);
             lanes.arg(lane_set_member(n));
-            held.arg(&encode_number(n)[..]);
-            ended.arg(n).arg(&[9_u8; ARCHIVED_TASK_BYTES]);
+            held.arg(&encode_big_endian(n)[..]);
+            ended.arg(n).arg(&[9_u8; ARCHIVED_TASK_ROW_BYTES]);
         }
         let mut pipeline = Pipeline::new();
         for command in [tasks, lanes, held, ended] {
@@ -149,14 +164,14 @@ impl RedisBaseline {
     }
 }
 
-fn encode_number(n: usize) -> [u8; 8] {
+fn encode_big_endian(n: usize) -> [u8; 8] {
     (n as u64).to_be_bytes()
 }
 
 fn ready_set_member(n: usize) -> Vec<u8> {
-    [&encode_number(100), &encode_number(0), &encode_number(n), &[0, 0][..]].concat()
+    [&encode_big_endian(100), &encode_big_endian(0), &encode_big_endian(n), &[0, 0][..]].concat()
 }
 
 fn lane_set_member(n: usize) -> Vec<u8> {
-    [encode_number(n % 10_000), encode_number(n), encode_number(n)].concat()
+    [encode_big_endian(n % 10_000), encode_big_endian(n), encode_big_endian(n)].concat()
 }

@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use rusqlite::{Connection, params};
 
-use super::{BaselineResult, MeasuredRun};
+use super::{BaselineResult, MeasuredStoreRun};
 use crate::fixtures::{self, event_payload};
 
 /// The rows that are written for an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum BaselineRows {
+enum RowsToWritePerEvent {
     /// The event, its object and its waiting task.
     WaitingTask,
     /// All rows of an event with one handler: its task is created locked, ends, and moves to the history. Besides these
@@ -20,7 +20,7 @@ enum BaselineRows {
 }
 
 /// The minimum number of row writes in an event's full lifecycle.
-const MIN_ROWS_PER_EVENT: f64 = 5.0;
+const MIN_LIFECYCLE_WRITES_PER_EVENT: f64 = 5.0;
 
 /// Opens the database with the store's own settings.
 pub(super) fn open_connection(path: &Path) -> anyhow::Result<Connection> {
@@ -30,37 +30,51 @@ pub(super) fn open_connection(path: &Path) -> anyhow::Result<Connection> {
     Ok(conn)
 }
 
-pub(super) fn measure_emits(conn: &Connection, run: MeasuredRun) -> anyhow::Result<BaselineResult> {
+pub(super) fn measure_emits(conn: &Connection, run: MeasuredStoreRun) -> anyhow::Result<BaselineResult> {
     let description = format!("bare SQLite, same rows, {} events per commit", run.events_per_commit);
-    Ok(BaselineResult { rate: measure_rate(conn, run, BaselineRows::WaitingTask)?, description })
+    Ok(BaselineResult {
+        events_per_second: measure_events_per_second(conn, run, RowsToWritePerEvent::WaitingTask)?,
+        description,
+    })
 }
 
-pub(super) fn measure_full_lifecycle(conn: &Connection, run: MeasuredRun) -> anyhow::Result<BaselineResult> {
-    let MeasuredRun { events_per_commit, rows_per_event, .. } = run;
+pub(super) fn measure_full_lifecycle(
+    conn: &Connection,
+    run: MeasuredStoreRun,
+) -> anyhow::Result<BaselineResult> {
+    let MeasuredStoreRun { events_per_commit, written_rows_per_event: rows_per_event, .. } = run;
     let description =
         format!("bare SQLite, {rows_per_event:.1} rows per event, {events_per_commit} events per commit");
-    let updates = (rows_per_event - MIN_ROWS_PER_EVENT).max(0.0);
+    let updates = (rows_per_event - MIN_LIFECYCLE_WRITES_PER_EVENT).max(0.0);
     Ok(BaselineResult {
-        rate: measure_rate(conn, run, BaselineRows::FullLifecycle { updates })?,
+        events_per_second: measure_events_per_second(
+            conn,
+            run,
+            RowsToWritePerEvent::FullLifecycle { updates },
+        )?,
         description,
     })
 }
 
 /// Writes the rows of as many events as the run had, in transactions of the same size; returns events per second.
-fn measure_rate(conn: &Connection, run: MeasuredRun, rows: BaselineRows) -> anyhow::Result<f64> {
-    let MeasuredRun { event_count: events, events_per_commit, .. } = run;
-    let base = pointsman_engine::now().micros();
+fn measure_events_per_second(
+    conn: &Connection,
+    run: MeasuredStoreRun,
+    rows: RowsToWritePerEvent,
+) -> anyhow::Result<f64> {
+    let MeasuredStoreRun { event_count: events, events_per_commit, .. } = run;
+    let base = pointsman_engine::machine_clock_now().micros();
     let start = Instant::now();
     let mut done = 0;
     while done < events {
         let until = events.min(done + events_per_commit.max(1));
         conn.execute_batch("BEGIN IMMEDIATE")?;
         for n in done..until {
-            insert_event(conn, base, n, rows)?;
+            insert_event_and_task(conn, base, n, rows)?;
         }
-        if let BaselineRows::FullLifecycle { updates } = rows {
+        if let RowsToWritePerEvent::FullLifecycle { updates } = rows {
             for n in done..until {
-                update_task(conn, n, updates)?;
+                update_task_repeatedly(conn, n, updates)?;
                 archive_task(conn, base, n)?;
             }
         }
@@ -70,7 +84,12 @@ fn measure_rate(conn: &Connection, run: MeasuredRun, rows: BaselineRows) -> anyh
     Ok(events as f64 / start.elapsed().as_secs_f64())
 }
 
-fn insert_event(conn: &Connection, base: i64, n: usize, rows: BaselineRows) -> rusqlite::Result<()> {
+fn insert_event_and_task(
+    conn: &Connection,
+    base: i64,
+    n: usize,
+    rows: RowsToWritePerEvent,
+) -> rusqlite::Result<()> {
     let (id, seq, key) = (base + n as i64, n as i64 + 1, format!("object:{}", n % 10_000));
     conn.prepare_cached(
         "INSERT INTO pointsman_journal (id, prev, type, key, tenant, value, depth, first_task, tasks)
@@ -83,8 +102,8 @@ fn insert_event(conn: &Connection, base: i64, n: usize, rows: BaselineRows) -> r
     .execute(params![key, id, [0u8; 12]])?;
     let lane = (n as i64).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64);
     let (phase, fence) = match rows {
-        BaselineRows::WaitingTask => (3, None),
-        BaselineRows::FullLifecycle { .. } => (5, Some(seq)),
+        RowsToWritePerEvent::WaitingTask => (3, None),
+        RowsToWritePerEvent::FullLifecycle { .. } => (5, Some(seq)),
     };
     conn.prepare_cached(
         "INSERT INTO pointsman_task (seq, queue, event, phase, lane, lane_position, key_bucket, sync, stage, priority,
@@ -97,7 +116,7 @@ fn insert_event(conn: &Connection, base: i64, n: usize, rows: BaselineRows) -> r
 }
 
 /// Updates the n-th task so often that each gets `updates` on average.
-fn update_task(conn: &Connection, n: usize, updates: f64) -> rusqlite::Result<()> {
+fn update_task_repeatedly(conn: &Connection, n: usize, updates: f64) -> rusqlite::Result<()> {
     let times = ((n + 1) as f64 * updates) as u64 - (n as f64 * updates) as u64;
     for _ in 0..times {
         conn.prepare_cached("UPDATE pointsman_task SET phase = 5, attempt = attempt + 1 WHERE seq = ?1")?

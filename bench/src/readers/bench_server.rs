@@ -15,7 +15,7 @@ use pointsman_server::config::{ConfigInputs, StoreUrl};
 use tokio::task::JoinSet;
 use tokio::time::interval_at;
 
-use crate::emit::ProducerLoad;
+use crate::emit_throughput::ProducerLoad;
 use crate::fixtures;
 
 /// The type of the events, and the name of the handler whose tasks they create. No task is run.
@@ -31,7 +31,7 @@ const SPARE_CONNECTIONS: usize = 64;
 static CLOCK_START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// Returns the microseconds since the first call. Payloads contain this as the time of the emit.
-pub(super) fn elapsed_micros() -> u64 {
+pub(super) fn micros_since_clock_start() -> u64 {
     u64::try_from(CLOCK_START.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
@@ -45,7 +45,7 @@ pub(super) struct BenchServer {
     address: SocketAddr,
     token: String,
     /// The number of events of each object.
-    event_counts: Arc<Vec<AtomicU64>>,
+    event_counts_by_object: Arc<Vec<AtomicU64>>,
 }
 
 impl BenchServer {
@@ -56,7 +56,7 @@ impl BenchServer {
         readers: usize,
     ) -> anyhow::Result<Self> {
         let mut config = ConfigInputs { working_dir: dir.into(), ..ConfigInputs::default() }.load_config()?;
-        config.store = StoreUrl::Sqlite { path: dir.join(name) };
+        config.store_url = StoreUrl::Sqlite { path: dir.join(name) };
         config.listen_address = SocketAddr::from(([127, 0, 0, 1], 0));
         config.max_connections = readers + SPARE_CONNECTIONS;
         // All readers use one token from one address.
@@ -65,17 +65,17 @@ impl BenchServer {
         config.server_limits.reserved_connections = 0;
         config.drain_timeout = Duration::from_secs(1);
         // Events create tasks as usual; running them would be another measurement.
-        config.services =
+        config.engine_services =
             EnabledServices { scheduler: false, worker: false, pruner: false, ..EnabledServices::default() };
         let handler =
             fixtures::new_in_process_handler(EVENT_TYPE, |_| async { HandlerOutcome::succeeded() })?;
-        let routes = fixtures::routes_by_handler_name([&handler.def])?;
+        let routes = fixtures::route_types_to_handlers_of_same_name([&handler.def])?;
         let program = Setup { handlers: vec![handler], routes, ..Setup::default() };
         let server = Server::start(config, None, program).await?;
         let address = server.address().context("the server does not listen")?;
         let token = server.first_token().context("the server has no token")?.to_owned();
         let event_counts = Arc::new((0..objects).map(|_| AtomicU64::new(0)).collect());
-        Ok(Self { server, address, token, event_counts })
+        Ok(Self { server, address, token, event_counts_by_object: event_counts })
     }
 
     pub(super) fn address(&self) -> SocketAddr {
@@ -87,18 +87,18 @@ impl BenchServer {
     }
 
     /// Returns the number of events of each object so far.
-    pub(super) fn event_counts(&self) -> Vec<u64> {
-        self.event_counts.iter().map(|count| count.load(Ordering::Relaxed)).collect()
+    pub(super) fn event_counts_by_object(&self) -> Vec<u64> {
+        self.event_counts_by_object.iter().map(|count| count.load(Ordering::Relaxed)).collect()
     }
 
     /// Returns the id of the newest event.
     pub(super) async fn last_event_id(&self) -> anyhow::Result<EventId> {
-        Ok(self.server.engine().observer().read_journal_range().await?.head)
+        Ok(self.server.engine().observer().read_journal_range().await?.newest_event_id)
     }
 
     /// Emits one event for each object.
     pub(super) async fn emit_one_per_object(&self) -> anyhow::Result<()> {
-        self.new_producer(0, 1).emit_events(self.event_counts.len(), None).await
+        self.new_producer(0, 1).emit_events(self.event_counts_by_object.len(), None).await
     }
 
     /// Emits at a steady rate for a while; returns the events per second.
@@ -116,7 +116,7 @@ impl BenchServer {
             producers.spawn(async move {
                 for _ in 0..ticks {
                     ticker.tick().await;
-                    producer.emit_events(batch, Some(elapsed_micros())).await?;
+                    producer.emit_events(batch, Some(micros_since_clock_start())).await?;
                 }
                 // Waits for the end of the last interval.
                 ticker.tick().await;
@@ -149,8 +149,8 @@ impl BenchServer {
     fn new_producer(&self, n: usize, count: usize) -> BenchProducer {
         BenchProducer {
             engine: self.server.engine().clone(),
-            event_counts: self.event_counts.clone(),
-            objects: (n..self.event_counts.len()).step_by(count).collect(),
+            event_counts_by_object: self.event_counts_by_object.clone(),
+            object_numbers: (n..self.event_counts_by_object.len()).step_by(count).collect(),
             next_object_index: 0,
         }
     }
@@ -173,26 +173,27 @@ async fn join_producers_and_compute_rate(
 
 struct BenchProducer {
     engine: Engine,
-    event_counts: Arc<Vec<AtomicU64>>,
-    objects: Vec<usize>,
+    event_counts_by_object: Arc<Vec<AtomicU64>>,
+    object_numbers: Vec<usize>,
     next_object_index: usize,
 }
 
 impl BenchProducer {
     /// Emits `count` events, alternating between its objects. `emitted_at` is the emit time in their payload.
     async fn emit_events(&mut self, count: usize, emitted_at: Option<u64>) -> anyhow::Result<()> {
-        let events = (0..count).map(|_| self.next_event(emitted_at)).collect::<anyhow::Result<_>>()?;
-        self.engine.emit(EmitBatch { events, idempotency: None }).await?;
+        let events =
+            (0..count).map(|_| self.new_event_of_next_object(emitted_at)).collect::<anyhow::Result<_>>()?;
+        self.engine.emit(EmitBatch { events, idempotency_key: None }).await?;
         Ok(())
     }
 
-    fn next_event(&mut self, emitted_at: Option<u64>) -> anyhow::Result<NewEvent> {
+    fn new_event_of_next_object(&mut self, emitted_at: Option<u64>) -> anyhow::Result<NewEvent> {
         let object = *self
-            .objects
-            .get(self.next_object_index % self.objects.len().max(1))
+            .object_numbers
+            .get(self.next_object_index % self.object_numbers.len().max(1))
             .context("too few objects")?;
         self.next_object_index += 1;
-        let n = self.event_counts[object].fetch_add(1, Ordering::Relaxed);
+        let n = self.event_counts_by_object[object].fetch_add(1, Ordering::Relaxed);
         let emitted_at = emitted_at.map_or("null".into(), |emitted_at| emitted_at.to_string());
         let title = "A record that somebody has just published";
         let mut event = NewEvent::new(EventType::new(EVENT_TYPE)?);

@@ -23,7 +23,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::BenchOptions;
-use crate::emit::ProducerLoad;
+use crate::emit_throughput::ProducerLoad;
 use crate::report::{Figure, MeasurementUnit, percentile};
 use bench_server::BenchServer;
 use reader_group::{ReaderGroup, ReaderScope};
@@ -54,7 +54,7 @@ pub(crate) async fn measure(
 ) -> anyhow::Result<Vec<Figure>> {
     let dir = tempfile::tempdir_in(&options.dir)?;
     let requested = 2 * options.readers_per_protocol;
-    let readers = file_limit::limit_reader_count(requested);
+    let readers = file_limit::raise_file_limit_and_cap_readers(requested);
     let bench =
         ReaderBench::start(dir.path(), readers, Duration::from_secs(options.latency_seconds) / 4).await?;
     begin_step(&format!(
@@ -62,7 +62,7 @@ pub(crate) async fn measure(
     ));
     let mut figures = bench.measure_readers_of_one_object().await?;
     begin_step(&format!("emits at full speed with {readers} readers, and without them"));
-    figures.extend(bench.measure_full_speed().await?);
+    figures.extend(bench.measure_emits_at_full_speed().await?);
     begin_step(&format!(
         "{} readers of all objects at {ALL_OBJECTS_EMIT_RATE} events/s",
         readers / ALL_OBJECTS_READER_DIVISOR
@@ -88,7 +88,7 @@ struct ReaderBench {
 }
 
 /// The result of a paced measurement with a group of readers.
-struct PacedResult {
+struct PacedEmitResult {
     emit_rate: f64,
     /// The time until each event had reached all of its readers, in milliseconds.
     delivery_times_ms: Vec<f64>,
@@ -106,21 +106,26 @@ impl ReaderBench {
         let without =
             self.server_without_readers.emit_at_rate(ONE_OBJECT_EMIT_RATE, self.emit_duration).await?;
         let few = self
-            .measure_at_rate(
+            .measure_emits_at_rate_with_readers(
                 ReaderScope::OneObjectEach,
                 self.reader_count / GROUP_SIZE_RATIO,
                 ONE_OBJECT_EMIT_RATE,
             )
             .await?;
-        let all =
-            self.measure_at_rate(ReaderScope::OneObjectEach, self.reader_count, ONE_OBJECT_EMIT_RATE).await?;
+        let all = self
+            .measure_emits_at_rate_with_readers(
+                ReaderScope::OneObjectEach,
+                self.reader_count,
+                ONE_OBJECT_EMIT_RATE,
+            )
+            .await?;
         let readers_label = format!("{} readers of one object each", self.reader_count);
         let name = format!(
             "events emitted at {ONE_OBJECT_EMIT_RATE}/s, {readers_label}, half by long poll and half by SSE"
         );
         let mut figures = vec![
             Figure::new(name, all.emit_rate, MeasurementUnit::PerSecond)
-                .compared_with("without readers", without)
+                .with_comparison("without readers", without)
                 .with_min_ratio(0.7),
         ];
         figures.extend(compare_delivery_times(&readers_label, ONE_OBJECT_EMIT_RATE, all, few));
@@ -132,14 +137,20 @@ impl ReaderBench {
         let without =
             self.server_without_readers.emit_at_rate(ALL_OBJECTS_EMIT_RATE, self.emit_duration).await?;
         let few = self
-            .measure_at_rate(ReaderScope::AllObjects, readers / GROUP_SIZE_RATIO, ALL_OBJECTS_EMIT_RATE)
+            .measure_emits_at_rate_with_readers(
+                ReaderScope::AllObjects,
+                readers / GROUP_SIZE_RATIO,
+                ALL_OBJECTS_EMIT_RATE,
+            )
             .await?;
-        let all = self.measure_at_rate(ReaderScope::AllObjects, readers, ALL_OBJECTS_EMIT_RATE).await?;
+        let all = self
+            .measure_emits_at_rate_with_readers(ReaderScope::AllObjects, readers, ALL_OBJECTS_EMIT_RATE)
+            .await?;
         let readers_label = format!("{readers} readers of all objects");
         let name = format!("events emitted at {ALL_OBJECTS_EMIT_RATE}/s, {readers_label}");
         let mut figures = vec![
             Figure::new(name, all.emit_rate, MeasurementUnit::PerSecond)
-                .compared_with("without readers", without)
+                .with_comparison("without readers", without)
                 .with_min_ratio(0.7),
         ];
         figures.extend(compare_delivery_times(&readers_label, ALL_OBJECTS_EMIT_RATE, all, few));
@@ -147,20 +158,20 @@ impl ReaderBench {
     }
 
     /// Emits at a steady rate with this many readers.
-    async fn measure_at_rate(
+    async fn measure_emits_at_rate_with_readers(
         &self,
         scope: ReaderScope,
         readers: usize,
         rate: usize,
-    ) -> anyhow::Result<PacedResult> {
+    ) -> anyhow::Result<PacedEmitResult> {
         let mut group = ReaderGroup::start(&self.server_with_readers, scope, readers).await?;
         let rate = self.server_with_readers.emit_at_rate(rate, self.emit_duration).await?;
         group.wait_until_caught_up(&self.server_with_readers).await?;
-        Ok(PacedResult { emit_rate: rate, delivery_times_ms: group.take_delivery_times() })
+        Ok(PacedEmitResult { emit_rate: rate, delivery_times_ms: group.take_delivery_times() })
     }
 
     /// Emits as fast as emits are acknowledged, with readers and without.
-    async fn measure_full_speed(&self) -> anyhow::Result<Vec<Figure>> {
+    async fn measure_emits_at_full_speed(&self) -> anyhow::Result<Vec<Figure>> {
         let round_duration = ROUND_DURATION.min(self.emit_duration / 2);
         let mut group =
             ReaderGroup::start(&self.server_with_readers, ReaderScope::OneObjectEach, self.reader_count)
@@ -176,7 +187,7 @@ impl ReaderBench {
             let name =
                 format!("emits acknowledged, {load}, {} readers of one object each", self.reader_count);
             let figure = Figure::new(name, with / ROUNDS as f64, MeasurementUnit::PerSecond)
-                .compared_with("without readers", without / ROUNDS as f64);
+                .with_comparison("without readers", without / ROUNDS as f64);
             // Batches contain more events than the readers can receive on the cores that they share with the server.
             figures.push(if load.batch_size == 1 { figure.with_min_ratio(0.7) } else { figure });
         }
@@ -193,15 +204,15 @@ impl ReaderBench {
 fn compare_delivery_times(
     readers_label: &str,
     rate: usize,
-    mut all: PacedResult,
-    mut few: PacedResult,
+    mut all: PacedEmitResult,
+    mut few: PacedEmitResult,
 ) -> Vec<Figure> {
     [(0.5, "p50"), (0.99, "p99")]
         .map(|(quantile, label)| {
             let name =
                 format!("delivery time to all readers of an event, {label}, {readers_label}, at {rate}/s");
             Figure::new(name, percentile(&mut all.delivery_times_ms, quantile), MeasurementUnit::Milliseconds)
-                .compared_with(
+                .with_comparison(
                     format!("with a quarter of them, {label}"),
                     percentile(&mut few.delivery_times_ms, quantile),
                 )

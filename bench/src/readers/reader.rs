@@ -14,7 +14,7 @@ use serde::Deserialize;
 use tokio::net::TcpStream;
 
 use super::bench_server::{EVENT_TYPE, object_key};
-use super::reader_group::DeliveryLog;
+use super::reader_group::DeliveryTracker;
 
 /// The protocol by which a reader follows the journal.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ pub(super) struct JournalReader {
     pub(super) next_event_numbers: Vec<u64>,
     /// The id of the last event that the reader has received.
     pub(super) last_event_id: u64,
-    pub(super) delivery_log: Arc<DeliveryLog>,
+    pub(super) delivery_tracker: Arc<DeliveryTracker>,
 }
 
 /// The members of an event that a reader checks. The engine's own events have no value.
@@ -58,7 +58,7 @@ struct EventPayload {
 #[serde(rename_all = "camelCase")]
 struct EventSeqResponse {
     #[serde(rename = "TYPE")]
-    kind: String,
+    seq_type: String,
     #[serde(default)]
     event_snapshots: Vec<ReceivedEvent>,
     last_event_id: Option<u64>,
@@ -97,7 +97,7 @@ impl JournalReader {
         for event in &seq.event_snapshots {
             self.check_next_event(event)?;
         }
-        match (seq.kind.as_str(), seq.last_event_id) {
+        match (seq.seq_type.as_str(), seq.last_event_id) {
             ("NonEmpty", _) => {}
             ("Empty", Some(last)) => self.last_event_id = last,
             (other, _) => {
@@ -149,7 +149,7 @@ impl JournalReader {
             "object {object}: received event number {number} instead of number {next_number}"
         );
         *next_number += 1;
-        self.delivery_log.record_delivery(id, emitted_at);
+        self.delivery_tracker.record_delivery(id, emitted_at);
         Ok(())
     }
 }
@@ -182,21 +182,21 @@ impl HttpConnection {
 struct SseParser {
     buffer: Vec<u8>,
     /// The number of bytes that have been parsed.
-    parsed_bytes: usize,
+    parsed_byte_count: usize,
     event_type: String,
     data: String,
 }
 
 impl SseParser {
     fn push_bytes(&mut self, chunk: &[u8]) {
-        self.buffer.drain(..std::mem::take(&mut self.parsed_bytes));
+        self.buffer.drain(..std::mem::take(&mut self.parsed_byte_count));
         self.buffer.extend_from_slice(chunk);
     }
 
     /// Returns the type and the data of the next complete frame.
     fn next_frame(&mut self) -> Option<(String, String)> {
         loop {
-            let rest = &self.buffer[self.parsed_bytes..];
+            let rest = &self.buffer[self.parsed_byte_count..];
             let end = rest.iter().position(|byte| *byte == b'\n')?;
             let line = String::from_utf8_lossy(&rest[..end]);
             if let Some(event) = line.strip_prefix("event: ") {
@@ -205,7 +205,7 @@ impl SseParser {
                 self.data.push_str(data);
             }
             let is_over = line.is_empty();
-            self.parsed_bytes += end + 1;
+            self.parsed_byte_count += end + 1;
             if is_over {
                 let frame = (std::mem::take(&mut self.event_type), std::mem::take(&mut self.data));
                 // A keep-alive comment has neither.
@@ -249,7 +249,7 @@ mod tests {
             first_followed_object: 7,
             next_event_numbers: vec![5],
             last_event_id: 10,
-            delivery_log: Arc::new(DeliveryLog::new(1)),
+            delivery_tracker: Arc::new(DeliveryTracker::new(1)),
         };
         let check_all = |events: &[ReceivedEvent]| {
             let mut reader = reader();

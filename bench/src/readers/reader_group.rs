@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::bench_server::{BenchServer, elapsed_micros};
+use super::bench_server::{BenchServer, micros_since_clock_start};
 use super::reader::{JournalReader, ReadProtocol};
 use crate::fixtures::EventCounter;
 
@@ -29,7 +29,7 @@ pub(super) struct ReaderGroup {
     reader_count: usize,
     /// The number of events of each object before the readers started.
     initial_event_counts: Vec<u64>,
-    delivery_log: Arc<DeliveryLog>,
+    delivery_tracker: Arc<DeliveryTracker>,
     spawned_readers: JoinSet<anyhow::Result<()>>,
     _thread: ReaderThread,
 }
@@ -43,9 +43,10 @@ impl ReaderGroup {
         readers: usize,
     ) -> anyhow::Result<Self> {
         let thread = ReaderThread::start()?;
-        let (initial_event_counts, head) = (bench_server.event_counts(), bench_server.last_event_id().await?);
+        let (initial_event_counts, head) =
+            (bench_server.event_counts_by_object(), bench_server.last_event_id().await?);
         let readers_per_event = if scope == ReaderScope::AllObjects { readers } else { 1 };
-        let deliveries = Arc::new(DeliveryLog::new(readers_per_event));
+        let deliveries = Arc::new(DeliveryTracker::new(readers_per_event));
         let mut reader_tasks = JoinSet::new();
         for n in 0..readers {
             let (first_followed_object, next_event_numbers) = match scope {
@@ -58,17 +59,19 @@ impl ReaderGroup {
                 first_followed_object,
                 next_event_numbers,
                 last_event_id: head.get(),
-                delivery_log: deliveries.clone(),
+                delivery_tracker: deliveries.clone(),
             };
             let read = reader.read_until_error(bench_server.address(), bench_server.token().to_owned());
-            reader_tasks
-                .spawn_on(async move { read.await.with_context(|| format!("reader {n}")) }, thread.handle()?);
+            reader_tasks.spawn_on(
+                async move { read.await.with_context(|| format!("reader {n}")) },
+                thread.runtime_handle()?,
+            );
         }
         let mut group = Self {
             scope,
             reader_count: readers,
             initial_event_counts,
-            delivery_log: deliveries,
+            delivery_tracker: deliveries,
             spawned_readers: reader_tasks,
             _thread: thread,
         };
@@ -79,17 +82,17 @@ impl ReaderGroup {
 
     /// Waits until every reader has received all events that were emitted for it.
     pub(super) async fn wait_until_caught_up(&mut self, bench_server: &BenchServer) -> anyhow::Result<()> {
-        let expected = self.expected_deliveries(bench_server);
+        let expected = self.expected_delivery_count(bench_server);
         loop {
-            let delivered_count = self.delivery_log.delivery_counter.count();
+            let delivered_count = self.delivery_tracker.delivery_counter.count();
             tokio::select! {
-                () = self.delivery_log.delivery_counter.wait_until_reached(expected) => break,
+                () = self.delivery_tracker.delivery_counter.wait_until_count_reached(expected) => break,
                 Some(ended) = self.spawned_readers.join_next() => {
                     ended??;
                     bail!("a reader ended unexpectedly");
                 }
                 () = sleep(STALL_TIMEOUT) => {
-                    if self.delivery_log.delivery_counter.count() == delivered_count {
+                    if self.delivery_tracker.delivery_counter.count() == delivered_count {
                         bail!("{} readers received {delivered_count} events instead of {expected}", self.reader_count);
                     }
                 }
@@ -99,7 +102,7 @@ impl ReaderGroup {
         if let Some(ended) = self.spawned_readers.try_join_next() {
             ended??;
         }
-        let delivered_count = self.delivery_log.delivery_counter.count();
+        let delivered_count = self.delivery_tracker.delivery_counter.count();
         if delivered_count != expected {
             bail!("{} readers received {delivered_count} events instead of {expected}", self.reader_count);
         }
@@ -107,8 +110,8 @@ impl ReaderGroup {
     }
 
     /// Returns the number of events that all readers together must have received.
-    fn expected_deliveries(&self, bench_server: &BenchServer) -> u64 {
-        let emitted = bench_server.event_counts();
+    fn expected_delivery_count(&self, bench_server: &BenchServer) -> u64 {
+        let emitted = bench_server.event_counts_by_object();
         let since = emitted.iter().zip(&self.initial_event_counts).map(|(now, initial)| now - initial);
         match self.scope {
             ReaderScope::OneObjectEach => since.take(self.reader_count).sum(),
@@ -118,12 +121,12 @@ impl ReaderGroup {
 
     /// Takes the delivery times of events with an emit time: until each had reached all of its readers, in milliseconds.
     pub(super) fn take_delivery_times(&self) -> Vec<f64> {
-        std::mem::take(&mut self.delivery_log.lock_state().delivery_times_ms)
+        std::mem::take(&mut self.delivery_tracker.lock_state().delivery_times_ms)
     }
 }
 
 /// The deliveries to all readers.
-pub(super) struct DeliveryLog {
+pub(super) struct DeliveryTracker {
     delivery_counter: EventCounter,
     /// The number of readers of each event.
     readers_per_event: usize,
@@ -133,11 +136,11 @@ pub(super) struct DeliveryLog {
 #[derive(Default)]
 struct DeliveryState {
     /// The number of readers that have received an event, for events that have not reached all of their readers.
-    partial_deliveries: HashMap<u64, usize>,
+    reached_reader_counts: HashMap<u64, usize>,
     delivery_times_ms: Vec<f64>,
 }
 
-impl DeliveryLog {
+impl DeliveryTracker {
     pub(super) fn new(readers_per_event: usize) -> Self {
         Self { delivery_counter: EventCounter::default(), readers_per_event, state: Mutex::default() }
     }
@@ -150,11 +153,13 @@ impl DeliveryLog {
     pub(super) fn record_delivery(&self, event: u64, emitted_at: Option<u64>) {
         if let Some(emitted_at) = emitted_at {
             let mut state = self.lock_state();
-            let reached = state.partial_deliveries.entry(event).or_default();
+            let reached = state.reached_reader_counts.entry(event).or_default();
             *reached += 1;
             if *reached == self.readers_per_event {
-                state.partial_deliveries.remove(&event);
-                state.delivery_times_ms.push(elapsed_micros().saturating_sub(emitted_at) as f64 / 1000.0);
+                state.reached_reader_counts.remove(&event);
+                state
+                    .delivery_times_ms
+                    .push(micros_since_clock_start().saturating_sub(emitted_at) as f64 / 1000.0);
             }
         }
         self.delivery_counter.increment();
@@ -172,7 +177,7 @@ impl ReaderThread {
         Ok(Self(Some(runtime)))
     }
 
-    fn handle(&self) -> anyhow::Result<&tokio::runtime::Handle> {
+    fn runtime_handle(&self) -> anyhow::Result<&tokio::runtime::Handle> {
         Ok(self.0.as_ref().context("the thread of the readers has ended")?.handle())
     }
 }

@@ -1,7 +1,7 @@
 //! Creates the stores of a run: in a folder, on a PostgreSQL server or on a Redis server.
 
-mod databases;
-mod key_prefixes;
+mod postgres_databases;
+mod redis_key_prefixes;
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -15,9 +15,9 @@ use pointsman_store_sqlite::Sqlite;
 use tempfile::TempDir;
 
 use crate::baseline::Baseline;
-pub(crate) use databases::BenchDatabases;
-use databases::PostgresBenchServer;
-use key_prefixes::KeyPrefixes;
+pub(crate) use postgres_databases::BenchDatabases;
+use postgres_databases::PostgresBenchServer;
+use redis_key_prefixes::BenchKeyPrefixes;
 
 /// The kind of store that is measured, and its server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,18 +34,18 @@ pub enum StoreTarget {
 pub(crate) enum RunEnvironment {
     SqliteFolder(PathBuf),
     PostgresServer(Box<PostgresBenchServer>),
-    RedisServer(Box<key_prefixes::RedisBenchServer>),
+    RedisServer(Box<redis_key_prefixes::RedisBenchServer>),
 }
 
 impl RunEnvironment {
     pub(crate) fn connect_or_start(options: &crate::BenchOptions) -> anyhow::Result<Self> {
-        match &options.target {
+        match &options.store_target {
             StoreTarget::Sqlite => Ok(Self::SqliteFolder(options.dir.clone())),
             StoreTarget::Postgres { url } => {
                 Ok(Self::PostgresServer(Box::new(PostgresBenchServer::connect_or_start(url.as_deref())?)))
             }
             StoreTarget::Redis { url } => Ok(Self::RedisServer(Box::new(
-                key_prefixes::RedisBenchServer::connect_or_start(url.as_deref())?,
+                redis_key_prefixes::RedisBenchServer::connect_or_start(url.as_deref())?,
             ))),
         }
     }
@@ -64,7 +64,7 @@ impl RunEnvironment {
 pub(crate) enum StoreFactory {
     Sqlite(TempDir),
     Postgres(BenchDatabases),
-    Redis(KeyPrefixes),
+    Redis(BenchKeyPrefixes),
 }
 
 /// A store, and the counters of its writer since it was opened.
@@ -78,7 +78,7 @@ impl StoreFactory {
     /// Opens the store of this name, and creates it if it does not exist. On a server it can be opened more than once at a
     /// time.
     pub(crate) async fn open_store(&self, name: &str) -> anyhow::Result<OpenedStore> {
-        let now = pointsman_engine::now();
+        let now = pointsman_engine::machine_clock_now();
         match self {
             Self::Sqlite(dir) => {
                 let store = Sqlite::open(dir.path().join(name), now)?;

@@ -9,14 +9,14 @@ import { ScreenHeader } from "../../parts/panel.js";
 import { FilterBar } from "../../parts/filters.js";
 import { EmptyState, LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { RelativeTime, TimeOfDay } from "../../parts/time.js";
+import { RelativeTime, TimeWithDayUnlessToday } from "../../parts/time.js";
 import { html, useEffect, useMemo } from "../../parts/ui.js";
 import { AuditTarget } from "./target.js";
 
 /** @typedef {import("../../data/api-types.js").AuditEntry} AuditEntry */
 
 /** How many entries a filter loads on its own. */
-const MAX_FILTER_SCAN = 2000;
+const MAX_ENTRIES_LOADED_BY_FILTER = 2000;
 
 /** @type {Record<string, string>} */
 const ACTION_LABELS = {
@@ -37,10 +37,10 @@ export default function Audit({ query }) {
     pollInterval: 3000,
   }, []);
   const all = entries.data ?? [];
-  const rows = useMemo(() => all.filter(buildFilter(query)), [entries.data, query.by, query.action, query.target]);
+  const rows = useMemo(() => all.filter(buildEntryFilter(query)), [entries.data, query.by, query.action, query.target]);
   const filtered = Boolean(query.by || query.action || query.target);
-  // A filter with few matches loads older entries, up to `MAX_FILTER_SCAN`.
-  const needsMore = filtered && rows.length < 50 && all.length < MAX_FILTER_SCAN;
+  // A filter with few matches loads older entries, up to `MAX_ENTRIES_LOADED_BY_FILTER`.
+  const needsMore = filtered && rows.length < 50 && all.length < MAX_ENTRIES_LOADED_BY_FILTER;
   useEffect(() => {
     if (needsMore) entries.loadMore?.();
   }, [needsMore, all.length, entries.loadMore === null]);
@@ -60,7 +60,7 @@ export default function Audit({ query }) {
 
 /** @param {Record<string, string>} query
  * @returns {(entry: AuditEntry) => boolean} */
-function buildFilter({ by = "", action = "", target = "" }) {
+function buildEntryFilter({ by = "", action = "", target = "" }) {
   const [authorPart, targetPart] = [by.toLowerCase(), target.toLowerCase()];
   return (entry) => entry.by.toLowerCase().includes(authorPart) && (!action || entry.action === action)
     && (!targetPart || `${entry.target} ${entry.detail}`.toLowerCase().includes(targetPart));
@@ -80,7 +80,7 @@ function EmptyAudit({ filtered, loadMore }) {
 
 /** @type {import("../../parts/table.js").Column<AuditEntry>[]} */
 const COLUMNS = [
-  { name: "time", title: "Time", width: 156, cell: (entry) => html`<${TimeOfDay} at=${entry.time} withMillis=${false} />` },
+  { name: "time", title: "Time", width: 156, cell: (entry) => html`<${TimeWithDayUnlessToday} at=${entry.time} withMillis=${false} />` },
   { name: "age", title: "Age", width: 78, onSmallScreens: true, cell: (entry) => html`<span class="soft"><${RelativeTime} at=${entry.time} /></span>` },
   { name: "by", title: "Who", grow: 32, onSmallScreens: true, cell: (entry) => html`<b title=${entry.by}>${entry.by}</b>` },
   { name: "action", title: "Action", width: 112, onSmallScreens: true, cell: (entry) => html`<span title=${entry.action}>${ACTION_LABELS[entry.action] ?? entry.action}</span>` },

@@ -1,10 +1,10 @@
 // One chain: its graph, node actions, state, rules and orders.
 
-import { api, encodePath } from "../../data/api.js";
+import { api, encodeOrderOrChainPath } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
 import { pluralize } from "../../data/numbers.js";
 import { boundTenant } from "../../data/session.js";
-import { StatusIcon } from "../../parts/badge.js";
+import { ToneIcon } from "../../parts/badge.js";
 import { Button } from "../../parts/button.js";
 import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
 import { promptUser } from "../../parts/prompt.js";
@@ -15,7 +15,7 @@ import { EmptyState, Notice, LiveView } from "../../parts/states.js";
 import { runWithToast } from "../../parts/actions.js";
 import { html, useState } from "../../parts/ui.js";
 import { setQuery } from "../../shell/router.js";
-import { addOrder } from "../orders/commands.js";
+import { promptAndAddOrder } from "../orders/commands.js";
 import { OrderTable } from "../orders/table.js";
 import { ChainGraph } from "./graph.js";
 import { SelectedNode } from "./node.js";
@@ -26,7 +26,7 @@ import { ChainStateBadge } from "./state.js";
 /** @param {{params: Record<string, string>, query: Record<string, string>}} props */
 export default function ChainScreen({ params, query }) {
   const path = `/${params.path}`;
-  const url = `/api/v1/chains/${encodePath(path)}`;
+  const url = `/api/v1/chains/${encodeOrderOrChainPath(path)}`;
   const live = useLiveData({
     read: (signal) => /** @type {Promise<Chain & {eventId: number}>} */ (api.get(url, { signal })),
     filter: { types: ["OrderEvent", "JobChainEvent", "FileBasedEvent"], path },
@@ -43,12 +43,12 @@ function ChainDetail({ chain, url, selectedId, onChange }) {
   const [countText, setCountText] = useState("");
   const ruleTarget = { space: /** @type {const} */ ("chain"), name: path };
   const node = chain.nodes.find((candidate) => candidate.id === selectedId);
-  const stopTexts = describeStops(chain);
+  const stopTexts = describeStoppedParts(chain);
   const orphanedCount = stranded.reduce((sum, node) => sum + node.orders, 0);
   return html`
     <${ScreenHeader} title=${path} subtitle=${html`<${ChainStateBadge} chain=${chain} />${orders !== null && html`<span>${pluralize(orders, "order")}</span>`}
       <span>${pluralize(chain.nodes.length, "node")}</span>`}>
-      ${defined && html`<${Button} kind="primary" icon="order" role="operator" onClick=${() => addOrder(chain)}>Add an order<//>`}
+      ${defined && html`<${Button} kind="primary" icon="order" role="operator" onClick=${() => promptAndAddOrder(chain)}>Add an order<//>`}
       ${defined && boundTenant.value === null && html`<${StopStartButton} chain=${chain} url=${url} onChange=${onChange} />`}
       <${RuleButtons} target=${ruleTarget} rules=${rules} onChange=${onChange} />
       <${CopyAsMenu} call=${{ path: url }} cli=${cliCommand("chains", "show", path)} />
@@ -72,14 +72,14 @@ function ChainDetail({ chain, url, selectedId, onChange }) {
         ${node && html`<${SelectedNode} key=${node.id} chain=${chain} node=${node} onChange=${onChange} />`}
         ${!node && chain.nodes.length > 0 && html`<${Panel} title="Nodes"><p class="soft">Select a node in the graph to see and change its action.</p><//>`}
         <${Panel} title="Pauses and blocks">
-          ${stopTexts.length > 0 && html`<ul class="stops">${stopTexts.map((text) => html`<li key=${text}><${StatusIcon} tone="bad" />${text}</li>`)}</ul>`}
+          ${stopTexts.length > 0 && html`<ul class="stops">${stopTexts.map((text) => html`<li key=${text}><${ToneIcon} tone="bad" />${text}</li>`)}</ul>`}
           ${(stopTexts.length === 0 || rules.length > 0) && html`<${RuleList} rules=${rules} target=${ruleTarget} onChange=${onChange} />`}<//>
       </div>
     </div>`;
 }
 
 /** Says that the chain or its nodes are stopped, and how many orders wait there. @param {Chain} chain */
-function describeStops({ state, nodes }) {
+function describeStoppedParts({ state, nodes }) {
   const stopped = nodes.filter((node) => node.action === "stop");
   return [
     ...(state === "stopped" ? ["The chain is stopped"] : []),

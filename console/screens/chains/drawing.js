@@ -31,14 +31,14 @@ export function drawChain(chain, vertical) {
     : { along: NODE_WIDTH, across: NODE_HEIGHT, gapAlong: 62, gapAcross: 26 };
   const layout = layoutChain(chain.nodes.map((node) => node.id), chainEdges(chain), sizes);
   /** @param {number} along @param {number} across */
-  const point = (along, across) => (vertical ? `${round(across + MARGIN)} ${round(along + MARGIN)}` : `${round(along + MARGIN)} ${round(across + MARGIN)}`);
+  const point = (along, across) => (vertical ? `${roundToTenth(across + MARGIN)} ${roundToTenth(along + MARGIN)}` : `${roundToTenth(along + MARGIN)} ${roundToTenth(across + MARGIN)}`);
   const halfLength = sizes.along / 2;
   let backEdgeCount = 0;
   const edges = layout.edges.map(({ from, to, kind, points, isBack }) => {
-    if (!isBack) return { from, to, kind, isBack, d: forwardPath(points, halfLength, point) };
+    if (!isBack) return { from, to, kind, isBack, d: forwardEdgePath(points, halfLength, point) };
     const distance = layout.breadth + BACK_EDGE_GAP + 12 * backEdgeCount;
     backEdgeCount += 1;
-    return { from, to, kind, isBack, d: backPath(points, sizes.across / 2, distance, point) };
+    return { from, to, kind, isBack, d: backEdgePath(points, sizes.across / 2, distance, point) };
   });
   const breadth = layout.breadth + (backEdgeCount ? BACK_EDGE_GAP + 12 * backEdgeCount : 0) + 2 * MARGIN;
   const length = layout.length + 2 * MARGIN;
@@ -51,13 +51,13 @@ export function drawChain(chain, vertical) {
 }
 
 /** @param {number} number */
-function round(number) {
+function roundToTenth(number) {
   return Math.round(number * 10) / 10;
 }
 
 /** The path of a forward edge, through its waypoints.
  * @param {{along: number, across: number}[]} points @param {number} halfLength @param {(along: number, across: number) => string} point */
-function forwardPath(points, halfLength, point) {
+function forwardEdgePath(points, halfLength, point) {
   let d = "";
   points.slice(1).forEach((to, index) => {
     const from = points[index];
@@ -70,7 +70,7 @@ function forwardPath(points, halfLength, point) {
 
 /** The path of a back edge, around all nodes.
  * @param {{along: number, across: number}[]} points @param {number} halfBreadth @param {number} distance @param {(along: number, across: number) => string} point */
-function backPath([from, to], halfBreadth, distance, point) {
+function backEdgePath([from, to], halfBreadth, distance, point) {
   const [out, into] = [from.along + 14, to.along - 14];
   return `M${point(out, from.across + halfBreadth)}C${point(out, distance)} ${point(out, distance)} ${point((out + into) / 2, distance)}`
     + `C${point(into, distance)} ${point(into, distance)} ${point(into, to.across + halfBreadth)}`;

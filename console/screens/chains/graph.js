@@ -1,6 +1,6 @@
 // The graph of a chain: nodes with order counts, edges, and moving orders.
 
-import { formatCompact, pluralize } from "../../data/numbers.js";
+import { formatCompactNumber, pluralize } from "../../data/numbers.js";
 import { classNames, html, useEffect, useId, useMemo, useRef, useState } from "../../parts/ui.js";
 import { drawChain, NODE_HEIGHT, NODE_WIDTH } from "./drawing.js";
 import { MovingDot, useMovingOrders } from "./moving-orders.js";
@@ -9,16 +9,16 @@ import { MovingDot, useMovingOrders } from "./moving-orders.js";
 /** @typedef {import("../../data/api-types.js").ChainNode} ChainNode */
 
 /** Narrower graphs are drawn vertically. */
-const VERTICAL_BELOW_PX = 600;
+const VERTICAL_BELOW_WIDTH_PX = 600;
 
 /** @param {{chain: Chain, selectedId: string | undefined, onSelect: (id: string) => void}} props */
 export function ChainGraph({ chain, selectedId, onSelect }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
-  const [vertical, setVertical] = useState(innerWidth < VERTICAL_BELOW_PX);
+  const [vertical, setVertical] = useState(innerWidth < VERTICAL_BELOW_WIDTH_PX);
   useEffect(() => {
     const element = box.current;
     if (!element) return undefined;
-    const resizeObserver = new ResizeObserver(() => setVertical(element.clientWidth < VERTICAL_BELOW_PX));
+    const resizeObserver = new ResizeObserver(() => setVertical(element.clientWidth < VERTICAL_BELOW_WIDTH_PX));
     resizeObserver.observe(element);
     return () => resizeObserver.disconnect();
   }, []);
@@ -64,14 +64,14 @@ function NodeShape({ node, x, y, selected, isStart, onSelect }) {
     <text class="node-id" x=${end ? 22 : 14} y="23">${truncate(id, 14)}</text>
     <text class="node-handler" x=${end ? 22 : 14} y="41">${NODE_STATE_LABELS[action] ? `${NODE_STATE_LABELS[action]} · ` : ""}${end ? "end" : truncate(handler ?? "", NODE_STATE_LABELS[action] ? 8 : 18)}</text>
     ${orders !== null && orders > 0 && html`<g class="node-count" transform=${`translate(${NODE_WIDTH - 14} 18)`}>
-      <rect x=${-pillWidth(orders)} y="-11" width=${pillWidth(orders)} height="18" rx="9" /><text x=${-pillWidth(orders) / 2} y="2" text-anchor="middle">${formatCompact(orders)}</text></g>`}
+      <rect x=${-pillWidth(orders)} y="-11" width=${pillWidth(orders)} height="18" rx="9" /><text x=${-pillWidth(orders) / 2} y="2" text-anchor="middle">${formatCompactNumber(orders)}</text></g>`}
     ${isStart && html`<path class="node-start" d="M-9 21 L-2 27 L-9 33z" />`}
   </g>`;
 }
 
 /** Width of the pill around a count. @param {number} number */
 function pillWidth(number) {
-  return 12 + 7 * formatCompact(number).length;
+  return 12 + 7 * formatCompactNumber(number).length;
 }
 
 /** @param {string} text @param {number} maxLength */

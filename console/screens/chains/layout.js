@@ -14,7 +14,7 @@
  * @typedef {{along: number, across: number, gapAlong: number, gapAcross: number}} NodeSizes */
 
 /** Rounds of improving order and positions. */
-const ITERATIONS = 8;
+const LAYOUT_ITERATIONS = 8;
 
 /** @param {string[]} ids in the order of the configuration: the first is the start node
  * @param {ChainEdge[]} edges @param {NodeSizes} sizes
@@ -142,7 +142,7 @@ function collectNeighbours(edgePaths) {
 }
 
 /** @param {number[]} numbers @param {number} fallback */
-function mean(numbers, fallback) {
+function meanOrFallback(numbers, fallback) {
   return numbers.length ? numbers.reduce((sum, number) => sum + number, 0) / numbers.length : fallback;
 }
 
@@ -155,12 +155,12 @@ function orderLayers(nodes, neighbours) {
   for (const node of nodes) columns[node.layer].push(node);
   /** @type {Map<LayoutNode, number>} */
   const indexByNode = new Map(columns.flatMap((column) => column.map((node, index) => [node, index])));
-  for (let round = 0; round < ITERATIONS; round += 1) {
+  for (let round = 0; round < LAYOUT_ITERATIONS; round += 1) {
     const isForward = round % 2 === 0;
     for (const column of isForward ? columns : [...columns].reverse()) {
       const sortKeys = new Map(column.map((node, index) => {
         const nearby = neighbours.get(node);
-        const meanIndex = mean((isForward ? nearby?.inPrevious : nearby?.inNext)?.map((other) => indexByNode.get(other) ?? 0) ?? [], index);
+        const meanIndex = meanOrFallback((isForward ? nearby?.inPrevious : nearby?.inNext)?.map((other) => indexByNode.get(other) ?? 0) ?? [], index);
         return [node, meanIndex + (nearby?.onNextEdges.length ? 0 : 0.5)];
       }));
       // The sort is stable: ties keep their order.
@@ -179,12 +179,12 @@ function assignPositions(columns, neighbours, { along, across, gapAlong, gapAcro
     node.along = layer * (along + gapAlong);
     node.across = index * step;
   }));
-  for (let round = 0; round < ITERATIONS; round += 1) {
+  for (let round = 0; round < LAYOUT_ITERATIONS; round += 1) {
     for (const column of round % 2 === 0 ? columns : [...columns].reverse()) {
       column.forEach((node, index) => {
         const nearby = neighbours.get(node);
         const reference = nearby?.onNextEdges.length ? nearby.onNextEdges : [...(nearby?.inPrevious ?? []), ...(nearby?.inNext ?? [])];
-        const preferred = mean(reference.map((other) => other.across), node.across);
+        const preferred = meanOrFallback(reference.map((other) => other.across), node.across);
         node.across = Math.max(preferred, index ? column[index - 1].across + step : -Infinity);
       });
     }

@@ -9,7 +9,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "../../parts/
 const MAX_MOVING_ORDERS = 40;
 const ANIMATION_MS = 900;
 
-let lastKey = 0;
+let lastMovingOrderKey = 0;
 
 /** The orders that are moving on a chain now, and a function that removes one. @param {string} path
  * @returns {[MovingOrder[], (key: number) => void]} */
@@ -19,8 +19,8 @@ export function useMovingOrders(path) {
     setList([]);
     return subscribe({ types: ["OrderNodeChanged"], path }, {
       onEvents: (events) => setList((before) => [...before, ...events.map((event) => {
-        lastKey += 1;
-        return { key: lastKey, order: String(event.key), from: String(event.fromNodeId), to: String(event.nodeId) };
+        lastMovingOrderKey += 1;
+        return { key: lastMovingOrderKey, order: String(event.key), from: String(event.fromNodeId), to: String(event.nodeId) };
       })].slice(-MAX_MOVING_ORDERS)),
     });
   }, [path]);

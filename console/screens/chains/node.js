@@ -1,6 +1,6 @@
 // The selected node: its properties, and changing its action.
 
-import { api, encodePath, encodeSegment } from "../../data/api.js";
+import { api, encodeOrderOrChainPath, encodeSegment } from "../../data/api.js";
 import { boundTenant, hasRole } from "../../data/session.js";
 import { formatDuration } from "../../data/time.js";
 import { Button } from "../../parts/button.js";
@@ -17,7 +17,7 @@ import { setQuery } from "../../shell/router.js";
 /** @typedef {import("../../data/api-types.js").NodeAction} NodeAction */
 
 /** @type {Record<NodeAction, [string, string]>} */
-const NODE_ACTIONS = {
+const NODE_ACTION_TEXTS = {
   process: ["Process", "Orders run the step of this node."],
   stop: ["Stop", "Orders wait at this node and do not run its step."],
   next_state: ["Skip", "Orders move on to the next node without running this step, delayed orders too."],
@@ -34,12 +34,12 @@ export function SelectedNode({ chain, node, onChange }) {
       ["Orders here", orders !== null && String(orders)],
       ["Next node", next],
       ["On error", !end && (on_error ?? "the order is suspended")],
-      ["Retry", !end && (setback ? describeRetries(setback) : html`as set by <code>retry</code> of the handler`)],
-      ["Action", !end && html`${NODE_ACTIONS[action][0]}<span class="soft">: ${NODE_ACTIONS[action][1]}</span>`],
+      ["Retry", !end && (setback ? describeSetback(setback) : html`as set by <code>retry</code> of the handler`)],
+      ["Action", !end && html`${NODE_ACTION_TEXTS[action][0]}<span class="soft">: ${NODE_ACTION_TEXTS[action][1]}</span>`],
     ]} />
     ${!end && maySetAction && html`<div class="node-actions" role="group" aria-label="Node action">
-      ${Object.entries(NODE_ACTIONS).map(([name, [label, description]]) => html`<${Button} key=${name} small pressed=${action === name} title=${description}
-        onClick=${() => setNodeAction(chain.path, id, /** @type {NodeAction} */ (name), orders, onChange)}>${label}<//>`)}
+      ${Object.entries(NODE_ACTION_TEXTS).map(([name, [label, description]]) => html`<${Button} key=${name} small pressed=${action === name} title=${description}
+        onClick=${() => confirmAndSetNodeAction(chain.path, id, /** @type {NodeAction} */ (name), orders, onChange)}>${label}<//>`)}
     </div>
     <p class="hint"><code>${cliCommand("chains", "node", chain.path, id, action === "stop" ? "process" : "stop")}</code></p>`}
     ${orders !== null && orders > 0 && html`<p class="node-orders"><${Link} to=${`/orders?path=${encodeURIComponent(chain.path)}&node=${encodeURIComponent(id)}`}>Orders at this node<//></p>`}
@@ -47,23 +47,23 @@ export function SelectedNode({ chain, node, onChange }) {
 }
 
 /** @param {import("../../data/api-types.js").SetbackPolicy} setback */
-function describeRetries({ max, backoff, delay_seconds, max_delay_seconds, delays_seconds }) {
+function describeSetback({ max, backoff, delay_seconds, max_delay_seconds, delays_seconds }) {
   const delaysText = backoff === "list" ? delays_seconds.map((seconds) => formatDuration(seconds * 1000)).join(", ")
     : `${formatDuration(delay_seconds * 1000)}${max_delay_seconds > delay_seconds ? ` up to ${formatDuration(max_delay_seconds * 1000)}` : ""}, ${backoff}`;
   return `${max === 1 ? "once" : `${max} times`}, after ${delaysText}`;
 }
 
 /** @param {string} path @param {string} node @param {NodeAction} action @param {number | null} orders @param {() => void} onChange */
-async function setNodeAction(path, node, action, orders, onChange) {
+async function confirmAndSetNodeAction(path, node, action, orders, onChange) {
   if (action === "next_state") {
     const confirmed = await promptUser({
       title: `Skip the node ${node}`,
-      text: html`<p>${NODE_ACTIONS.next_state[1]} ${orders ? html`<b>${orders}</b> ${orders === 1 ? "order is" : "orders are"} here now.` : ""} The work of this step is not done for them.</p>`,
+      text: html`<p>${NODE_ACTION_TEXTS.next_state[1]} ${orders ? html`<b>${orders}</b> ${orders === 1 ? "order is" : "orders are"} here now.` : ""} The work of this step is not done for them.</p>`,
       actionLabel: "Skip node",
       danger: true,
     });
     if (!confirmed) return;
   }
-  const url = `/api/v1/chains/${encodePath(path)}/nodes/${encodeSegment(node)}/action`;
-  if (await runWithToast(() => api.put(url, { action }), `${node}: ${NODE_ACTIONS[action][1]}`, `${node} was not changed`)) onChange();
+  const url = `/api/v1/chains/${encodeOrderOrChainPath(path)}/nodes/${encodeSegment(node)}/action`;
+  if (await runWithToast(() => api.put(url, { action }), `${node}: ${NODE_ACTION_TEXTS[action][1]}`, `${node} was not changed`)) onChange();
 }

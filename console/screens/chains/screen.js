@@ -2,7 +2,7 @@
 
 import { api } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
-import { formatCompact, pluralize } from "../../data/numbers.js";
+import { formatCompactNumber, pluralize } from "../../data/numbers.js";
 import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
 import { ScreenHeader } from "../../parts/panel.js";
 import { FilterBar } from "../../parts/filters.js";
@@ -16,13 +16,13 @@ import { ChainStateBadge } from "./state.js";
 /** @typedef {import("../../data/api-types.js").Chain} Chain */
 
 /** Maximum nodes shown per chain. */
-const MAX_NODES = 8;
+const MAX_SHOWN_NODES = 8;
 
 /** @type {[string, string][]} */
-const STATE_CHOICES = [["stopped", "Stopped"], ["held", "Paused or blocked"], ["stranded", "With orphaned orders"], ["busy", "With orders"]];
+const CHAIN_STATE_CHOICES = [["stopped", "Stopped"], ["held", "Paused or blocked"], ["stranded", "With orphaned orders"], ["busy", "With orders"]];
 
 /** @param {Chain} chain @param {string} state */
-function matchesState({ state: chainState, rules, stranded, orders, nodes }, state) {
+function matchesChainState({ state: chainState, rules, stranded, orders, nodes }, state) {
   if (state === "stopped") return chainState === "stopped" || nodes.some((node) => node.action === "stop");
   if (state === "held") return rules.length > 0;
   if (state === "stranded") return stranded.length > 0;
@@ -39,12 +39,12 @@ export default function Chains({ query }) {
   const chains = live.data?.chains ?? [];
   const orders = chains.reduce((sum, chain) => sum + (chain.orders ?? 0), 0);
   const pathPart = (query.path ?? "").toLowerCase();
-  const rows = chains.filter((chain) => chain.path.toLowerCase().includes(pathPart) && matchesState(chain, query.state ?? ""));
+  const rows = chains.filter((chain) => chain.path.toLowerCase().includes(pathPart) && matchesChainState(chain, query.state ?? ""));
   return html`
     <${ScreenHeader} title="Chains" subtitle=${live.data && html`<span>${pluralize(chains.length, "chain")}</span><${Link} to="/orders">${pluralize(orders, "order")} <//>`}>
       <${CopyAsMenu} call=${{ path: "/api/v1/chains" }} cli=${cliCommand("chains")} />
     <//>
-    <${FilterBar} query=${query} fields=${[{ name: "path", label: "Path", hint: "part of it", width: 200 }, { name: "state", label: "State", choices: STATE_CHOICES }]} />
+    <${FilterBar} query=${query} fields=${[{ name: "path", label: "Path", hint: "part of it", width: 200 }, { name: "state", label: "State", choices: CHAIN_STATE_CHOICES }]} />
     <${LiveView} live=${live} lines=${8} errorTitle="The chains could not be loaded">${() => html`
       <${Table} fill label="Chains" columns=${COLUMNS} rows=${rows} id=${(/** @type {Chain} */ chain) => chain.path}
         onOpen=${(/** @type {Chain} */ chain) => navigate(screenPaths.chain(chain.path))} empty=${html`<${NoChains} isEmpty=${chains.length === 0} />`} />`}<//>`;
@@ -61,15 +61,15 @@ function NoChains({ isEmpty }) {
 const COLUMNS = [
   { name: "path", title: "Chain", grow: 26, onSmallScreens: true, cell: (chain) => html`<${Link} to=${screenPaths.chain(chain.path)} class="mono">${chain.path}<//>` },
   { name: "state", title: "State", width: 124, onSmallScreens: true, cell: (chain) => html`<${ChainStateBadge} chain=${chain} />` },
-  { name: "orders", title: "Orders", width: 76, alignRight: true, onSmallScreens: true, cell: (chain) => (chain.orders === null ? html`<span class="faint">–</span>` : formatCompact(chain.orders)) },
+  { name: "orders", title: "Orders", width: 76, alignRight: true, onSmallScreens: true, cell: (chain) => (chain.orders === null ? html`<span class="faint">–</span>` : formatCompactNumber(chain.orders)) },
   { name: "nodes", title: "Nodes", grow: 74, cell: (chain) => html`<${NodeChips} chain=${chain} />` },
 ];
 
 /** @param {{chain: Chain}} props */
 function NodeChips({ chain: { nodes } }) {
   return html`<span class="node-row">
-    ${nodes.slice(0, MAX_NODES).map(({ id, end, action, orders }) => html`<span key=${id} class=${classNames("node-chip", end && "end", action)} title=${`${id}: ${pluralize(orders ?? 0, "order")}${action === "process" ? "" : `, ${action}`}`}>
-      ${id}${action === "stop" ? " ■" : action === "next_state" ? " »" : ""}${orders ? html` <b>${formatCompact(orders)}</b>` : ""}</span>`)}
-    ${nodes.length > MAX_NODES && html`<span class="faint">and ${nodes.length - MAX_NODES} more</span>`}
+    ${nodes.slice(0, MAX_SHOWN_NODES).map(({ id, end, action, orders }) => html`<span key=${id} class=${classNames("node-chip", end && "end", action)} title=${`${id}: ${pluralize(orders ?? 0, "order")}${action === "process" ? "" : `, ${action}`}`}>
+      ${id}${action === "stop" ? " ■" : action === "next_state" ? " »" : ""}${orders ? html` <b>${formatCompactNumber(orders)}</b>` : ""}</span>`)}
+    ${nodes.length > MAX_SHOWN_NODES && html`<span class="faint">and ${nodes.length - MAX_SHOWN_NODES} more</span>`}
   </span>`;
 }

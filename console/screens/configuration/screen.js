@@ -9,10 +9,10 @@ import { PropertyList, ScreenHeader, Panel } from "../../parts/panel.js";
 import { FilterBar } from "../../parts/filters.js";
 import { Link } from "../../parts/link.js";
 import { Notice, LiveView } from "../../parts/states.js";
-import { RelativeTime, TimeOfDay, DateTime } from "../../parts/time.js";
+import { RelativeTime, TimeWithDayUnlessToday, DateTime } from "../../parts/time.js";
 import { html } from "../../parts/ui.js";
 import { screenPaths } from "../../shell/router.js";
-import { Settings } from "./settings.js";
+import { SettingsPanel } from "./settings.js";
 
 /** @typedef {import("../../data/api-types.js").ConfigurationReport} ConfigurationReport */
 /** @typedef {import("../../data/api-types.js").ConfigurationReload} ConfigurationReload */
@@ -27,7 +27,7 @@ export default function Configuration({ query }) {
     filter: { types: ["FileBasedEvent"] }, pollInterval: 2000,
   }, []);
   return html`
-    <${ScreenHeader} title="Configuration" subtitle=${live.data && html`<span>${live.data.node}</span><span>active since <${TimeOfDay} at=${live.data.loaded_at} withMillis=${false} /></span>`}>
+    <${ScreenHeader} title="Configuration" subtitle=${live.data && html`<span>${live.data.node}</span><span>active since <${TimeWithDayUnlessToday} at=${live.data.loaded_at} withMillis=${false} /></span>`}>
       <${CopyAsMenu} call=${{ path: CONFIG_URL }} cli=${cliCommand("config", "show")} />
     <//>
     <${LiveView} live=${live} lines=${10} errorTitle="The configuration could not be loaded">${(/** @type {ConfigurationReport} */ config) => html`<${ConfigurationDetail} config=${config} query=${query} />`}<//>`;
@@ -44,7 +44,7 @@ function ConfigurationDetail({ config, query }) {
     <div class="columns">
       <div class="stack">
         <${FilterBar} query=${query} fields=${[{ name: "q", label: "Search the settings", hint: "a name, a value or a file", width: 260 }]} />
-        <${Settings} yaml=${settings} query=${query} />
+        <${SettingsPanel} yaml=${settings} query=${query} />
       </div>
       <div class="stack configuration-side">
         ${isRejected && html`<${ReloadHistory} reloads=${reloads} />`}
@@ -60,7 +60,7 @@ function ConfigurationDetail({ config, query }) {
         <//>
         <${Panel} title="Warnings" aside=${warnings.length ? String(warnings.length) : null}>
           ${warnings.length === 0 ? html`<p class="soft">None.</p>`
-            : html`<ul class="warnings">${warnings.map((warning) => html`<li key=${warning}><${Warning} text=${warning} /></li>`)}</ul>`}
+            : html`<ul class="warnings">${warnings.map((warning) => html`<li key=${warning}><${ConfigurationWarning} text=${warning} /></li>`)}</ul>`}
         <//>
         ${!isRejected && html`<${ReloadHistory} reloads=${reloads} />`}
       </div>
@@ -76,7 +76,7 @@ function ReloadHistory({ reloads }) {
 }
 
 /** A warning: its position in the file, then its text. @param {{text: string}} props */
-function Warning({ text }) {
+function ConfigurationWarning({ text }) {
   const match = /^(.+?:\d+:\d+): (.*)$/s.exec(text);
   return match ? html`<span class="mono faint">${match[1]}</span><span>${match[2]}</span>` : html`<span>${text}</span>`;
 }
@@ -84,7 +84,7 @@ function Warning({ text }) {
 /** @param {{reload: ConfigurationReload, open: boolean}} props */
 function ReloadRow({ reload: { at, applied, error, faults, more_faults: hiddenCount }, open }) {
   return html`<li>
-    <div class="reload-head"><${Badge} tone=${applied ? "good" : "bad"}>${applied ? "Applied" : "Rejected"}<//><${TimeOfDay} at=${at} withMillis=${false} /><span class="faint"><${RelativeTime} at=${at} /></span></div>
+    <div class="reload-head"><${Badge} tone=${applied ? "good" : "bad"}>${applied ? "Applied" : "Rejected"}<//><${TimeWithDayUnlessToday} at=${at} withMillis=${false} /><span class="faint"><${RelativeTime} at=${at} /></span></div>
     ${error && faults.length === 0 && html`<p class="soft">${error}</p>`}
     ${faults.length > 0 && html`<details open=${open}><summary>${pluralize(faults.length + hiddenCount, "error")}</summary>
       <ul class="faults">${faults.map((fault, index) => html`<li key=${index}><span class="mono faint">${fault.location}</span><span>${fault.message}</span>

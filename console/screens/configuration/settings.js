@@ -21,7 +21,7 @@ export function parseSettingLines(yaml) {
 
 /** The included lines and their parent lines.
  * @param {SettingLine[]} lines @param {(line: SettingLine) => boolean} isIncluded */
-export function filterWithParents(lines, isIncluded) {
+export function filterLinesWithParents(lines, isIncluded) {
   const included = new Set();
   /** @type {SettingLine[]} */
   const ancestors = [];
@@ -34,11 +34,11 @@ export function filterWithParents(lines, isIncluded) {
 }
 
 /** @param {{yaml: string, query: Record<string, string>}} props */
-export function Settings({ yaml, query: { q = "", defaults } }) {
+export function SettingsPanel({ yaml, query: { q = "", defaults } }) {
   const lines = useMemo(() => parseSettingLines(yaml), [yaml]);
   const showDefaults = defaults === "1";
   const searchText = q.toLowerCase();
-  const visibleLines = useMemo(() => filterWithParents(lines, (line) => (showDefaults || (line.origin !== null && line.origin !== "default"))
+  const visibleLines = useMemo(() => filterLinesWithParents(lines, (line) => (showDefaults || (line.origin !== null && line.origin !== "default"))
     && (searchText === "" || `${line.text} ${line.origin ?? ""}`.toLowerCase().includes(searchText))), [lines, showDefaults, searchText]);
   return html`<${Panel} title="Active settings" flush aside=${html`<${Button} small pressed=${showDefaults} onClick=${() => setQuery({ defaults: showDefaults ? null : "1" })}>Show defaults<//>
     <${CopyButton} text=${yaml} label="settings" />`}>

@@ -9,10 +9,10 @@ import { html, useEffect, useState } from "../../parts/ui.js";
 /** @typedef {import("../../data/api-types.js").EventDetail} EventDetail */
 
 /** Maximum causes that are read. */
-const MAX_CAUSES = 8;
+const MAX_READ_CAUSES = 8;
 
 /** @param {{cause: EventCause | null}} props */
-export function Causes({ cause }) {
+export function EventCauses({ cause }) {
   const [causes, setCauses] = useState(/** @type {EventDetail[]} */ ([]));
   const directCauseId = cause?.eventId ?? null;
   useEffect(() => {
@@ -24,7 +24,7 @@ export function Causes({ cause }) {
   if (!cause) return html`<p class="soft">No other event: a producer or a schedule emitted it.</p>`;
   const hiddenCount = cause.depth - causes.length;
   return html`<ol class="causes">
-    ${hiddenCount > 0 && causes.length === MAX_CAUSES && html`<li class="faint">${hiddenCount} more above</li>`}
+    ${hiddenCount > 0 && causes.length === MAX_READ_CAUSES && html`<li class="faint">${hiddenCount} more above</li>`}
     ${[...causes].reverse().map(({ event }) => html`<li key=${event.eventId}>
       <span>${event.TYPE}</span><span class="faint mono">${eventKeyText(event)}</span><${EventLink} id=${event.eventId} /></li>`)}
     ${directCauseId === null && html`<li class="soft">${cause.task ? "a task without an event (run of a source, step of an order)" : "an event of another tenant, or an expired one"}</li>`}
@@ -38,7 +38,7 @@ async function readCauses(id, signal, onCauses) {
   const causes = [];
   let next = id;
   try {
-    while (next !== null && next !== undefined && causes.length < MAX_CAUSES) {
+    while (next !== null && next !== undefined && causes.length < MAX_READ_CAUSES) {
       const detail = /** @type {EventDetail} */ (await api.get(`/api/v1/events/${next}`, { signal }));
       if (signal.aborted) return;
       causes.push(detail);

@@ -4,9 +4,9 @@ import { api, encodeSegment } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
 import { pluralize } from "../../data/numbers.js";
 import { Panel } from "../../parts/panel.js";
-import { KeyLink, Link } from "../../parts/link.js";
+import { ObjectOrOrderLink, Link } from "../../parts/link.js";
 import { LiveView } from "../../parts/states.js";
-import { TimeOfDay } from "../../parts/time.js";
+import { TimeWithDayUnlessToday } from "../../parts/time.js";
 import { classNames, html } from "../../parts/ui.js";
 import { useShortcuts } from "../../shell/shortcuts.js";
 import { navigate, screenPaths } from "../../shell/router.js";
@@ -18,7 +18,7 @@ import { navigate, screenPaths } from "../../shell/router.js";
 const EVENTS_EACH_SIDE = 4;
 
 /** @param {{event: JournalEvent, objectKey: string}} props */
-export function ObjectEvents({ event, objectKey }) {
+export function ObjectEventsPanel({ event, objectKey }) {
   const tenant = event.tenant ?? "default";
   const object = useLiveData({
     read: (signal) => /** @type {Promise<ObjectDetail>} */ (api.get(`/api/v1/objects/${encodeSegment(objectKey)}`, { query: { tenant }, signal })),
@@ -37,7 +37,7 @@ export function ObjectEvents({ event, objectKey }) {
   });
   return html`<${Panel} title="Events of its object" aside=${object.data && pluralize(events.length, "event")}>
     <${LiveView} live=${object} lines=${4}>${() => html`<${NeighbouringEvents} events=${events} currentIndex=${currentIndex} />
-      <p class="object-link"><${KeyLink} objectKey=${objectKey} tenant=${tenant} /></p>`}<//>
+      <p class="object-link"><${ObjectOrOrderLink} objectKey=${objectKey} tenant=${tenant} /></p>`}<//>
   <//>`;
 }
 
@@ -49,7 +49,7 @@ function NeighbouringEvents({ events, currentIndex }) {
   return html`<ol class="object-events">
     ${from > 0 && html`<li class="faint">${from} newer</li>`}
     ${events.slice(from, to).map((event, index) => html`<li key=${event.eventId} class=${classNames(from + index === currentIndex && "current-event")} aria-current=${from + index === currentIndex ? "true" : undefined}>
-      <${TimeOfDay} at=${event.eventId} /><${Link} to=${screenPaths.event(event.eventId)}>${event.TYPE}<//>
+      <${TimeWithDayUnlessToday} at=${event.eventId} /><${Link} to=${screenPaths.event(event.eventId)}>${event.TYPE}<//>
     </li>`)}
     ${to < events.length && html`<li class="faint">${events.length - to} older</li>`}
   </ol>`;

@@ -1,20 +1,20 @@
 // One event: its value, object, causes, tasks and caused events.
 
 import { api, ExactNumber } from "../../data/api.js";
-import { describeEngineEvent, isEngineEvent, eventTaskId } from "../../data/engine-events.js";
+import { describeEngineEvent, isEngineEvent, taskIdOfTaskEvent } from "../../data/engine-events.js";
 import { eventKeyText } from "../../data/stream-filter.js";
 import { useLiveData } from "../../data/live-data.js";
 import { pluralize } from "../../data/numbers.js";
 import { cliCommand, CopyAsMenu, CopyButton } from "../../parts/copy.js";
 import { PropertyList, ScreenHeader, Panel } from "../../parts/panel.js";
 import { JsonView } from "../../parts/json.js";
-import { EventLink, KeyLink, Link, TaskLink } from "../../parts/link.js";
+import { EventLink, ObjectOrOrderLink, Link, TaskLink } from "../../parts/link.js";
 import { EmptyState, LiveView } from "../../parts/states.js";
 import { DateTime } from "../../parts/time.js";
 import { html } from "../../parts/ui.js";
 import { screenPaths } from "../../shell/router.js";
-import { Causes } from "./causes.js";
-import { ObjectEvents } from "./object-events.js";
+import { EventCauses } from "./causes.js";
+import { ObjectEventsPanel } from "./object-events.js";
 import { EventTasks } from "./tasks.js";
 import { CausedTree } from "./tree.js";
 
@@ -55,7 +55,7 @@ function causedEventIds(caused) {
 function EventDetails({ data, path }) {
   const { event, tasks, caused, cause, causedTruncated } = data;
   const isEngine = isEngineEvent(event);
-  const taskId = eventTaskId(event);
+  const taskId = taskIdOfTaskEvent(event);
   const key = taskId ? null : eventKeyText(event);
   return html`
     <${ScreenHeader} title=${event.TYPE} subtitle=${html`${isEngine && html`<span>${describeEngineEvent(event)}</span>`}<${DateTime} at=${event.eventId} />`}>
@@ -76,7 +76,7 @@ function EventDetails({ data, path }) {
           <${PropertyList} items=${[
             ["Id", html`<span class="mono">${event.eventId}</span> <${CopyButton} text=${String(event.eventId)} label="event id" />`],
             ["Type", html`<${Link} to=${screenPaths.stream({ return: event.TYPE })}>${event.TYPE}<//>`],
-            ["Object", key !== null && html`<${KeyLink} objectKey=${key} tenant=${event.tenant} />`],
+            ["Object", key !== null && html`<${ObjectOrOrderLink} objectKey=${key} tenant=${event.tenant} />`],
             ["Task", taskId && html`<${TaskLink} id=${taskId} />`],
             ["Sub", event.sub],
             ["Tenant", event.tenant],
@@ -85,15 +85,15 @@ function EventDetails({ data, path }) {
           ]} />
         <//>
         ${event.context && Object.keys(event.context).length > 0 && html`<${Panel} title="Context">
-          <${PropertyList} items=${Object.entries(event.context).map(([name, value]) => [name, contextText(value)])} /><//>`}
-        <${Panel} title="Caused by"><${Causes} cause=${cause} /><//>
-        ${!isEngine && typeof event.key === "string" && html`<${ObjectEvents} event=${event} objectKey=${event.key} />`}
+          <${PropertyList} items=${Object.entries(event.context).map(([name, value]) => [name, formatContextValue(value)])} /><//>`}
+        <${Panel} title="Caused by"><${EventCauses} cause=${cause} /><//>
+        ${!isEngine && typeof event.key === "string" && html`<${ObjectEventsPanel} event=${event} objectKey=${event.key} />`}
       </div>
     </div>`;
 }
 
 /** @param {unknown} value */
-function contextText(value) {
+function formatContextValue(value) {
   return value instanceof ExactNumber ? value.text : String(value);
 }
 

@@ -1,6 +1,6 @@
 // The tasks of an event.
 
-import { TaskStatus } from "../../parts/badge.js";
+import { TaskStatusBadge } from "../../parts/badge.js";
 import { Panel } from "../../parts/panel.js";
 import { HandlerLink, TaskLink } from "../../parts/link.js";
 import { EmptyState } from "../../parts/states.js";
@@ -14,7 +14,7 @@ import { screenExists, navigate, screenPaths } from "../../shell/router.js";
 
 /** @type {import("../../parts/table.js").Column<Task>[]} */
 const COLUMNS = [
-  { name: "status", title: "Status", width: 110, onSmallScreens: true, cell: (task) => html`<${TaskStatus} status=${task.status} state=${task.state} attempt=${task.attempt} />` },
+  { name: "status", title: "Status", width: 110, onSmallScreens: true, cell: (task) => html`<${TaskStatusBadge} status=${task.status} state=${task.state} attempt=${task.attempt} />` },
   { name: "handler", title: "Handler", grow: 25, onSmallScreens: true, cell: (task) => html`<${HandlerLink} name=${task.handler} />` },
   { name: "started", title: "Started", width: 92, cell: (task) => html`<${RelativeTime} at=${task.started_at} />` },
   { name: "duration", title: "Duration", width: 80, alignRight: true, cell: (task) => (task.started_at ? html`<${Duration} from=${task.started_at} to=${task.finished_at} />` : "–") },

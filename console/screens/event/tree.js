@@ -10,18 +10,18 @@ import { screenPaths } from "../../shell/router.js";
 /** @typedef {import("../../data/api-types.js").CausedEvent} CausedEvent */
 /** @typedef {import("../../data/api-types.js").JournalEvent} JournalEvent */
 
-const FIRST_ROWS = 100;
+const INITIAL_ROW_COUNT = 100;
 
 /** @param {CausedEvent[]} caused @param {number} depth
  * @returns {{child: CausedEvent, depth: number}[]} */
-function flattenTree(caused, depth) {
-  return caused.flatMap((child) => [{ child, depth }, ...flattenTree(child.caused, depth + 1)]);
+function flattenCausedTree(caused, depth) {
+  return caused.flatMap((child) => [{ child, depth }, ...flattenCausedTree(child.caused, depth + 1)]);
 }
 
 /** @param {{event: JournalEvent, caused: CausedEvent[], isTruncated: boolean}} props */
 export function CausedTree({ event, caused, isTruncated }) {
-  const rows = useMemo(() => flattenTree(caused, 0), [caused]);
-  const [visibleCount, setVisibleCount] = useState(FIRST_ROWS);
+  const rows = useMemo(() => flattenCausedTree(caused, 0), [caused]);
+  const [visibleCount, setVisibleCount] = useState(INITIAL_ROW_COUNT);
   if (rows.length === 0) return html`<p class="soft">None so far. Events that its tasks emit appear here.</p>`;
   return html`<ul class="tree">
       ${rows.slice(0, visibleCount).map(({ child, depth }) => html`<li key=${child.event.eventId} style=${{ paddingLeft: `${depth * 18}px` }}>

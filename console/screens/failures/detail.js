@@ -6,8 +6,8 @@ import { Button } from "../../parts/button.js";
 import { cliCommand } from "../../parts/copy.js";
 import { promptUser } from "../../parts/prompt.js";
 import { PropertyList, Panel } from "../../parts/panel.js";
-import { HandlerLink, KeyLink, Link, TaskLink } from "../../parts/link.js";
-import { runBulk } from "../../parts/bulk.js";
+import { HandlerLink, ObjectOrOrderLink, Link, TaskLink } from "../../parts/link.js";
+import { runBulkJob } from "../../parts/bulk.js";
 import { RelativeTime, DateTime } from "../../parts/time.js";
 import { runWithUndo } from "../../parts/actions.js";
 import { html } from "../../parts/ui.js";
@@ -20,10 +20,10 @@ import { screenPaths } from "../../shell/router.js";
 
 /** Maximum tasks that are listed, and that are run again one by one. */
 const MAX_LISTED_TASKS = 12;
-const MAX_RETRIES = 10_000;
+const MAX_TASKS_TO_RETRY = 10_000;
 
 /** @param {{group: FailureGroup, groups: FailureGroup[], data: LoadedFailures, filter: TaskFilter, onRedrive: (scope: RedriveScope) => void, onClose: () => void}} props */
-export function GroupDetail({ group, groups, data, filter, onRedrive, onClose }) {
+export function FailureGroupDetail({ group, groups, data, filter, onRedrive, onClose }) {
   const { handler, kind, error, failures, newest, oldest, objects, tenants } = group;
   /** @type {RedriveScope} */
   const scope = { status: "FAILED", ...filter, handler };
@@ -49,7 +49,7 @@ export function GroupDetail({ group, groups, data, filter, onRedrive, onClose })
       ]} />
       <ul class="failures-tasks" aria-label="Newest tasks of the group">
         ${failures.slice(0, MAX_LISTED_TASKS).map((failure) => html`<li key=${failure.id}><${TaskLink} id=${failure.id} suffixOnly />
-          ${failure.key !== null && html`<${KeyLink} objectKey=${failure.key} tenant=${failure.tenant} />`}<${RelativeTime} at=${failure.at} /></li>`)}
+          ${failure.key !== null && html`<${ObjectOrOrderLink} objectKey=${failure.key} tenant=${failure.tenant} />`}<${RelativeTime} at=${failure.at} /></li>`)}
         ${failures.length > MAX_LISTED_TASKS && html`<li class="faint">and ${formatCount(failures.length - MAX_LISTED_TASKS)} more</li>`}
       </ul>
     </div>
@@ -59,12 +59,12 @@ export function GroupDetail({ group, groups, data, filter, onRedrive, onClose })
 /** Runs the tasks of the group again, one by one. @param {FailureGroup} group */
 async function retryGroup({ handler, failures }) {
   // Oldest first, as in their lanes.
-  const ids = failures.slice(0, MAX_RETRIES).map((failure) => failure.id).reverse();
+  const ids = failures.slice(0, MAX_TASKS_TO_RETRY).map((failure) => failure.id).reverse();
   const countText = pluralize(ids.length, "task");
   const confirmed = await promptUser({
     title: "Run these tasks again",
     text: html`<p><b>${countText}</b> of ${handler} with this error will be run again, one by one, the oldest first. Keep this page open until it is done.</p>`,
     actionLabel: `Run ${formatCount(ids.length)} again`,
   });
-  if (confirmed) runWithUndo({ text: `${countText} of ${handler} will be run again`, run: () => runBulk({ title: `Running ${countText} of ${handler} again`, ids, run: retryTask }) });
+  if (confirmed) runWithUndo({ text: `${countText} of ${handler} will be run again`, run: () => runBulkJob({ title: `Running ${countText} of ${handler} again`, ids, run: retryTask }) });
 }

@@ -11,9 +11,9 @@ import { failureFromTask, failureFromChange } from "./groups.js";
 
 /** Tasks per page, and pages read at first and for each click. */
 const PAGE_SIZE = 1000;
-export const FIRST_PAGES = 5;
+export const INITIAL_PAGE_COUNT = 5;
 /** Maximum pages. */
-export const MAX_PAGES = 50;
+export const MAX_PAGE_COUNT = 50;
 
 /** `hasMore`: older tasks, created before `oldestCreatedAt`, were not read.
  * @typedef {{eventId: number, failures: Map<string, Failure>, hasMore: boolean, oldestCreatedAt: string}} LoadedFailures */
@@ -25,12 +25,12 @@ export function useFailures(filter, pages) {
     read: (signal) => readFailures(filter, pages, signal),
     filter: { tasks: true, tenant: filter.tenant },
     apply: (data, { tasks }) => {
-      const next = applyChanges(data, tasks, filter);
+      const next = applyTaskChangesToFailures(data, tasks, filter);
       // Changes add failures without limit: a new read drops the oldest.
       return next.failures.size > 1.5 * pages * PAGE_SIZE ? null : next;
     },
     // A node does not stream task changes of its peers. Many pages are not polled: the user reloads them.
-    pollInterval: pages <= FIRST_PAGES ? 20_000 : undefined,
+    pollInterval: pages <= INITIAL_PAGE_COUNT ? 20_000 : undefined,
   }, [JSON.stringify(filter), pages]);
 }
 
@@ -56,7 +56,7 @@ async function readFailures(filter, pages, signal) {
 
 /** @param {LoadedFailures} data @param {import("../../data/api-types.js").TaskChange[]} changes @param {TaskFilter}
  * filter */
-function applyChanges(data, changes, filter) {
+function applyTaskChangesToFailures(data, changes, filter) {
   const { start, end, ...rest } = filter;
   /** @type {Map<string, Failure> | null} */
   let next = null;

@@ -1,7 +1,7 @@
 // Groups failures by handler and error.
 
 import { toMillis } from "../../data/time.js";
-import { isOrderStep } from "../../data/tasks.js";
+import { isOrderStepTask } from "../../data/tasks.js";
 
 /** @typedef {import("../../data/api-types.js").Task} Task */
 /** @typedef {import("../../data/api-types.js").TaskChange} TaskChange */
@@ -23,17 +23,17 @@ const MAX_COMPARED_CHARS = 300;
 /** @param {Task} task
  * @returns {Failure} */
 export function failureFromTask({ id, handler, tenant, key, event_id, state, error, finished_at, created_at }) {
-  return withGroupKey({ id, handler, tenant, key, event_id, state, error: error ?? "", at: toMillis(finished_at) ?? toMillis(created_at) ?? 0 });
+  return addGroupKey({ id, handler, tenant, key, event_id, state, error: error ?? "", at: toMillis(finished_at) ?? toMillis(created_at) ?? 0 });
 }
 
 /** @param {TaskChange} change
  * @returns {Failure} */
 export function failureFromChange({ id, handler, tenant, key, event_id, state, error, time }) {
-  return withGroupKey({ id, handler, tenant, key, event_id, state, error: error ?? "", at: toMillis(time) ?? 0 });
+  return addGroupKey({ id, handler, tenant, key, event_id, state, error: error ?? "", at: toMillis(time) ?? 0 });
 }
 
 /** @param {Omit<Failure, "groupKey">} failure */
-function withGroupKey(failure) {
+function addGroupKey(failure) {
   const kind = failureKind(failure);
   return { ...failure, groupKey: [failure.handler, kind, kind === "missing" ? "" : normalizeError(failure)].join("\u0000") };
 }
@@ -41,7 +41,7 @@ function withGroupKey(failure) {
 /** @param {{state: string, key: string | null, event_id: number | null}} failure
  * @returns {FailureKind} */
 function failureKind(failure) {
-  return failure.state === "missing" ? "missing" : isOrderStep(failure) ? "step" : "failed";
+  return failure.state === "missing" ? "missing" : isOrderStepTask(failure) ? "step" : "failed";
 }
 
 /** Replaces ids, long numbers, fractions and the object key, so that similar errors are equal.
@@ -65,13 +65,13 @@ export function groupFailures(failures) {
     if (list) list.push(failure);
     else listsByKey.set(failure.groupKey, [failure]);
   }
-  return [...listsByKey].map(([groupKey, list]) => buildGroup(groupKey, list))
+  return [...listsByKey].map(([groupKey, list]) => buildFailureGroup(groupKey, list))
     .sort((a, b) => b.failures.length - a.failures.length || b.newest - a.newest);
 }
 
 /** @param {string} groupKey @param {Failure[]} list
  * @returns {FailureGroup} */
-function buildGroup(groupKey, list) {
+function buildFailureGroup(groupKey, list) {
   const failures = list.sort((a, b) => b.at - a.at);
   const [newestFailure] = failures;
   return {
@@ -84,7 +84,7 @@ function buildGroup(groupKey, list) {
 
 /** Counts failures in equal time intervals.
  * @param {FailureGroup} group @param {number} from @param {number} to @param {number} [intervals] */
-export function countPerInterval({ failures }, from, to, intervals = 24) {
+export function countFailuresPerInterval({ failures }, from, to, intervals = 24) {
   const counts = /** @type {number[]} */ (Array(intervals).fill(0));
   const step = Math.max(1, (to - from) / intervals);
   for (const { at } of failures) counts[Math.min(intervals - 1, Math.max(0, Math.floor((at - from) / step)))] += 1;

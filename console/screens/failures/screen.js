@@ -8,18 +8,18 @@ import { Button } from "../../parts/button.js";
 import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
 import { ScreenHeader } from "../../parts/panel.js";
 import { FilterBar } from "../../parts/filters.js";
-import { BulkProgress } from "../../parts/bulk.js";
+import { BulkJobsProgress } from "../../parts/bulk.js";
 import { RedriveDialog } from "../../parts/redrive-dialog.js";
 import { RedriveProgress } from "../../parts/redrive-progress.js";
 import { Sparkline } from "../../parts/sparkline.js";
 import { EmptyState, LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { RelativeTime, TimeOfDay } from "../../parts/time.js";
+import { RelativeTime, TimeWithDayUnlessToday } from "../../parts/time.js";
 import { html, useMemo, useState } from "../../parts/ui.js";
 import { setQuery } from "../../shell/router.js";
-import { GroupDetail } from "./detail.js";
-import { groupFailures, countPerInterval } from "./groups.js";
-import { MAX_PAGES, FIRST_PAGES, useFailures } from "./failures.js";
+import { FailureGroupDetail } from "./detail.js";
+import { groupFailures, countFailuresPerInterval } from "./groups.js";
+import { MAX_PAGE_COUNT, INITIAL_PAGE_COUNT, useFailures } from "./failures.js";
 
 /** @typedef {import("./groups.js").FailureGroup} FailureGroup */
 /** @typedef {import("./failures.js").LoadedFailures} LoadedFailures */
@@ -28,7 +28,7 @@ import { MAX_PAGES, FIRST_PAGES, useFailures } from "./failures.js";
 /** @param {{query: Record<string, string>}} props */
 export default function Failures({ query }) {
   const { status: _, key: __, event: ___, source: ____, ...filter } = taskFilterFromQuery(query);
-  const pages = Math.min(MAX_PAGES, Math.max(FIRST_PAGES, Number(query.pages) || FIRST_PAGES));
+  const pages = Math.min(MAX_PAGE_COUNT, Math.max(INITIAL_PAGE_COUNT, Number(query.pages) || INITIAL_PAGE_COUNT));
   const live = useFailures(filter, pages);
   const groups = useMemo(() => groupFailures(live.data?.failures.values() ?? []), [live.data]);
   const [openScope, setOpenScope] = useState(/** @type {RedriveScope | null} */ (null));
@@ -47,13 +47,13 @@ export default function Failures({ query }) {
     <//>
     <${FilterBar} query=${query} fields=${fields} />
     <${RedriveProgress} />
-    <${BulkProgress} />
+    <${BulkJobsProgress} />
     <${LiveView} live=${live} lines=${10} errorTitle="The failures could not be loaded">${(/** @type {LoadedFailures} */ data) => html`
       <div class=${openGroup ? "failures-columns" : "failures-columns alone"}>
         <${Table} fill label="Failures by handler and error" columns=${groupColumns(groups, openGroup !== null)} rows=${groups} id=${(/** @type {FailureGroup} */ group) => group.id}
           onOpen=${(/** @type {FailureGroup} */ group) => setQuery({ open: group.id })} rowClass=${(/** @type {FailureGroup} */ group) => group === openGroup && "selected"}
           empty=${html`<${NoFailures} data=${data} filtered=${Object.keys(filter).length > 0} />`} />
-        ${openGroup && html`<${GroupDetail} key=${openGroup.id} group=${openGroup} groups=${groups} data=${data} filter=${filter} onRedrive=${setOpenScope}
+        ${openGroup && html`<${FailureGroupDetail} key=${openGroup.id} group=${openGroup} groups=${groups} data=${data} filter=${filter} onRedrive=${setOpenScope}
           onClose=${() => setQuery({ open: null })} />`}
       </div>`}<//>
     ${openScope && html`<${RedriveDialog} scope=${openScope} onClose=${() => setOpenScope(null)} />`}
@@ -65,9 +65,9 @@ export default function Failures({ query }) {
 function FailureCount({ loaded: { failures, hasMore, oldestCreatedAt }, groups, pages }) {
   const countText = `${pluralize(failures.size, "failed task")} in ${pluralize(groups.length, "group")}`;
   if (!hasMore) return html`<span>${countText}</span>`;
-  return html`<span>${countText}, created since <${TimeOfDay} at=${oldestCreatedAt} withMillis=${false} />. There are older ones.</span>
-    ${pages < MAX_PAGES
-      ? html`<${Button} small onClick=${() => setQuery({ pages: Math.min(MAX_PAGES, pages + FIRST_PAGES) })}>Search older tasks<//>`
+  return html`<span>${countText}, created since <${TimeWithDayUnlessToday} at=${oldestCreatedAt} withMillis=${false} />. There are older ones.</span>
+    ${pages < MAX_PAGE_COUNT
+      ? html`<${Button} small onClick=${() => setQuery({ pages: Math.min(MAX_PAGE_COUNT, pages + INITIAL_PAGE_COUNT) })}>Search older tasks<//>`
       : html`<span>Narrow the filter to see them.</span>`}`;
 }
 
@@ -88,7 +88,7 @@ function groupColumns(groups, isDetailOpen) {
     { name: "handler", title: "Handler", grow: 18, onSmallScreens: true, cell: (group) => html`<span title=${group.handler}>${group.handler}</span>` },
     { name: "error", title: "Error", grow: 46, onSmallScreens: true, cell: errorCell },
     { name: "objects", title: "Objects", width: 70, alignRight: true, hidden: isDetailOpen, cell: (group) => formatCount(group.objects) },
-    { name: "trend", title: "Over time", width: 118, hidden: isDetailOpen, cell: (group) => html`<${FailureSparkline} values=${countPerInterval(group, from, to)} />` },
+    { name: "trend", title: "Over time", width: 118, hidden: isDetailOpen, cell: (group) => html`<${FailureSparkline} values=${countFailuresPerInterval(group, from, to)} />` },
     { name: "newest", title: "Latest", width: 98, cell: (group) => html`<${RelativeTime} at=${group.newest} />` },
     { name: "oldest", title: "First", width: 98, hidden: isDetailOpen, cell: (group) => html`<${RelativeTime} at=${group.oldest} />` },
   ];

@@ -15,7 +15,7 @@ import { html, signal } from "../../parts/ui.js";
 
 /** Active replays by handler. They continue when the screen is left. @type
  * {import("../../vendor/signals.js").Signal<Record<string, {replayed: number, isStopping: boolean}>>} */
-const activeReplays = signal({});
+const activeReplaysByHandler = signal({});
 
 /** @param {string} name @param {number} [from]
  * @returns {Promise<AdoptResult>} */
@@ -25,7 +25,7 @@ function adoptTasks(name, from) {
 
 /** Adopting needs a defined handler and a token that is not bound to a tenant.
  * @param {Handler} handler */
-export function mayAdopt({ defined }) {
+export function mayAdoptTasks({ defined }) {
   return defined && boundTenant.value === null;
 }
 
@@ -43,12 +43,12 @@ export function MissingTasksNotice({ handler, onChange }) {
     if (isDone) onChange();
   };
   return html`<${Notice} tone="warn"><span>${pluralize(counts.missing, "task")} of <b>${name}</b> ${counts.missing === 1 ? "was" : "were"} set aside while the handler was not defined.</span>
-    ${mayAdopt(handler) && html`<${Button} small icon="retry" role="operator" onClick=${adopt}>Adopt<//>`}<//>`;
+    ${mayAdoptTasks(handler) && html`<${Button} small icon="retry" role="operator" onClick=${adopt}>Adopt<//>`}<//>`;
 }
 
 /** Asks for the first event, and replays from there.
  * @param {string} name @param {() => void} onChange */
-export async function promptForReplay(name, onChange) {
+export async function promptAndReplay(name, onChange) {
   const values = await promptUser({
     title: `Replay history to ${name}`,
     text: html`<p>Creates a task for every matching event since then, at the lowest priority. Events that already have a task of this
@@ -69,8 +69,8 @@ async function replayEvents(name, from) {
   const progress = { replayed: 0, isStopping: false };
   /** @param {typeof progress | null} current */
   const setProgress = (current) => {
-    const { [name]: _, ...others } = activeReplays.value;
-    activeReplays.value = current ? { ...others, [name]: current } : others;
+    const { [name]: _, ...others } = activeReplaysByHandler.value;
+    activeReplaysByHandler.value = current ? { ...others, [name]: current } : others;
   };
   setProgress(progress);
   let adopted = 0;
@@ -81,7 +81,7 @@ async function replayEvents(name, from) {
       adopted += result.adopted;
       if (!result.more || progress.isStopping) break;
       setProgress(progress);
-      activeReplays.value = { ...activeReplays.value };
+      activeReplaysByHandler.value = { ...activeReplaysByHandler.value };
     }
     showToast({ text: `${pluralize(progress.replayed, "event")} replayed to ${name}${adopted ? `, ${pluralize(adopted, "task")} adopted` : ""}` });
   } catch (error) {
@@ -92,11 +92,11 @@ async function replayEvents(name, from) {
 
 /** @param {{name: string}} props */
 export function ReplayProgress({ name }) {
-  const progress = activeReplays.value[name];
+  const progress = activeReplaysByHandler.value[name];
   if (!progress) return null;
   const stop = () => {
     progress.isStopping = true;
-    activeReplays.value = { ...activeReplays.value };
+    activeReplaysByHandler.value = { ...activeReplaysByHandler.value };
   };
   return html`<${Notice}><span>Replaying events: ${formatCount(progress.replayed)} so far.</span>
     <${Button} small icon="stop" disabled=${progress.isStopping} onClick=${stop}>${progress.isStopping ? "Stopping" : "Stop"}<//><//>`;

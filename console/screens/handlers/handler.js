@@ -5,7 +5,7 @@ import { useLiveData } from "../../data/live-data.js";
 import { formatCount } from "../../data/numbers.js";
 import { formatDuration } from "../../data/time.js";
 import { Button } from "../../parts/button.js";
-import { Chart } from "../../parts/chart.js";
+import { LineChart } from "../../parts/chart.js";
 import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
 import { ScreenHeader, Panel } from "../../parts/panel.js";
 import { Link } from "../../parts/link.js";
@@ -13,8 +13,8 @@ import { RuleButtons, RuleList } from "../../parts/rules.js";
 import { LiveView } from "../../parts/states.js";
 import { html, useMemo } from "../../parts/ui.js";
 import { screenPaths } from "../../shell/router.js";
-import { samples, useSamples } from "../overview/samples.js";
-import { promptForReplay, mayAdopt, MissingTasksNotice, ReplayProgress } from "./adopt.js";
+import { metricsSamples, usePeriodicSampling } from "../overview/samples.js";
+import { promptAndReplay, mayAdoptTasks, MissingTasksNotice, ReplayProgress } from "./adopt.js";
 import { QueueTable } from "./queues.js";
 import { HandlerRoutes, HandlerSettings } from "./settings.js";
 import { SourceCollections } from "./source.js";
@@ -36,7 +36,7 @@ async function readHandler(name, signal) {
 
 /** @param {{params: Record<string, string>}} props */
 export default function HandlerScreen({ params: { name } }) {
-  useSamples();
+  usePeriodicSampling();
   const live = useLiveData({
     read: (signal) => readHandler(name, signal),
     filter: { tasks: true },
@@ -56,7 +56,7 @@ function HandlerDetail({ data: { handler, chains, schedules }, onChange }) {
     <${ScreenHeader} title=${name} subtitle=${html`<${HandlerStateBadge} handler=${handler} /><span>${source ? "source" : "handler"}</span>
       <${Link} to=${screenPaths.tasks({ handler: name })}>all tasks<//>`}>
       <${RuleButtons} target=${ruleTarget} rules=${rules} onChange=${onChange} />
-      ${!source && mayAdopt(handler) && html`<${Button} icon="retry" role="operator" onClick=${() => promptForReplay(name, onChange)}>Replay<//>`}
+      ${!source && mayAdoptTasks(handler) && html`<${Button} icon="retry" role="operator" onClick=${() => promptAndReplay(name, onChange)}>Replay<//>`}
       <${CopyAsMenu} call=${{ path: `/api/v1/handlers/${encodeSegment(name)}` }} cli=${cliCommand("handlers", "show", name)} />
     <//>
     <${MissingTasksNotice} handler=${handler} onChange=${onChange} />
@@ -97,13 +97,13 @@ function TaskCounts({ handler: { name, counts, oldest_runnable_seconds: oldest }
 
 /** @param {{name: string}} props */
 function AttemptChart({ name }) {
-  const list = samples.value;
+  const list = metricsSamples.value;
   const data = useMemo(() => /** @type {[number[], ...(number | null)[][]]} */ ([
     list.map((sample) => sample.at),
     list.map((sample) => (sample.events === null ? null : sample.rates[name]?.ended ?? 0)),
     list.map((sample) => (sample.events === null ? null : sample.rates[name]?.failed ?? 0)),
   ]), [list, name]);
   if (list.length < 2) return html`<p class="soft">Collecting data…</p>`;
-  return html`<${Chart} height=${140} data=${data} label=${`Ended and failed attempts of ${name} per second`}
+  return html`<${LineChart} height=${140} data=${data} label=${`Ended and failed attempts of ${name} per second`}
     lines=${[{ name: "Ended", tone: "accent", fill: true }, { name: "Failed", tone: "bad" }]} />`;
 }

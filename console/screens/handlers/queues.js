@@ -1,13 +1,13 @@
 // The queues of a handler: one for each tenant, each collection of a source, each node of a chain.
 
-import { formatCompact, pluralize } from "../../data/numbers.js";
+import { formatCompactNumber, pluralize } from "../../data/numbers.js";
 import { boundTenant, hasRole } from "../../data/session.js";
 import { formatDuration } from "../../data/time.js";
 import { Badge } from "../../parts/badge.js";
 import { Button } from "../../parts/button.js";
 import { Panel } from "../../parts/panel.js";
 import { Link } from "../../parts/link.js";
-import { promptForRule } from "../../parts/rules.js";
+import { promptAndSetRule } from "../../parts/rules.js";
 import { EmptyState } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { html } from "../../parts/ui.js";
@@ -18,18 +18,18 @@ import { screenPaths } from "../../shell/router.js";
 
 /** @param {number} number */
 function countCell(number) {
-  return number ? formatCompact(number) : html`<span class="faint">0</span>`;
+  return number ? formatCompactNumber(number) : html`<span class="faint">0</span>`;
 }
 
 /** @param {Handler} handler @param {() => void} onChange
  * @returns {import("../../parts/table.js").Column<Queue>[]} */
 function queueColumns({ name, source }, onChange) {
   /** @param {Queue} queue */
-  const promptForPause = (queue) => promptForRule("pause", source && queue.collection !== null
+  const promptForPause = (queue) => promptAndSetRule("pause", source && queue.collection !== null
     ? { space: "collection", name: `${name}/${queue.collection}` } : { space: "handler", name }, onChange, queue.tenant);
   return [
     { name: "tenant", title: "Tenant", grow: 22, onSmallScreens: true, cell: (queue) => html`<${Link} to=${screenPaths.tasks({ handler: name, tenant: queue.tenant, collection: queue.collection })}>${queue.tenant}<//>` },
-    { name: "subject", title: "For", grow: 30, cell: subjectCell },
+    { name: "subject", title: "For", grow: 30, cell: collectionOrChainCell },
     { name: "state", title: "State", width: 84, onSmallScreens: true, cell: (queue) => (queue.held ? html`<${Badge} tone="warn">On hold<//>` : queue.running ? html`<${Badge} tone="busy">Running<//>` : html`<${Badge} tone="idle">Idle<//>`) },
     { name: "ready", title: "Ready", width: 60, alignRight: true, onSmallScreens: true, cell: (queue) => countCell(queue.ready + queue.scheduled) },
     { name: "waiting", title: "Waiting", width: 66, alignRight: true, cell: (queue) => countCell(queue.waiting) },
@@ -41,7 +41,7 @@ function queueColumns({ name, source }, onChange) {
 }
 
 /** @param {Queue} queue */
-function subjectCell({ collection, chain, node }) {
+function collectionOrChainCell({ collection, chain, node }) {
   if (chain !== null) return html`<${Link} to=${screenPaths.chain(chain)}>${chain}<//> <span class="faint">at ${node}</span>`;
   return collection === null ? html`<span class="faint">events</span>` : html`collection ${collection}`;
 }

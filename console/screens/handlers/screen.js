@@ -2,7 +2,7 @@
 
 import { api } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
-import { formatCompact, pluralize } from "../../data/numbers.js";
+import { formatCompactNumber, pluralize } from "../../data/numbers.js";
 import { boundTenant } from "../../data/session.js";
 import { formatDuration } from "../../data/time.js";
 import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
@@ -14,18 +14,18 @@ import { EmptyState, Notice, LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { html, useMemo } from "../../parts/ui.js";
 import { navigate, screenPaths } from "../../shell/router.js";
-import { samples, useSamples } from "../overview/samples.js";
-import { matchesState, limitToTenant, HandlerStateBadge, STATE_CHOICES, listTenants } from "./state.js";
+import { metricsSamples, usePeriodicSampling } from "../overview/samples.js";
+import { matchesHandlerState, limitHandlerToTenant, HandlerStateBadge, HANDLER_STATE_CHOICES, listTenantsWithQueues } from "./state.js";
 
 /** @typedef {import("../../data/api-types.js").Handler} Handler */
 /** @typedef {Handler & {rate: {ended: number, failed: number} | undefined, trend: number[]}} HandlerRow */
 
 /** Samples of the trend line: two minutes. */
-const TREND_SAMPLES = 60;
+const MAX_TREND_SAMPLES = 60;
 
 /** @param {{query: Record<string, string>}} props */
 export default function Handlers({ query }) {
-  useSamples();
+  usePeriodicSampling();
   const list = useLiveData({
     read: (signal) => /** @type {Promise<{eventId: number, handlers: Handler[]}>} */ (api.get("/api/v1/handlers", { signal })),
     filter: { tasks: true },
@@ -34,7 +34,7 @@ export default function Handlers({ query }) {
   }, []);
   const handlers = list.data?.handlers ?? [];
   return html`
-    <${ScreenHeader} title="Handlers" subtitle=${list.data && headerCounts(handlers)}>
+    <${ScreenHeader} title="Handlers" subtitle=${list.data && renderHeaderCounts(handlers)}>
       <${CopyAsMenu} call=${{ path: "/api/v1/handlers" }} cli=${cliCommand("handlers")} />
     <//>
     <${FilterBar} query=${query} fields=${filterFields(handlers)} />
@@ -42,7 +42,7 @@ export default function Handlers({ query }) {
 }
 
 /** @param {Handler[]} handlers */
-function headerCounts(handlers) {
+function renderHeaderCounts(handlers) {
   const pausedCount = handlers.filter((handler) => handler.rules.length > 0).length;
   const missing = handlers.reduce((sum, handler) => sum + handler.counts.missing, 0);
   return html`<span>${pluralize(handlers.length, "handler")}</span>${pausedCount > 0 && html`<span>${pausedCount} paused or blocked</span>`}
@@ -53,19 +53,19 @@ function headerCounts(handlers) {
 function filterFields(handlers) {
   return [
     { name: "name", label: "Name", hint: "part of it", width: 180 },
-    { name: "state", label: "State", choices: STATE_CHOICES },
-    ...(boundTenant.value === null ? [{ name: "tenant", label: "Tenant", hint: "default", suggestions: listTenants(handlers), width: 130 }] : []),
+    { name: "state", label: "State", choices: HANDLER_STATE_CHOICES },
+    ...(boundTenant.value === null ? [{ name: "tenant", label: "Tenant", hint: "default", suggestions: listTenantsWithQueues(handlers), width: 130 }] : []),
   ];
 }
 
 /** @param {{handlers: Handler[], query: Record<string, string>}} props */
 function HandlerTable({ handlers, query: { name = "", state = "", tenant } }) {
-  const allSamples = samples.value;
+  const allSamples = metricsSamples.value;
   const rows = useMemo(() => {
-    const recent = allSamples.slice(-TREND_SAMPLES);
+    const recent = allSamples.slice(-MAX_TREND_SAMPLES);
     const namePart = name.toLowerCase();
-    return handlers.map((handler) => limitToTenant(handler, tenant))
-      .filter((handler) => handler.name.toLowerCase().includes(namePart) && matchesState(handler, state))
+    return handlers.map((handler) => limitHandlerToTenant(handler, tenant))
+      .filter((handler) => handler.name.toLowerCase().includes(namePart) && matchesHandlerState(handler, state))
       .map((handler) => ({
         ...handler, rate: recent.at(-1)?.rates[handler.name],
         trend: recent.map((sample) => sample.rates[handler.name]?.ended ?? 0),
@@ -89,7 +89,7 @@ function NoHandlers({ isEmpty }) {
 
 /** @param {number} number @param {string} [tone] */
 function countCell(number, tone = "") {
-  return number ? html`<span class=${tone}>${formatCompact(number)}</span>` : html`<span class="faint">0</span>`;
+  return number ? html`<span class=${tone}>${formatCompactNumber(number)}</span>` : html`<span class="faint">0</span>`;
 }
 
 /** @type {import("../../parts/table.js").Column<HandlerRow>[]} */
@@ -107,7 +107,7 @@ const COLUMNS = [
 
 /** @param {HandlerRow} row */
 function rateCell({ rate, trend, name }) {
-  const text = rate ? formatCompact(Number(rate.ended.toFixed(1))) : "–";
+  const text = rate ? formatCompactNumber(Number(rate.ended.toFixed(1))) : "–";
   return html`<span class="trend"><${Sparkline} values=${trend} width=${64} height=${18} maxValue=${1} label=${`${name}: ended attempts over the last two minutes`} />
-    <span>${rate?.failed ? html`<span class="bad-text" title="failed">${formatCompact(Number(rate.failed.toFixed(1)))} ✕</span> ` : ""}${text}</span></span>`;
+    <span>${rate?.failed ? html`<span class="bad-text" title="failed">${formatCompactNumber(Number(rate.failed.toFixed(1)))} ✕</span> ` : ""}${text}</span></span>`;
 }

@@ -5,7 +5,7 @@ import { Badge } from "../../parts/badge.js";
 import { Button } from "../../parts/button.js";
 import { Panel } from "../../parts/panel.js";
 import { Link } from "../../parts/link.js";
-import { promptForRule } from "../../parts/rules.js";
+import { promptAndSetRule } from "../../parts/rules.js";
 import { RelativeTime } from "../../parts/time.js";
 import { showError, showToast } from "../../parts/toast.js";
 import { html } from "../../parts/ui.js";
@@ -31,7 +31,7 @@ export function SourceCollections({ handler, schedules, onChange }) {
         <span class="faint">priority ${priority}</span>
         ${isPaused ? html`<${Badge} tone="warn">On hold<//>` : queue?.running ? html`<${Badge} tone="busy">Running<//>` : null}
         <span class="spacer"></span>
-        ${!isPaused && html`<${Button} small kind="quiet" icon="pause" role="operator" onClick=${() => promptForRule("pause", { space: "collection", name: pair }, onChange, source.tenant)}>Pause<//>`}
+        ${!isPaused && html`<${Button} small kind="quiet" icon="pause" role="operator" onClick=${() => promptAndSetRule("pause", { space: "collection", name: pair }, onChange, source.tenant)}>Pause<//>`}
         <${Button} small icon="play" role="operator" onClick=${() => runCollection(name, collection, onChange)}>Run now<//>
       </li>`;
     })}</ul>

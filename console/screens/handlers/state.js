@@ -10,7 +10,7 @@ import { Badge } from "../../parts/badge.js";
 /** @typedef {import("../../parts/badge.js").Tone} Tone */
 
 /** Choices of the state filter. @type {[string, string][]} */
-export const STATE_CHOICES = [["held", "Paused or blocked"], ["halted", "Halted"], ["missing", "With missing tasks"], ["busy", "Running"], ["waiting", "With a backlog"]];
+export const HANDLER_STATE_CHOICES = [["held", "Paused or blocked"], ["halted", "Halted"], ["missing", "With missing tasks"], ["busy", "Running"], ["waiting", "With a backlog"]];
 
 /** Whether a rule applies to all tasks of the handler that the token can see. @param {Handler} handler @param {Rule}
  * rule */
@@ -43,7 +43,7 @@ export function HandlerStateBadge({ handler }) {
 }
 
 /** @param {Handler} handler @param {string} state */
-export function matchesState({ counts, rules, defined }, state) {
+export function matchesHandlerState({ counts, rules, defined }, state) {
   if (state === "held") return rules.length > 0;
   if (state === "halted") return counts.halted > 0;
   if (state === "missing") return counts.missing > 0 || !defined;
@@ -51,21 +51,21 @@ export function matchesState({ counts, rules, defined }, state) {
   return state !== "waiting" || counts.ready + counts.waiting + counts.scheduled > 0;
 }
 
-const COUNT_NAMES = /** @type {const} */ (["ready", "waiting", "scheduled", "running", "halted", "missing"]);
+const TASK_COUNT_NAMES = /** @type {const} */ (["ready", "waiting", "scheduled", "running", "halted", "missing"]);
 
 /** The handler with only the queues of one tenant and their sums.
  * @param {Handler} handler @param {string | undefined} tenant
  * @returns {Handler} */
-export function limitToTenant(handler, tenant) {
+export function limitHandlerToTenant(handler, tenant) {
   if (!tenant) return handler;
   const queues = handler.queues.filter((queue) => queue.tenant === tenant);
-  const counts = /** @type {QueueCounts} */ (Object.fromEntries(COUNT_NAMES.map((name) => [name, queues.reduce((sum, queue) => sum + queue[name], 0)])));
+  const counts = /** @type {QueueCounts} */ (Object.fromEntries(TASK_COUNT_NAMES.map((name) => [name, queues.reduce((sum, queue) => sum + queue[name], 0)])));
   const ages = queues.map((queue) => queue.oldest_runnable_seconds).filter((age) => age !== null);
   const rules = handler.rules.filter((rule) => rule.tenant === null || rule.tenant === tenant);
   return { ...handler, queues, counts, rules, oldest_runnable_seconds: ages.length ? Math.max(...ages) : null };
 }
 
 /** All tenants that have queues. @param {Handler[]} handlers */
-export function listTenants(handlers) {
+export function listTenantsWithQueues(handlers) {
   return [...new Set(handlers.flatMap((handler) => handler.queues.map((queue) => queue.tenant)))].sort();
 }

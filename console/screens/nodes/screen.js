@@ -32,7 +32,7 @@ async function readNodes(signal) {
 export default function Nodes({ query }) {
   const live = useLiveData({ read: readNodes, filter: { types: ["SchedulerEvent"] }, pollInterval: 2000 }, []);
   const alive = live.data?.nodes.filter((node) => node.alive) ?? [];
-  const [slots, running] = [sumNodes(alive, "slots"), sumNodes(alive, "running")];
+  const [slots, running] = [sumOverNodes(alive, "slots"), sumOverNodes(alive, "running")];
   return html`
     <${ScreenHeader} title="Nodes" subtitle=${live.data && html`<span>${alive.length} alive</span><span>${running} of ${pluralize(slots, "slot")} in use</span>`}>
       <${CopyAsMenu} call=${{ path: "/api/v1/nodes" }} cli=${cliCommand("nodes")} />
@@ -41,7 +41,7 @@ export default function Nodes({ query }) {
 }
 
 /** @param {Node[]} nodes @param {"slots" | "running"} name */
-function sumNodes(nodes, name) {
+function sumOverNodes(nodes, name) {
   return nodes.reduce((total, node) => total + node[name], 0);
 }
 

@@ -2,10 +2,10 @@
 
 import { formatDuration } from "../../data/time.js";
 import { stringifyExact } from "../../parts/json.js";
-import { StatusIcon } from "../../parts/badge.js";
+import { ToneIcon } from "../../parts/badge.js";
 import { EventLink, Link } from "../../parts/link.js";
 import { Table } from "../../parts/table.js";
-import { TimeOfDay } from "../../parts/time.js";
+import { TimeWithDayUnlessToday } from "../../parts/time.js";
 import { html } from "../../parts/ui.js";
 import { navigate, screenPaths } from "../../shell/router.js";
 
@@ -14,9 +14,9 @@ import { navigate, screenPaths } from "../../shell/router.js";
 /** `interval` is the time since the previous event; null for the first.
  * @typedef {{event: JournalEvent, interval: number | null, isLinked: boolean, tasks: Task[]}} ObjectEventRow */
 
-const MAX_TEXT = 200;
+const MAX_VALUE_CHARS = 200;
 /** Maximum tasks shown per event. */
-const MAX_TASKS = 3;
+const MAX_SHOWN_TASKS = 3;
 
 /** @type {Record<string, import("../../parts/badge.js").Tone>} */
 const STATUS_TONES = { SCHEDULED: "idle", RUNNING: "busy", SUCCESS: "good", FAILED: "bad", CANCELED: "off" };
@@ -37,12 +37,12 @@ export function ObjectEventTable({ events, tasks }) {
 
 /** @type {import("../../parts/table.js").Column<ObjectEventRow>[]} */
 const COLUMNS = [
-  { name: "time", title: "Time", width: 176, onSmallScreens: true, cell: ({ event }) => html`<span class="event-dot" aria-hidden="true"></span><${TimeOfDay} at=${event.eventId} />` },
+  { name: "time", title: "Time", width: 176, onSmallScreens: true, cell: ({ event }) => html`<span class="event-dot" aria-hidden="true"></span><${TimeWithDayUnlessToday} at=${event.eventId} />` },
   { name: "type", title: "Type", grow: 24, onSmallScreens: true, cell: ({ event }) => html`<span title=${event.TYPE}>${event.TYPE}${event.sub && html` <span class="faint">${event.sub}</span>`}</span>` },
   { name: "interval", title: "Interval", width: 86, alignRight: true, cell: ({ interval }) => (interval === null ? html`<span class="faint">–</span>` : `+${formatDuration(interval)}`) },
-  { name: "tasks", title: "Tasks", width: 78, onSmallScreens: true, cell: ({ tasks }) => html`<span class="event-tasks">${tasks.slice(0, MAX_TASKS).map((task) => html`<${Link} key=${task.id} to=${screenPaths.task(task.id)}
-    title=${`${task.handler}: ${task.status.toLowerCase()}`}><${StatusIcon} tone=${task.state === "missing" ? "warn" : STATUS_TONES[task.status] ?? "idle"} /><span class="visually-hidden">${task.handler}: ${task.status}</span><//>`)}
-    ${tasks.length > MAX_TASKS && html`<span class="faint">+${tasks.length - MAX_TASKS}</span>`}</span>` },
+  { name: "tasks", title: "Tasks", width: 78, onSmallScreens: true, cell: ({ tasks }) => html`<span class="event-tasks">${tasks.slice(0, MAX_SHOWN_TASKS).map((task) => html`<${Link} key=${task.id} to=${screenPaths.task(task.id)}
+    title=${`${task.handler}: ${task.status.toLowerCase()}`}><${ToneIcon} tone=${task.state === "missing" ? "warn" : STATUS_TONES[task.status] ?? "idle"} /><span class="visually-hidden">${task.handler}: ${task.status}</span><//>`)}
+    ${tasks.length > MAX_SHOWN_TASKS && html`<span class="faint">+${tasks.length - MAX_SHOWN_TASKS}</span>`}</span>` },
   { name: "value", title: "Value", grow: 50, cell: ({ event }) => html`<span class="mono soft">${valueText(event.value)}</span>` },
   { name: "id", title: "Event", width: 150, alignRight: true, cell: ({ event }) => html`<${EventLink} id=${event.eventId} />` },
 ];
@@ -51,5 +51,5 @@ const COLUMNS = [
 function valueText(value) {
   if (value === null || value === undefined) return "";
   const text = stringifyExact(value).replace(/\s*\n\s*/g, " ");
-  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
+  return text.length > MAX_VALUE_CHARS ? `${text.slice(0, MAX_VALUE_CHARS)}…` : text;
 }

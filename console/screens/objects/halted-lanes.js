@@ -4,13 +4,13 @@ import { api } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
 import { pluralize } from "../../data/numbers.js";
 import { Panel } from "../../parts/panel.js";
-import { HandlerLink, KeyLink, TaskLink } from "../../parts/link.js";
+import { HandlerLink, ObjectOrOrderLink, TaskLink } from "../../parts/link.js";
 import { LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { RelativeTime } from "../../parts/time.js";
 import { html } from "../../parts/ui.js";
 import { navigate, screenPaths } from "../../shell/router.js";
-import { readWhy } from "./lanes.js";
+import { readTaskWhy } from "./lanes.js";
 
 /** @typedef {import("../../data/api-types.js").Task} Task */
 /** @typedef {import("./lanes.js").Handler} Handler */
@@ -18,7 +18,7 @@ import { readWhy } from "./lanes.js";
  * HaltedLaneData */
 
 /** Each candidate needs a call to find out whether it halts its lane, so they are limited. */
-const MAX_HANDLERS = 10;
+const MAX_QUERIED_HANDLERS = 10;
 const MAX_CHECKED_TASKS = 24;
 const PAGE_SIZE = 200;
 
@@ -28,10 +28,10 @@ async function readHaltedLanes(signal) {
   const handlerList = /** @type {{eventId: number, handlers: Handler[]}} */ (await api.get("/api/v1/handlers", { signal }));
   const haltedHandlers = handlerList.handlers.filter((handler) => handler.counts.halted > 0);
   const haltedCount = haltedHandlers.reduce((sum, handler) => sum + handler.counts.halted, 0);
-  const pages = await Promise.all(haltedHandlers.slice(0, MAX_HANDLERS).map((handler) =>
+  const pages = await Promise.all(haltedHandlers.slice(0, MAX_QUERIED_HANDLERS).map((handler) =>
     /** @type {Promise<import("../../data/api-types.js").TaskPage>} */ (api.get("/api/v1/tasks", { query: { handler: handler.name, status: "FAILED", limit: PAGE_SIZE }, signal }))));
   const candidates = pages.flatMap(({ tasks }) => newestFailurePerLane(tasks)).slice(0, MAX_CHECKED_TASKS);
-  const checked = await Promise.all(candidates.map(async (task) => ({ task, why: await readWhy(task.id, signal) })));
+  const checked = await Promise.all(candidates.map(async (task) => ({ task, why: await readTaskWhy(task.id, signal) })));
   return { eventId: handlerList.eventId, haltedCount, heads: checked.filter(({ why }) => why && why.gates.length > 0).map(({ task }) => task) };
 }
 
@@ -61,7 +61,7 @@ export function HaltedLanes() {
 
 /** @type {import("../../parts/table.js").Column<Task>[]} */
 const COLUMNS = [
-  { name: "key", title: "Object", grow: 26, onSmallScreens: true, cell: (task) => html`<${KeyLink} objectKey=${task.key ?? ""} tenant=${task.tenant} />` },
+  { name: "key", title: "Object", grow: 26, onSmallScreens: true, cell: (task) => html`<${ObjectOrOrderLink} objectKey=${task.key ?? ""} tenant=${task.tenant} />` },
   { name: "handler", title: "Handler", grow: 18, onSmallScreens: true, cell: (task) => html`<${HandlerLink} name=${task.handler} />` },
   { name: "tenant", title: "Tenant", width: 100, cell: (task) => html`<span class="faint">${task.tenant}</span>` },
   { name: "error", title: "Error", grow: 46, cell: (task) => html`<span class="bad-text" title=${task.error}>${task.error}</span>` },

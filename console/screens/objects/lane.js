@@ -2,7 +2,7 @@
 
 import { pluralize } from "../../data/numbers.js";
 import { cancelTask, retryTask } from "../../data/tasks.js";
-import { Badge, TaskStatus } from "../../parts/badge.js";
+import { Badge, TaskStatusBadge } from "../../parts/badge.js";
 import { Button } from "../../parts/button.js";
 import { promptUser } from "../../parts/prompt.js";
 import { HandlerLink, Link, TaskLink } from "../../parts/link.js";
@@ -27,7 +27,7 @@ export function LaneCard({ lane, objectKey, tenant, onChange }) {
         : html`<span class="faint">unordered: its tasks run in parallel</span>`}</span>
     </header>
     <p class="lane-head"><span class="faint">${ordered ? "First task" : "Oldest"}</span> <${TaskLink} id=${head.id} short />
-      <${TaskStatus} status=${head.status} state=${head.state} attempt=${head.attempt} />
+      <${TaskStatusBadge} status=${head.status} state=${head.state} attempt=${head.attempt} />
       <span class="faint">created <${RelativeTime} at=${head.created_at} /></span></p>
     ${head.error && html`<p class="lane-error bad-text">${head.error}</p>`}
     ${why && html`<p class="lane-why"><${ServerText} text=${why.summary} taskIds=${why.gates.flatMap((gate) => gate.tasks)} isSentence /></p>`}

@@ -39,7 +39,7 @@ export async function readLanes(key, tenant, signal) {
   const lanes = [...ordered, ...unordered.lanes].sort((a, b) => Number(b.halted) - Number(a.halted));
   return {
     eventId: Math.min(all.eventId, object?.eventId ?? all.eventId),
-    lanes: await Promise.all(lanes.map((lane, index) => (index < MAX_EXPLAINED_LANES ? explainLane(lane, signal) : lane))),
+    lanes: await Promise.all(lanes.map((lane, index) => (index < MAX_EXPLAINED_LANES ? addWhyToLane(lane, signal) : lane))),
     missing: missing.tasks,
     tasks: groupTasksByEvent(all.tasks),
     hasMore: object?.moreLanes === true || unordered.hasMore,
@@ -67,14 +67,14 @@ async function readUnorderedTasks(all, orderedHandlers, handlers, listTasks) {
 
 /** Adds why the head of the lane waits. @param {Lane} lane @param {AbortSignal} signal
  * @returns {Promise<Lane>} */
-async function explainLane(lane, signal) {
-  return lane.head.status === "RUNNING" ? lane : { ...lane, why: await readWhy(lane.head.id, signal) };
+async function addWhyToLane(lane, signal) {
+  return lane.head.status === "RUNNING" ? lane : { ...lane, why: await readTaskWhy(lane.head.id, signal) };
 }
 
 /** Null if the task has expired.
  * @param {string} id @param {AbortSignal} signal
  * @returns {Promise<TaskWhy | null>} */
-export function readWhy(id, signal) {
+export function readTaskWhy(id, signal) {
   return api.get(`/api/v1/tasks/${encodeSegment(id)}/why`, { signal }).catch(nullIfNotFound);
 }
 

@@ -21,7 +21,7 @@ import { readLanes } from "./lanes.js";
 /** @typedef {import("./lanes.js").ObjectLanes} ObjectLanes */
 
 /** How many events the API returns for an object. */
-const MAX_EVENTS = 1000;
+const MAX_EVENTS_OF_API = 1000;
 
 /** @param {{params: Record<string, string>, query: Record<string, string>}} props */
 export default function ObjectScreen({ params, query }) {
@@ -33,7 +33,7 @@ export default function ObjectScreen({ params, query }) {
     filter: { key, tenant },
     apply: (data, { events }) => {
       const newEvents = events.filter((event) => event.tenant === tenant && event.eventId > data.last);
-      return newEvents.length === 0 ? data : { ...data, last: newEvents[newEvents.length - 1].eventId, events: [...newEvents.reverse(), ...data.events].slice(0, MAX_EVENTS) };
+      return newEvents.length === 0 ? data : { ...data, last: newEvents[newEvents.length - 1].eventId, events: [...newEvents.reverse(), ...data.events].slice(0, MAX_EVENTS_OF_API) };
     },
   }, [key, tenant]);
   const lanes = useLiveData({
@@ -46,7 +46,7 @@ export default function ObjectScreen({ params, query }) {
   const isUnknown = object.data === null && object.error instanceof Problem && object.error.status === 404;
   return html`<div class="object stack">
     <${ScreenHeader} title=${html`<span class="mono">${key}</span>`} subtitle=${html`<span>tenant ${tenant}</span>
-      ${object.data && html`<span>${pluralize(events.length, "event")}${events.length === MAX_EVENTS ? " or more" : ""}, the last <${RelativeTime} at=${object.data.last} /></span>`}`}>
+      ${object.data && html`<span>${pluralize(events.length, "event")}${events.length === MAX_EVENTS_OF_API ? " or more" : ""}, the last <${RelativeTime} at=${object.data.last} /></span>`}`}>
       <${CopyAsMenu} call=${{ path, query: { tenant } }} cli=${cliCommand("objects", "show", key, ...(tenant === "default" ? [] : ["--tenant", tenant]))} />
     <//>
     ${boundTenant.value === null && html`<${FilterBar} query=${query} fields=${[{ name: "tenant", label: "Tenant", hint: "default", width: 160 }]} />`}

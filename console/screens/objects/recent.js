@@ -7,7 +7,7 @@ import { useLiveData } from "../../data/live-data.js";
 import { formatCount } from "../../data/numbers.js";
 import { boundTenant } from "../../data/session.js";
 import { Panel } from "../../parts/panel.js";
-import { KeyLink } from "../../parts/link.js";
+import { ObjectOrOrderLink } from "../../parts/link.js";
 import { EmptyState, LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { RelativeTime } from "../../parts/time.js";
@@ -21,11 +21,11 @@ import { navigate, screenPaths } from "../../shell/router.js";
  * RecentObjectData */
 
 /** Maximum events read, and objects kept. */
-const MAX_EVENTS = 500;
+const MAX_READ_EVENTS = 500;
 const MAX_OBJECTS = 500;
 
 /** @param {Map<string, RecentObject>} objects @param {JournalEvent[]} events the oldest first */
-function addEvents(objects, events) {
+function addEventsToObjects(objects, events) {
   const next = new Map(objects);
   for (const event of events) {
     const key = eventKeyText(event);
@@ -46,24 +46,24 @@ function addEvents(objects, events) {
 export function RecentObjects({ tenant }) {
   const recent = useLiveData({
     read: async (signal) => {
-      const page = await api.get("/api/v1/events", { query: { limit: -MAX_EVENTS, tenant }, signal });
-      return /** @type {RecentObjectData} */ ({ eventId: page.eventId, objects: addEvents(new Map(), (page.eventSnapshots ?? []).reverse()) });
+      const page = await api.get("/api/v1/events", { query: { limit: -MAX_READ_EVENTS, tenant }, signal });
+      return /** @type {RecentObjectData} */ ({ eventId: page.eventId, objects: addEventsToObjects(new Map(), (page.eventSnapshots ?? []).reverse()) });
     },
     filter: { tenant },
-    apply: (data, { events }) => ({ ...data, objects: addEvents(data.objects, events) }),
+    apply: (data, { events }) => ({ ...data, objects: addEventsToObjects(data.objects, events) }),
   }, [tenant]);
-  return html`<${Panel} title="Recently changed" flush aside=${recent.data && `from the newest ${MAX_EVENTS} events`}>
+  return html`<${Panel} title="Recently changed" flush aside=${recent.data && `from the newest ${MAX_READ_EVENTS} events`}>
     <${LiveView} live=${recent} lines=${8} errorTitle="The journal could not be loaded">${(/** @type {RecentObjectData} */ { objects }) => html`
-      <${Table} label="Recently changed objects" columns=${recentColumns()} rows=${[...objects.values()].reverse()} id=${(/** @type {RecentObject} */ row) => row.id}
+      <${Table} label="Recently changed objects" columns=${recentObjectColumns()} rows=${[...objects.values()].reverse()} id=${(/** @type {RecentObject} */ row) => row.id}
         onOpen=${(/** @type {RecentObject} */ row) => navigate(screenPaths.object(row.key, row.tenant))}
         empty=${html`<${EmptyState} title="No recent events with a key" icon="object"><p>Events with a key belong to an object: <code>${cliCommand("emit", "record.published", "--key", "record:1")}</code></p><//>`} />`}<//>
   <//>`;
 }
 
 /** @returns {import("../../parts/table.js").Column<RecentObject>[]} */
-function recentColumns() {
+function recentObjectColumns() {
   return [
-    { name: "key", title: "Object", grow: 40, onSmallScreens: true, cell: (row) => html`<${KeyLink} objectKey=${row.key} tenant=${row.tenant} />` },
+    { name: "key", title: "Object", grow: 40, onSmallScreens: true, cell: (row) => html`<${ObjectOrOrderLink} objectKey=${row.key} tenant=${row.tenant} />` },
     { name: "tenant", title: "Tenant", width: 120, hidden: boundTenant.value !== null, cell: (row) => html`<span class="faint">${row.tenant}</span>` },
     { name: "type", title: "Last event", grow: 34, onSmallScreens: true, cell: (row) => html`<span title=${row.type}>${row.type}</span>` },
     { name: "events", title: "Events", width: 80, alignRight: true, cell: (row) => formatCount(row.events) },

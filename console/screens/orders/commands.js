@@ -1,6 +1,6 @@
 // Commands on orders: add, suspend, resume, change, remove.
 
-import { api, encodePath, RawJson } from "../../data/api.js";
+import { api, encodeOrderOrChainPath, RawJson } from "../../data/api.js";
 import { boundTenant } from "../../data/session.js";
 import { promptUser } from "../../parts/prompt.js";
 import { stringifyExact } from "../../parts/json.js";
@@ -14,11 +14,11 @@ import { navigate, screenPaths } from "../../shell/router.js";
 
 /** @param {string} path */
 export function orderUrl(path) {
-  return `/api/v1/orders/${encodePath(path)}`;
+  return `/api/v1/orders/${encodeOrderOrChainPath(path)}`;
 }
 
 /** The error of a text that is not JSON, or null. @param {string} text */
-function jsonError(text) {
+function findJsonError(text) {
   try {
     JSON.parse(text);
     return null;
@@ -45,7 +45,7 @@ export async function resumeOrder({ path, tenant }, onChange) {
 }
 
 /** @param {Order} order @param {() => void} onChange */
-export async function removeOrder({ path, tenant }, onChange) {
+export async function confirmAndRemoveOrder({ path, tenant }, onChange) {
   const values = await promptUser({
     title: "Remove the order",
     text: html`<p><b class="mono">${path}</b> is deleted with its value and its waiting step. Finished steps are not undone.</p>`,
@@ -58,7 +58,7 @@ export async function removeOrder({ path, tenant }, onChange) {
 
 /** Asks for a new value, node or time, and sends the changed fields.
  * @param {Order} order @param {Chain | null} chain @param {() => void} onChange */
-export async function changeOrder(order, chain, onChange) {
+export async function promptAndChangeOrder(order, chain, onChange) {
   const valueBefore = stringifyExact(order.value);
   const nodeIds = chain?.nodes.map((node) => node.id) ?? [];
   const values = await promptUser({
@@ -66,9 +66,9 @@ export async function changeOrder(order, chain, onChange) {
     text: html`<p>${order.suspended ? "The order is suspended: resume it afterwards." : "The change applies at once."}</p>`,
     actionLabel: "Change",
     fields: [
-      { name: "value", label: "Value", value: valueBefore, required: true, rows: 8, validate: jsonError },
+      { name: "value", label: "Value", value: valueBefore, required: true, rows: 8, validate: findJsonError },
       { name: "node", label: "Node", value: order.node, choices: nodeIds.includes(order.node) ? nodeIds : [order.node, ...nodeIds] },
-      { name: "at", label: "Not before", hint: "A time such as 2026-11-15T18:30:00Z. Empty: unchanged.", validate: timeError },
+      { name: "at", label: "Not before", hint: "A time such as 2026-11-15T18:30:00Z. Empty: unchanged.", validate: findTimeError },
     ],
   });
   if (!values) return;
@@ -85,12 +85,12 @@ export async function changeOrder(order, chain, onChange) {
 }
 
 /** @param {string} text */
-function timeError(text) {
+function findTimeError(text) {
   return Number.isNaN(Date.parse(text.trim())) ? "Not a time. Write it like 2026-11-15T18:30:00Z." : null;
 }
 
 /** @param {Chain} chain */
-export async function addOrder(chain) {
+export async function promptAndAddOrder(chain) {
   const nodeIds = chain.nodes.map((node) => node.id);
   const values = await promptUser({
     title: "Add an order",
@@ -98,7 +98,7 @@ export async function addOrder(chain) {
     actionLabel: "Add",
     fields: [
       { name: "id", label: "Id", hint: "Empty: a new number." },
-      { name: "value", label: "Value", value: "{}", rows: 5, validate: jsonError },
+      { name: "value", label: "Value", value: "{}", rows: 5, validate: findJsonError },
       { name: "node", label: "Start node", value: nodeIds[0], choices: nodeIds },
       { name: "delay", label: "Delay", hint: "Such as 90s or 1h." },
       ...(boundTenant.value === null ? [{ name: "tenant", label: "Tenant", hint: "Empty: default." }] : []),

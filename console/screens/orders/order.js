@@ -15,14 +15,14 @@ import { JsonView } from "../../parts/json.js";
 import { Link, TaskLink } from "../../parts/link.js";
 import { Notice, LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { TimeOfDay, DateTime } from "../../parts/time.js";
+import { TimeWithDayUnlessToday, DateTime } from "../../parts/time.js";
 import { Timeline } from "../../parts/timeline.js";
 import { html } from "../../parts/ui.js";
-import { useCommands } from "../../shell/commands.js";
+import { useScreenCommands } from "../../shell/commands.js";
 import { screenPaths } from "../../shell/router.js";
 import { describeOrderEnd, filterOrderEvents, timelineRows } from "./timeline.js";
 import { OrderStateBadge } from "./state.js";
-import { orderUrl, changeOrder, removeOrder, resumeOrder, suspendOrder } from "./commands.js";
+import { orderUrl, promptAndChangeOrder, confirmAndRemoveOrder, resumeOrder, suspendOrder } from "./commands.js";
 
 /** @typedef {import("../../data/api-types.js").Order} Order */
 /** @typedef {import("../../data/api-types.js").Chain} Chain */
@@ -31,7 +31,7 @@ import { orderUrl, changeOrder, removeOrder, resumeOrder, suspendOrder } from ".
  * OrderData */
 
 /** Maximum events that are read. */
-const MAX_EVENTS = 1000;
+const MAX_READ_EVENTS = 1000;
 
 /** @param {string} path @param {string} tenant @param {AbortSignal} signal
  * @returns {Promise<OrderData>} */
@@ -40,7 +40,7 @@ async function readOrder(path, tenant, signal) {
   const [{ orders }, { chains }, eventPage] = await Promise.all([
     api.get("/api/v1/orders", { query: { path, tenant, limit: 1 }, signal, exactNumbers: true }),
     api.get("/api/v1/chains", { signal }),
-    api.get("/api/v1/events", { query: { path, tenant, limit: -MAX_EVENTS }, signal }),
+    api.get("/api/v1/events", { query: { path, tenant, limit: -MAX_READ_EVENTS }, signal }),
   ]);
   const order = /** @type {Order[]} */ (orders).find((candidate) => candidate.path === path) ?? null;
   const all = /** @type {JournalEvent[]} */ (eventPage.eventSnapshots ?? []).reverse();
@@ -48,7 +48,7 @@ async function readOrder(path, tenant, signal) {
   // A finished order is shown from its events.
   if (!order && events.length === 0) throw new Problem({ status: 404, detail: `There is no order ${path} of the tenant ${tenant}, and the journal has no events of it.` });
   const chain = /** @type {Chain[]} */ (chains).find((candidate) => candidate.path === chainPath) ?? null;
-  return { eventId: eventPage.eventId, order, chain, events, isTruncated: all.length === MAX_EVENTS };
+  return { eventId: eventPage.eventId, order, chain, events, isTruncated: all.length === MAX_READ_EVENTS };
 }
 
 /** @param {{params: Record<string, string>, query: Record<string, string>}} props */
@@ -65,7 +65,7 @@ function OrderDetail({ path, tenant, data: { order, chain, events, isTruncated }
   const ending = order ? null : describeOrderEnd(events);
   const tenantParam = tenant === "default" ? "" : tenant;
   const tenantFlags = tenantParam ? ["--tenant", tenantParam] : [];
-  useCommands(order ? [{ title: order.suspended ? "Resume this order" : "Suspend this order", run: () => (order.suspended ? resumeOrder(order, onChange) : suspendOrder(order, onChange)) }] : []);
+  useScreenCommands(order ? [{ title: order.suspended ? "Resume this order" : "Suspend this order", run: () => (order.suspended ? resumeOrder(order, onChange) : suspendOrder(order, onChange)) }] : []);
   const comma = path.lastIndexOf(",");
   return html`
     <${ScreenHeader} title=${html`<span class="faint">${path.slice(0, comma)},</span>${path.slice(comma + 1)}`} subtitle=${order
@@ -73,11 +73,11 @@ function OrderDetail({ path, tenant, data: { order, chain, events, isTruncated }
       : html`<${Badge} tone=${ending?.tone ?? "off"}>${ending?.label ?? "Ended"}<//>${ending && html`<${DateTime} at=${ending.at} />`}<${Link} to=${screenPaths.tasks({ key: path, tenant: tenantParam })}>all tasks<//>`}>
       ${order && html`<${OrderActions} order=${order} chain=${chain} onChange=${onChange} />`}
       ${order ? html`<${CopyAsMenu} call=${{ path: orderUrl(path), query: { tenant: tenantParam } }} cli=${cliCommand("orders", "show", path, ...tenantFlags)} />`
-        : html`<${CopyAsMenu} call=${{ path: "/api/v1/events", query: { path, tenant: tenantParam, limit: -MAX_EVENTS } }} cli=${cliCommand("tasks", "list", "--key", path, ...tenantFlags)} />`}
+        : html`<${CopyAsMenu} call=${{ path: "/api/v1/events", query: { path, tenant: tenantParam, limit: -MAX_READ_EVENTS } }} cli=${cliCommand("tasks", "list", "--key", path, ...tenantFlags)} />`}
     <//>
     ${order && html`<${OrderNotice} order=${order} />`}
     ${!order && html`<${Notice}>The order has ended. This page shows the events that the journal still has.<//>`}
-    <${Panel} title="Timeline" aside=${isTruncated ? `its newest ${MAX_EVENTS} events` : null}>
+    <${Panel} title="Timeline" aside=${isTruncated ? `its newest ${MAX_READ_EVENTS} events` : null}>
       ${events.length === 0 ? html`<p class="soft">The journal has no events of its steps.</p>`
         : html`<div class="order-timeline"><${Timeline} rows=${timelineRows(events, order !== null)} label=${`Timeline of ${path}, one row per node`} />
           <${TimelineLegend} /></div>`}
@@ -104,8 +104,8 @@ function OrderActions({ order, chain, onChange }) {
     ${order.suspended
       ? html`<${Button} kind="primary" icon="play" role="operator" onClick=${() => resumeOrder(order, onChange)}>Resume<//>`
       : html`<${Button} icon="pause" role="operator" onClick=${() => suspendOrder(order, onChange)}>Suspend<//>`}
-    <${Button} icon="configuration" role="operator" disabled=${running} title=${disabledReason} onClick=${() => changeOrder(order, chain, onChange)}>Change<//>
-    <${Button} icon="close" kind="danger" role="operator" disabled=${running} title=${disabledReason} onClick=${() => removeOrder(order, onChange)}>Remove<//>`;
+    <${Button} icon="configuration" role="operator" disabled=${running} title=${disabledReason} onClick=${() => promptAndChangeOrder(order, chain, onChange)}>Change<//>
+    <${Button} icon="close" kind="danger" role="operator" disabled=${running} title=${disabledReason} onClick=${() => confirmAndRemoveOrder(order, onChange)}>Remove<//>`;
 }
 
 /** Why the order is not moving, and what to do. @param {{order: Order}} props */
@@ -116,7 +116,7 @@ function OrderNotice({ order: { suspended, failed, stranded, blocked_by, setback
   }
   if (suspended) return html`<${Notice} tone="warn">Suspended: the order starts no step and does not finish until it is resumed.<//>`;
   if (stranded) return html`<${Notice} tone="bad">The chain no longer has the node <b>${node}</b>. Change the node of the order, or define that node again.<//>`;
-  if (setback_until) return html`<${Notice} tone="warn"><span>Its step failed and will be retried at <${TimeOfDay} at=${setback_until} withMillis=${false} />.</span><//>`;
+  if (setback_until) return html`<${Notice} tone="warn"><span>Its step failed and will be retried at <${TimeWithDayUnlessToday} at=${setback_until} withMillis=${false} />.</span><//>`;
   if (blocked_by) return html`<${Notice} tone="warn">${blocked_by}<//>`;
   return null;
 }
@@ -134,7 +134,7 @@ function OrderProperties({ order }) {
       ["Chain", html`<${Link} to=${screenPaths.chain(order.chain)} class="mono">${order.chain}<//>`],
       ["Node", order.node],
       ["Step", order.task && html`<${TaskLink} id=${order.task.id} short />`],
-      ["Step due", isStepDelayed(order) && html`<${TimeOfDay} at=${order.task?.due} withMillis=${false} />`],
+      ["Step due", isStepDelayed(order) && html`<${TimeWithDayUnlessToday} at=${order.task?.due} withMillis=${false} />`],
       ["Tenant", order.tenant],
       ["Priority", String(order.priority)],
       ["Added", html`<${DateTime} at=${order.created_at} />`],
@@ -147,7 +147,7 @@ function OrderProperties({ order }) {
 
 /** @type {import("../../parts/table.js").Column<JournalEvent>[]} */
 const COLUMNS = [
-  { name: "time", title: "Time", width: 112, onSmallScreens: true, cell: (event) => html`<${TimeOfDay} at=${event.eventId} />` },
+  { name: "time", title: "Time", width: 112, onSmallScreens: true, cell: (event) => html`<${TimeWithDayUnlessToday} at=${event.eventId} />` },
   { name: "description", title: "Description", grow: 100, onSmallScreens: true, cell: (event) => html`<span title=${describeEngineEvent(event)}>${describeEngineEvent(event)}</span>` },
   { name: "task", title: "Task", width: 84, cell: (event) => (typeof event.taskId === "string" ? html`<${TaskLink} id=${event.taskId} suffixOnly />` : "") },
   { name: "type", title: "Event", width: 152, cell: (event) => html`<${Link} to=${screenPaths.event(event.eventId)} class="soft">${event.TYPE}<//>` },

@@ -7,7 +7,7 @@ import { FilterBar } from "../../parts/filters.js";
 import { Link } from "../../parts/link.js";
 import { EmptyState } from "../../parts/states.js";
 import { html, useState } from "../../parts/ui.js";
-import { ORDER_STATES } from "./state.js";
+import { ORDER_STATE_LABELS } from "./state.js";
 import { OrderTable } from "./table.js";
 
 /** @param {{query: Record<string, string>}} props */
@@ -22,7 +22,7 @@ export default function OrdersScreen({ query: { path, tenant, state, node, id, .
     <${FilterBar} query=${query} fields=${[
       { name: "path", label: "Chain or folder", hint: "/publish/", width: 170 },
       { name: "node", label: "Node", hint: "deploy", width: 120 },
-      { name: "state", label: "State", choices: ORDER_STATES },
+      { name: "state", label: "State", choices: ORDER_STATE_LABELS },
       { name: "id", label: "Id", hint: "part of it", width: 110 },
       ...(boundTenant.value === null ? [{ name: "tenant", label: "Tenant", hint: "default", width: 110 }] : []),
     ]} />

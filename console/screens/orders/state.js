@@ -8,7 +8,7 @@ import { html } from "../../parts/ui.js";
 /** @typedef {import("../../parts/badge.js").Tone} Tone */
 
 /** State labels, for the filter. */
-export const ORDER_STATES = ["Running", "Waiting", "Planned", "Retrying", "On hold", "Suspended", "Failed", "Orphaned"];
+export const ORDER_STATE_LABELS = ["Running", "Waiting", "Planned", "Retrying", "On hold", "Suspended", "Failed", "Orphaned"];
 
 /** @param {Order} order
  * @returns {{tone: Tone, label: string, reason: string}} */

@@ -18,7 +18,7 @@ import { OrderStateBadge, describeOrderState } from "./state.js";
 /** Page size, and maximum orders: longer lists need a filter. */
 const PAGE_SIZE = 500;
 const MAX_ORDERS = 5000;
-const MAX_TEXT = 160;
+const MAX_VALUE_CHARS = 160;
 
 /** @param {{path: string | undefined, tenant: string | undefined}} filter @param {number} maxOrders @param
  * {AbortSignal} signal
@@ -49,7 +49,7 @@ export function OrderTable({ path, tenant, node, state, id, showChain = false, f
   const rows = all.filter((order) => (!node || order.node === node) && (!state || describeOrderState(order).label === state) && (!id || order.id.includes(id)));
   const hasMore = live.data?.hasMore === true;
   useEffect(() => {
-    if (live.data) onCount?.(countText(rows.length, all.length, hasMore));
+    if (live.data) onCount?.(orderCountText(rows.length, all.length, hasMore));
   }, [rows.length, all.length, hasMore, live.data !== null]);
   return html`<${LiveView} live=${live} errorTitle="The orders could not be loaded">${() => html`
     <${Table} fill=${fill} label="Orders" columns=${orderColumns(showChain)} rows=${rows} id=${(/** @type {Order} */ order) => `${order.path} ${order.tenant}`}
@@ -58,7 +58,7 @@ export function OrderTable({ path, tenant, node, state, id, showChain = false, f
 }
 
 /** @param {number} shown @param {number} loaded @param {boolean} hasMore */
-function countText(shown, loaded, hasMore) {
+function orderCountText(shown, loaded, hasMore) {
   const loadedText = `${pluralize(loaded, "order")}${hasMore ? " and more" : ""}`;
   return shown === loaded ? loadedText : `${shown} of ${loadedText}`;
 }
@@ -72,7 +72,7 @@ function orderColumns(showChain) {
     { name: "node", title: "Node", width: 104, onSmallScreens: true, cell: (order) => order.node },
     { name: "state", title: "State", width: 116, onSmallScreens: true, cell: (order) => html`<${OrderStateBadge} order=${order} />` },
     { name: "reason", title: "Reason", grow: 48, cell: reasonCell },
-    { name: "time", title: "Time", width: 92, cell: timeCell },
+    { name: "time", title: "Time", width: 92, cell: dueOrStartTimeCell },
     { name: "value", title: "Value", grow: 26, hidden: !showChain, cell: (order) => html`<span class="mono soft">${valueText(order.value)}</span>` },
     { name: "tenant", title: "Tenant", width: 84, hidden: !showChain, cell: (order) => html`<span class="faint">${order.tenant}</span>` },
   ];
@@ -85,7 +85,7 @@ function reasonCell(order) {
 }
 
 /** The time that the order waits for, or its start. @param {Order} order */
-function timeCell(order) {
+function dueOrStartTimeCell(order) {
   const { setback_until, planned_at, started_at, created_at } = order;
   const waitsUntil = setback_until || (started_at ? "" : planned_at);
   return html`<${RelativeTime} at=${waitsUntil || started_at || created_at} />`;
@@ -95,5 +95,5 @@ function timeCell(order) {
 function valueText(value) {
   if (value === null || value === undefined) return "";
   const text = stringifyExact(value).replace(/\s*\n\s*/g, " ");
-  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
+  return text.length > MAX_VALUE_CHARS ? `${text.slice(0, MAX_VALUE_CHARS)}…` : text;
 }

@@ -25,7 +25,7 @@ export function filterOrderEvents(events, path) {
 
 /** Whether the last step failed: the order then reached its end through `on_error`.
  * @param {JournalEvent[]} events its own, the oldest first */
-function hasFailed(events) {
+function hasLastStepFailed(events) {
   const last = events.findLast((event) => event.TYPE === "OrderStepEnded");
   return /** @type {{TYPE?: string} | undefined} */ (last?.nodeTransition)?.TYPE === "Error";
 }
@@ -35,7 +35,7 @@ function hasFailed(events) {
  * @returns {{at: number, tone: import("../../parts/badge.js").Tone, label: string} | null} */
 export function describeOrderEnd(events) {
   const finished = events.findLast((event) => event.TYPE === "OrderFinished");
-  if (finished && hasFailed(events)) return { at: eventMillis(finished), tone: "bad", label: `Failed at ${finished.nodeId}` };
+  if (finished && hasLastStepFailed(events)) return { at: eventMillis(finished), tone: "bad", label: `Failed at ${finished.nodeId}` };
   if (finished) return { at: eventMillis(finished), tone: "good", label: `Finished at ${finished.nodeId}` };
   const removed = events.findLast((event) => event.TYPE === "FileBasedRemoved");
   return removed ? { at: eventMillis(removed), tone: "off", label: "Removed" } : null;
@@ -109,7 +109,7 @@ export function timelineRows(events, isActive) {
     } else if (event.TYPE === "OrderFinished") {
       closeBar(time);
       node = nodeId;
-      const failed = hasFailed(events);
+      const failed = hasLastStepFailed(events);
       rowOf(node).bars.push({ from: time, to: time, tone: failed ? "bad" : "good", title: `${node}: ${failed ? "ended after an error" : "finished"}` });
     } else if (event.TYPE === "FileBasedRemoved") {
       closeBar(time);
@@ -119,18 +119,18 @@ export function timelineRows(events, isActive) {
     const { kind: _, ...bar } = /** @type {TimelineBar & {kind: string}} */ (openBar);
     rowOf(node).bars.push(bar);
   }
-  return [...rows.values()].map((row) => withStepDuration(row, orderMillis(events, isActive)));
+  return [...rows.values()].map((row) => addStepDurationToName(row, orderDurationMillis(events, isActive)));
 }
 
 /** Duration of the order so far. @param {JournalEvent[]} events @param {boolean} isActive */
-function orderMillis(events, isActive) {
+function orderDurationMillis(events, isActive) {
   return (isActive ? Date.now() : eventMillis(events[events.length - 1])) - eventMillis(events[0]);
 }
 
 /** Adds the duration of the steps to the name. Steps are drawn above waits; very short waits are left out.
  * @param {TimelineRow} row @param {number} totalMillis
  * @returns {TimelineRow} */
-function withStepDuration({ name, bars }, totalMillis) {
+function addStepDurationToName({ name, bars }, totalMillis) {
   const steps = bars.filter((bar) => bar.onOpen);
   const stepMillis = steps.reduce((sum, bar) => sum + (bar.to ?? Date.now()) - bar.from, 0);
   return {

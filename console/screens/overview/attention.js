@@ -2,12 +2,12 @@
 
 import { pluralize } from "../../data/numbers.js";
 import { formatDuration, toMillis, formatRelative } from "../../data/time.js";
-import { StatusIcon } from "../../parts/badge.js";
+import { ToneIcon } from "../../parts/badge.js";
 import { Link } from "../../parts/link.js";
 import { html, useState } from "../../parts/ui.js";
 import { Button } from "../../parts/button.js";
 import { screenPaths } from "../../shell/router.js";
-import { countReady } from "./data.js";
+import { countReadyTasks } from "./data.js";
 
 /** @typedef {import("../../data/api-types.js").Handler} Handler */
 /** @typedef {import("../../data/api-types.js").Rule} Rule */
@@ -26,7 +26,7 @@ export function listAttentionItems({ health, handlers, nodes, chains }, samples)
   else if (health?.store && !health.store.writable) items.push({ tone: "bad", title: "The store cannot be written", text: "emits are refused; run pointsman doctor to find out why", to: "/configuration" });
   for (const warning of health?.warnings ?? []) items.push({ tone: "warn", title: "Store warning", text: warning, to: "/configuration" });
   if (nodes && !nodes.some((node) => node.alive)) items.push({ tone: "bad", title: "No node is alive", text: "no task is run", to: "/nodes" });
-  items.push(...handlers.flatMap(handlerItems));
+  items.push(...handlers.flatMap(handlerAttentionItems));
   items.push(...failingHandlerItems(samples));
   const latestSamples = samples.slice(-15);
   if (latestSamples.length === 15 && latestSamples.every(({ slots, busySlots }) => slots !== null && busySlots !== null && slots > 0 && busySlots >= slots)) {
@@ -39,29 +39,29 @@ export function listAttentionItems({ health, handlers, nodes, chains }, samples)
     }
     const stranded = chain.stranded.reduce((sum, node) => sum + node.orders, 0);
     if (stranded) items.push({ tone: "bad", title: `${pluralize(stranded, "order")} of ${chain.path} ${stranded === 1 ? "is" : "are"} orphaned`, text: "their node was removed from the chain: move them, or define it again", to: screenPaths.chain(chain.path) });
-    items.push(...chain.rules.map((rule) => ruleItem(rule, screenPaths.chain(chain.path))));
+    items.push(...chain.rules.map((rule) => ruleAttentionItem(rule, screenPaths.chain(chain.path))));
   }
   return items.sort((a, b) => Number(b.tone === "bad") - Number(a.tone === "bad"));
 }
 
 /** @param {Handler} handler
  * @returns {AttentionItem[]} */
-function handlerItems(handler) {
+function handlerAttentionItems(handler) {
   const { name, counts, rules, oldest_runnable_seconds: oldest, defined } = handler;
   const to = screenPaths.handler(name);
   /** @type {(AttentionItem | false)[]} */
   const items = [
     counts.halted > 0 && { tone: "bad", title: `${pluralize(counts.halted, "lane")} of ${name} ${counts.halted === 1 ? "is" : "are"} halted`, text: "behind a failed task: run it again or cancel it", to },
     counts.missing > 0 && { tone: "bad", title: `${pluralize(counts.missing, "task")} of ${name} ${counts.missing === 1 ? "is" : "are"} missing`, text: defined ? "the handler is defined again: adopt them" : "the handler is no longer defined", to },
-    oldest !== null && oldest > OVERDUE_SECONDS && rules.length === 0 && countReady(handler) > 0 && { tone: "warn", title: `${name} is behind by ${formatDuration(oldest * 1000)}`, text: "its oldest ready task has waited that long", to },
-    ...rules.map((rule) => ruleItem(rule, to)),
+    oldest !== null && oldest > OVERDUE_SECONDS && rules.length === 0 && countReadyTasks(handler) > 0 && { tone: "warn", title: `${name} is behind by ${formatDuration(oldest * 1000)}`, text: "its oldest ready task has waited that long", to },
+    ...rules.map((rule) => ruleAttentionItem(rule, to)),
   ];
   return /** @type {AttentionItem[]} */ (items.filter(Boolean));
 }
 
 /** @param {Rule} rule @param {string} to
  * @returns {AttentionItem} */
-function ruleItem({ kind, name, tenant, by, reason, since }, to) {
+function ruleAttentionItem({ kind, name, tenant, by, reason, since }, to) {
   const tenantText = tenant ? ` for ${tenant}` : "";
   const byText = by ? ` by ${by}` : "";
   const when = formatRelative(toMillis(since) ?? 0);
@@ -93,11 +93,11 @@ function failingHandlerItems(samples) {
 /** @param {{items: AttentionItem[]}} props */
 export function AttentionList({ items }) {
   const [showAll, setShowAll] = useState(false);
-  if (items.length === 0) return html`<p class="all-clear"><${StatusIcon} tone="good" /> Nothing needs attention</p>`;
+  if (items.length === 0) return html`<p class="all-clear"><${ToneIcon} tone="good" /> Nothing needs attention</p>`;
   const visibleItems = showAll ? items : items.slice(0, MAX_COLLAPSED_ITEMS);
   return html`<ul class="attention-list">
     ${visibleItems.map(({ tone, title, text, to }) => html`<li key=${title + text} class=${tone}>
-      <${StatusIcon} tone=${tone} /><div><${Link} to=${to}><b>${title}</b><//>${text && html`<span class="soft"> ${text}</span>`}</div>
+      <${ToneIcon} tone=${tone} /><div><${Link} to=${to}><b>${title}</b><//>${text && html`<span class="soft"> ${text}</span>`}</div>
     </li>`)}
   </ul>
   ${items.length > MAX_COLLAPSED_ITEMS && html`<${Button} small kind="quiet" onClick=${() => setShowAll(!showAll)}>${showAll ? "Show fewer" : `Show ${items.length - MAX_COLLAPSED_ITEMS} more`}<//>`}`;

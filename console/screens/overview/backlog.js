@@ -1,6 +1,6 @@
 // The backlog by handler.
 
-import { formatCompact } from "../../data/numbers.js";
+import { formatCompactNumber } from "../../data/numbers.js";
 import { formatDuration } from "../../data/time.js";
 import { Badge } from "../../parts/badge.js";
 import { Panel } from "../../parts/panel.js";
@@ -9,7 +9,7 @@ import { EmptyState } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { html, useMemo } from "../../parts/ui.js";
 import { navigate, screenPaths } from "../../shell/router.js";
-import { countReady } from "./data.js";
+import { countReadyTasks } from "./data.js";
 
 /** @typedef {import("../../data/api-types.js").Handler} Handler */
 /** @typedef {Handler & {rate: {ended: number, failed: number} | undefined, ready: number, waiting: number, total: number, maxTotal: number}}
@@ -17,7 +17,7 @@ import { countReady } from "./data.js";
 
 /** @param {number} number */
 function countCell(number) {
-  return number ? formatCompact(number) : html`<span class="faint">0</span>`;
+  return number ? formatCompactNumber(number) : html`<span class="faint">0</span>`;
 }
 
 /** @type {import("../../parts/table.js").Column<BacklogRow>[]} */
@@ -29,8 +29,8 @@ const COLUMNS = [
   { name: "waiting", title: "Waiting", width: 70, alignRight: true, cell: (row) => countCell(row.waiting) },
   { name: "running", title: "Running", width: 70, alignRight: true, cell: (row) => countCell(row.counts.running) },
   { name: "oldest", title: "Oldest", width: 90, alignRight: true, cell: (row) => (row.oldest_runnable_seconds === null ? html`<span class="faint">–</span>` : formatDuration(row.oldest_runnable_seconds * 1000)) },
-  { name: "rate", title: "Ended", width: 76, alignRight: true, cell: (row) => (row.rate ? `${formatCompact(Number(row.rate.ended.toFixed(1)))}/s` : html`<span class="faint">–</span>`) },
-  { name: "failed", title: "Failed", width: 76, alignRight: true, cell: (row) => (row.rate?.failed ? html`<span class="bad-text">${formatCompact(Number(row.rate.failed.toFixed(1)))}/s</span>` : html`<span class="faint">–</span>`) },
+  { name: "rate", title: "Ended", width: 76, alignRight: true, cell: (row) => (row.rate ? `${formatCompactNumber(Number(row.rate.ended.toFixed(1)))}/s` : html`<span class="faint">–</span>`) },
+  { name: "failed", title: "Failed", width: 76, alignRight: true, cell: (row) => (row.rate?.failed ? html`<span class="bad-text">${formatCompactNumber(Number(row.rate.failed.toFixed(1)))}/s</span>` : html`<span class="faint">–</span>`) },
 ];
 
 /** @param {BacklogRow} row */
@@ -61,7 +61,7 @@ export function Backlog({ handlers, rates }) {
     const countTasks = ({ counts }) => counts.ready + counts.waiting + counts.scheduled + counts.running + counts.halted + counts.missing;
     const maxTotal = Math.max(1, ...handlers.map(countTasks));
     return handlers.map((handler) => {
-      const ready = countReady(handler);
+      const ready = countReadyTasks(handler);
       const { counts } = handler;
       return { ...handler, rate: rates[handler.name], ready, waiting: counts.waiting + counts.ready + counts.scheduled - ready, total: countTasks(handler), maxTotal };
     })

@@ -28,7 +28,7 @@ export async function readOverview(signal) {
 
 /** Tasks that could run now: not those of queues that are paused, or whose chain or node is stopped.
  * @param {import("../../data/api-types.js").Handler} handler */
-export function countReady({ counts, queues, rules }) {
+export function countReadyTasks({ counts, queues, rules }) {
   if (rules.some(({ space, tenant }) => space === "handler" && tenant === null)) return 0;
   return queues.reduce((sum, queue) => (queue.held ? sum - queue.ready - queue.scheduled : sum), counts.ready + counts.scheduled);
 }

@@ -1,7 +1,7 @@
 // The latest failed tasks.
 
 import { Panel } from "../../parts/panel.js";
-import { HandlerLink, KeyLink, Link, TaskLink } from "../../parts/link.js";
+import { HandlerLink, ObjectOrOrderLink, Link, TaskLink } from "../../parts/link.js";
 import { EmptyState } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { RelativeTime } from "../../parts/time.js";
@@ -14,7 +14,7 @@ import { navigate, screenPaths } from "../../shell/router.js";
 const COLUMNS = [
   { name: "failed_at", title: "Failed", width: 92, onSmallScreens: true, cell: (task) => html`<${RelativeTime} at=${task.finished_at || task.created_at} />` },
   { name: "handler", title: "Handler", grow: 18, onSmallScreens: true, cell: (task) => html`<${HandlerLink} name=${task.handler} />` },
-  { name: "key", title: "Object", grow: 22, cell: (task) => (task.key === null ? html`<span class="faint">–</span>` : html`<${KeyLink} objectKey=${task.key} tenant=${task.tenant} />`) },
+  { name: "key", title: "Object", grow: 22, cell: (task) => (task.key === null ? html`<span class="faint">–</span>` : html`<${ObjectOrOrderLink} objectKey=${task.key} tenant=${task.tenant} />`) },
   { name: "error", title: "Error", grow: 60, onSmallScreens: true, cell: (task) => html`<span title=${task.error}>${task.error}</span>` },
   { name: "id", title: "Task", width: 150, cell: (task) => html`<${TaskLink} id=${task.id} short />` },
 ];

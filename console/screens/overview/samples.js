@@ -3,7 +3,7 @@
 
 import { api } from "../../data/api.js";
 import { subscribe } from "../../data/stream.js";
-import { parseMetrics, quantilesBetween, sumMetric } from "../../data/metrics.js";
+import { parseMetrics, quantileMillisBetweenSamples, sumMetric } from "../../data/metrics.js";
 import { boundTenant } from "../../data/session.js";
 import { signal, useEffect } from "../../parts/ui.js";
 
@@ -18,15 +18,15 @@ const SAMPLE_INTERVAL_MS = 2000;
 const MAX_SAMPLES = 300;
 
 /** The oldest first. @type {import("../../vendor/signals.js").Signal<MetricsSample[]>} */
-export const samples = signal([]);
+export const metricsSamples = signal([]);
 
 /** @param {MetricsSample} sample */
 function addSample(sample) {
-  const last = samples.value.at(-1);
-  const recent = samples.value.slice(-MAX_SAMPLES + 2);
+  const last = metricsSamples.value.at(-1);
+  const recent = metricsSamples.value.slice(-MAX_SAMPLES + 2);
   // After a pause the line has a gap.
   const gap = last && sample.at - last.at > SAMPLE_INTERVAL_MS * 3 ? [emptySample(last.at + 1)] : [];
-  samples.value = [...recent, ...gap, sample];
+  metricsSamples.value = [...recent, ...gap, sample];
 }
 
 /** @param {number} at
@@ -35,11 +35,11 @@ function emptySample(at) {
   return { at, events: null, succeeded: null, failed: null, startP50: null, startP95: null, emitP95: null, slots: null, busySlots: null, rates: {} };
 }
 
-export function useSamples() {
-  useEffect(() => (boundTenant.value === null ? sampleMetrics() : sampleStream()), [boundTenant.value]);
+export function usePeriodicSampling() {
+  useEffect(() => (boundTenant.value === null ? startSamplingMetrics() : startSamplingStream()), [boundTenant.value]);
 }
 
-function sampleMetrics() {
+function startSamplingMetrics() {
   /** @type {{metrics: Metrics, at: number} | null} */
   let before = null;
   let isStopped = false;
@@ -51,7 +51,7 @@ function sampleMetrics() {
     try {
       const metrics = parseMetrics(await api.get("/metrics"));
       const after = { metrics, at: Date.now() };
-      if (before && !isStopped) addSample(sampleBetween(before, after));
+      if (before && !isStopped) addSample(computeSampleBetween(before, after));
       before = after;
     } catch {
       // The server does not respond: the line has a gap.
@@ -71,7 +71,7 @@ function sampleMetrics() {
 
 /** @param {{metrics: Metrics, at: number}} before @param {{metrics: Metrics, at: number}} after
  * @returns {MetricsSample} */
-function sampleBetween(before, after) {
+function computeSampleBetween(before, after) {
   const seconds = Math.max(0.001, (after.at - before.at) / 1000);
   /** Counters start at 0 after a restart.
    * @param {string} name @param {Record<string, string>} [labels] */
@@ -81,8 +81,8 @@ function sampleBetween(before, after) {
   };
   const events = rate("pointsman_events_emitted_total");
   if (events === null) return emptySample(after.at);
-  const [startP50, startP95] = quantilesBetween(before.metrics, after.metrics, "pointsman_start_latency_seconds", [0.5, 0.95]);
-  const [emitP95] = quantilesBetween(before.metrics, after.metrics, "pointsman_emit_seconds", [0.95]);
+  const [startP50, startP95] = quantileMillisBetweenSamples(before.metrics, after.metrics, "pointsman_start_latency_seconds", [0.5, 0.95]);
+  const [emitP95] = quantileMillisBetweenSamples(before.metrics, after.metrics, "pointsman_emit_seconds", [0.95]);
   /** @type {MetricsSample["rates"]} */
   const rates = {};
   for (const { labels } of after.metrics.get("pointsman_task_attempts_total") ?? []) {
@@ -101,7 +101,7 @@ function sampleBetween(before, after) {
   };
 }
 
-function sampleStream() {
+function startSamplingStream() {
   const seconds = SAMPLE_INTERVAL_MS / 1000;
   let events = 0;
   let succeeded = 0;

@@ -1,10 +1,10 @@
 // The overview: attention list, rates, latency and backlog.
 
 import { useLiveData } from "../../data/live-data.js";
-import { formatCompact, formatCount } from "../../data/numbers.js";
+import { formatCompactNumber, formatCount } from "../../data/numbers.js";
 import { boundTenant } from "../../data/session.js";
 import { formatDuration, formatShortDuration } from "../../data/time.js";
-import { Chart } from "../../parts/chart.js";
+import { LineChart } from "../../parts/chart.js";
 import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
 import { ScreenHeader, Panel } from "../../parts/panel.js";
 import { LiveView } from "../../parts/states.js";
@@ -12,25 +12,25 @@ import { html, useMemo } from "../../parts/ui.js";
 import { AttentionList, listAttentionItems } from "./attention.js";
 import { Backlog } from "./backlog.js";
 import { LatestFailures } from "./failures.js";
-import { countReady, readOverview } from "./data.js";
-import { samples, useSamples } from "./samples.js";
+import { countReadyTasks, readOverview } from "./data.js";
+import { metricsSamples, usePeriodicSampling } from "./samples.js";
 import { Tile } from "./tile.js";
 
 /** @typedef {import("./data.js").OverviewData} OverviewData */
 /** @typedef {import("./samples.js").MetricsSample} MetricsSample */
 
 export default function Overview() {
-  useSamples();
+  usePeriodicSampling();
   const live = useLiveData({ read: readOverview, filter: { tasks: true }, minInterval: 2000, pollInterval: 5000 }, []);
   return html`
     <${ScreenHeader} title="Overview" subtitle=${live.data && html`<${ServerSummary} overview=${live.data} />`}>
       <${CopyAsMenu} call=${{ path: "/api/v1/handlers" }} cli=${cliCommand("handlers", "list")} />
     <//>
     <${LiveView} live=${live} lines=${10}>${(/** @type {OverviewData} */ data) => html`
-      <${Panel} title="Needs attention"><${AttentionList} items=${listAttentionItems(data, samples.value)} /><//>
+      <${Panel} title="Needs attention"><${AttentionList} items=${listAttentionItems(data, metricsSamples.value)} /><//>
       <${OverviewTiles} overview=${data} />
       <div class="charts">${boundTenant.value === null ? html`<${ThroughputChart} /><${LatencyChart} />` : html`<${ThroughputChart} />`}</div>
-      <${Backlog} handlers=${data.handlers} rates=${samples.value.at(-1)?.rates ?? {}} />
+      <${Backlog} handlers=${data.handlers} rates=${metricsSamples.value.at(-1)?.rates ?? {}} />
       <${LatestFailures} tasks=${data.failures} />
     `}<//>`;
 }
@@ -45,25 +45,25 @@ function ServerSummary({ overview: { health, nodes } }) {
 
 /** @param {{overview: OverviewData}} props */
 function OverviewTiles({ overview: { handlers } }) {
-  const list = samples.value;
+  const list = metricsSamples.value;
   const last = list.at(-1);
   /** @param {(handler: import("../../data/api-types.js").Handler) => number} count */
   const total = (count) => handlers.reduce((sum, handler) => sum + count(handler), 0);
   const waiting = total(({ counts }) => counts.ready + counts.waiting + counts.scheduled);
   const running = total(({ counts }) => counts.running);
-  const ready = total(countReady);
-  const runnable = handlers.filter(countReady);
+  const ready = total(countReadyTasks);
+  const runnable = handlers.filter(countReadyTasks);
   const oldest = Math.max(0, ...runnable.map((handler) => handler.oldest_runnable_seconds ?? 0));
   /** @param {number | null | undefined} value */
-  const formatRate = (value) => (value === null || value === undefined ? "–" : formatCompact(Number(value.toFixed(1))));
+  const formatRate = (value) => (value === null || value === undefined ? "–" : formatCompactNumber(Number(value.toFixed(1))));
   const recent = list.slice(-60);
   return html`<div class="tiles">
     <${Tile} name="Events" value=${formatRate(last?.events)} unit="/s" values=${recent.map((sample) => sample.events)} />
     <${Tile} name="Succeeded" value=${formatRate(last?.succeeded)} unit="/s" values=${recent.map((sample) => sample.succeeded)} />
     <${Tile} name="Failed" value=${formatRate(last?.failed)} unit="/s" isBad=${(last?.failed ?? 0) > 0} values=${recent.map((sample) => sample.failed)} />
     ${boundTenant.value === null && html`<${Tile} name="Start latency, p95" value=${latestLatency(list, "startP95")} values=${recent.map((sample) => sample.startP95)} />`}
-    <${Tile} name="Waiting" value=${formatCompact(waiting)} note=${`${formatCount(ready)} ready`} />
-    <${Tile} name="Running" value=${formatCompact(running)} note=${last?.slots ? `${last.busySlots} of ${last.slots} slots` : ""} />
+    <${Tile} name="Waiting" value=${formatCompactNumber(waiting)} note=${`${formatCount(ready)} ready`} />
+    <${Tile} name="Running" value=${formatCompactNumber(running)} note=${last?.slots ? `${last.busySlots} of ${last.slots} slots` : ""} />
     <${Tile} name="Oldest ready" value=${oldest ? formatShortDuration(oldest * 1000) : "none"} isBad=${oldest > 60} />
   </div>`;
 }
@@ -78,20 +78,20 @@ function latestLatency(list, name) {
 /** @param {((sample: MetricsSample) => number | null)[]} getValues
  * @returns {[number[], ...(number | null)[][]]} */
 function chartData(...getValues) {
-  const list = samples.value;
+  const list = metricsSamples.value;
   return [list.map((sample) => sample.at), ...getValues.map((getValue) => list.map(getValue))];
 }
 
 function ThroughputChart() {
-  const list = samples.value;
+  const list = metricsSamples.value;
   const data = useMemo(() => chartData((sample) => sample.events, (sample) => sample.succeeded, (sample) => sample.failed), [list]);
-  return html`<${Panel} title="Throughput" aside="per second"><${Chart} data=${data} label="Events, succeeded attempts and failed attempts per second, over the last ten minutes"
+  return html`<${Panel} title="Throughput" aside="per second"><${LineChart} data=${data} label="Events, succeeded attempts and failed attempts per second, over the last ten minutes"
     lines=${[{ name: "events", tone: "accent", fill: true }, { name: "succeeded", tone: "good" }, { name: "failed", tone: "bad" }]} /><//>`;
 }
 
 function LatencyChart() {
-  const list = samples.value;
+  const list = metricsSamples.value;
   const data = useMemo(() => chartData((sample) => sample.startP50, (sample) => sample.startP95, (sample) => sample.emitP95), [list]);
-  return html`<${Panel} title="Latency" aside="of the node that serves this page"><${Chart} data=${data} formatValue=${formatDuration} label="Start latency (median and 95th percentile) and emit latency (95th percentile), over the last ten minutes"
+  return html`<${Panel} title="Latency" aside="of the node that serves this page"><${LineChart} data=${data} formatValue=${formatDuration} label="Start latency (median and 95th percentile) and emit latency (95th percentile), over the last ten minutes"
     lines=${[{ name: "start, p50", tone: "muted" }, { name: "start, p95", tone: "accent" }, { name: "emit, p95", tone: "warn" }]} /><//>`;
 }

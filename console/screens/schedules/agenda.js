@@ -7,7 +7,7 @@ import { formatTimeOfDay } from "../../data/time.js";
 /** More fires on a day become one entry. */
 export const MAX_ENTRIES_PER_DAY = 8;
 /** With this many fires a week, a schedule is listed as frequent. */
-export const FREQUENT_FIRES_PER_WEEK = MAX_ENTRIES_PER_DAY * 7 + 1;
+export const MIN_FREQUENT_FIRES_PER_WEEK = MAX_ENTRIES_PER_DAY * 7 + 1;
 
 /** An entry is one planned time, or several of one schedule from `at` to `until`.
  * @typedef {{schedule: Schedule, at: number, until: number, times: number}} AgendaEntry */
@@ -22,7 +22,7 @@ export function buildAgenda(schedules, midnights) {
   const frequent = [];
   for (const schedule of schedules) {
     const times = schedule.next.map((at) => Date.parse(at)).filter((at) => at >= midnights[0] && at < (midnights.at(-1) ?? 0));
-    if (times.length >= FREQUENT_FIRES_PER_WEEK) {
+    if (times.length >= MIN_FREQUENT_FIRES_PER_WEEK) {
       frequent.push(schedule);
       continue;
     }

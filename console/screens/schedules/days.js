@@ -1,10 +1,10 @@
 // Days in the selected time zone.
 
-import { zoneSetting } from "../../data/settings.js";
+import { timeZoneSetting } from "../../data/settings.js";
 import { computed } from "../../parts/ui.js";
 
 const dayFormat = computed(() => new Intl.DateTimeFormat("en-GB", {
-  weekday: "short", day: "numeric", month: "short", timeZone: zoneSetting.value === "utc" ? "UTC" : undefined,
+  weekday: "short", day: "numeric", month: "short", timeZone: timeZoneSetting.value === "utc" ? "UTC" : undefined,
 }));
 
 /** `Mon 16 Nov`
@@ -17,7 +17,7 @@ export function formatDay(ms) {
  * @param {number} ms @param {number} days */
 export function listMidnights(ms, days) {
   const date = new Date(ms);
-  const isUtc = zoneSetting.value === "utc";
+  const isUtc = timeZoneSetting.value === "utc";
   return Array.from({ length: days + 1 }, (_, index) => (isUtc
     ? Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate() + index)
     : new Date(date.getFullYear(), date.getMonth(), date.getDate() + index).getTime()));
@@ -29,5 +29,5 @@ export function parseDay(text) {
   const match = /^(\d{4})-(\d\d)-(\d\d)$/.exec(text ?? "");
   if (!match) return null;
   const [year, month, day] = match.slice(1).map(Number);
-  return zoneSetting.value === "utc" ? Date.UTC(year, month - 1, day) : new Date(year, month - 1, day).getTime();
+  return timeZoneSetting.value === "utc" ? Date.UTC(year, month - 1, day) : new Date(year, month - 1, day).getTime();
 }

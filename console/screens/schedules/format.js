@@ -2,7 +2,7 @@
 
 import { now } from "../../data/time.js";
 import { Badge } from "../../parts/badge.js";
-import { KeyLink, Link } from "../../parts/link.js";
+import { ObjectOrOrderLink, Link } from "../../parts/link.js";
 import { html } from "../../parts/ui.js";
 import { screenPaths } from "../../shell/router.js";
 
@@ -44,7 +44,7 @@ export function OutcomeBadge({ fire }) {
 export function ScheduleActionSummary({ schedule: { action } }) {
   if (!action) return html`<span class="faint">–</span>`;
   const { event, run, order } = action;
-  if (event) return html`<span class="soft">emits</span> <${Link} to=${screenPaths.stream({ return: event.type })}>${event.type}<//>${event.key !== null && html` <${KeyLink} objectKey=${event.key} tenant=${event.tenant} class="faint" />`}`;
+  if (event) return html`<span class="soft">emits</span> <${Link} to=${screenPaths.stream({ return: event.type })}>${event.type}<//>${event.key !== null && html` <${ObjectOrOrderLink} objectKey=${event.key} tenant=${event.tenant} class="faint" />`}`;
   if (run) return html`<span class="soft">runs</span> <${Link} to=${screenPaths.handler(run.source)}>${run.source}/${run.collection}<//>`;
   if (order) return html`<span class="soft">adds an order to</span> <${Link} to=${screenPaths.chain(order.chain)}>${order.chain}<//>${order.id !== null && html`<span class="faint">,${order.id}</span>`}`;
   return null;

@@ -7,7 +7,7 @@ import { Panel } from "../../parts/panel.js";
 import { EventLink, TaskLink } from "../../parts/link.js";
 import { EmptyState, LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { TimeOfDay } from "../../parts/time.js";
+import { TimeWithDayUnlessToday } from "../../parts/time.js";
 import { classNames, html } from "../../parts/ui.js";
 import { OutcomeBadge, OUTCOME_LABELS, describeOutcome } from "./format.js";
 
@@ -52,7 +52,7 @@ function delayCell({ planned_at, decided_at, outcome }) {
 
 /** @type {import("../../parts/table.js").Column<Fire>[]} */
 const COLUMNS = [
-  { name: "planned", title: "Planned", width: 160, onSmallScreens: true, cell: (fire) => html`<${TimeOfDay} at=${fire.planned_at} withMillis=${false} />` },
+  { name: "planned", title: "Planned", width: 160, onSmallScreens: true, cell: (fire) => html`<${TimeWithDayUnlessToday} at=${fire.planned_at} withMillis=${false} />` },
   { name: "outcome", title: "Outcome", width: 150, onSmallScreens: true, cell: (fire) => html`<${OutcomeBadge} fire=${fire} />` },
   { name: "delay", title: "Delay", width: 84, alignRight: true, cell: delayCell },
   { name: "reason", title: "Reason", grow: 45, cell: (fire) => html`<span class="soft">${fire.outcome === "fired" ? "" : describeOutcome(fire)}</span>` },

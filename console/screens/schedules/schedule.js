@@ -10,10 +10,10 @@ import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
 import { PropertyList, ScreenHeader, Panel } from "../../parts/panel.js";
 import { RuleButtons, RuleBadge, RuleList } from "../../parts/rules.js";
 import { Notice, LiveView } from "../../parts/states.js";
-import { RelativeTime, TimeOfDay } from "../../parts/time.js";
+import { RelativeTime, TimeWithDayUnlessToday } from "../../parts/time.js";
 import { showError, showToast } from "../../parts/toast.js";
 import { html } from "../../parts/ui.js";
-import { useCommands } from "../../shell/commands.js";
+import { useScreenCommands } from "../../shell/commands.js";
 import { FireLedger } from "./ledger.js";
 import { formatInZone, ScheduleActionSummary, OutcomeBadge, nextFireTime } from "./format.js";
 
@@ -45,7 +45,7 @@ function ScheduleDetail({ schedule, path, onChange }) {
   const ruleTarget = { space: /** @type {const} */ ("schedule"), name };
   const runNow = () => runSchedule(name, path, onChange);
   const isBlocked = rules.some((rule) => rule.kind === "block") && !hasRole("admin");
-  useCommands(hasRole("operator") && defined ? [{ title: `Run ${name} now`, keywords: "fire", run: runNow }] : []);
+  useScreenCommands(hasRole("operator") && defined ? [{ title: `Run ${name} now`, keywords: "fire", run: runNow }] : []);
   return html`
     <${ScreenHeader} title=${name} subtitle=${html`${rules[0] ? html`<${RuleBadge} rule=${rules[0]} />` : html`<${Badge} tone=${defined ? "good" : "warn"}>${defined ? "Active" : "Removed"}<//>`}
       ${schedule.next[0] && html`<span>next fire <${RelativeTime} at=${nextFireTime(schedule)} /></span>`}`}>
@@ -74,7 +74,7 @@ function ScheduleDetail({ schedule, path, onChange }) {
       <div class="stack">
         <${Panel} title="Pauses and blocks"><${RuleList} rules=${rules} target=${ruleTarget} onChange=${onChange} /><//>
         ${defined && html`<${Panel} title="Next fires"><${NextFires} schedule=${schedule} /><//>`}
-        ${last && html`<${Panel} title="Last fire"><${PropertyList} items=${[["Planned", html`<${TimeOfDay} at=${last.planned_at} withMillis=${false} />`], ["Outcome", html`<${OutcomeBadge} fire=${last} />`]]} /><//>`}
+        ${last && html`<${Panel} title="Last fire"><${PropertyList} items=${[["Planned", html`<${TimeWithDayUnlessToday} at=${last.planned_at} withMillis=${false} />`], ["Outcome", html`<${OutcomeBadge} fire=${last} />`]]} /><//>`}
       </div>
     </div>`;
 }
@@ -83,7 +83,7 @@ function ScheduleDetail({ schedule, path, onChange }) {
 function NextFires({ schedule: { next, timezone, held } }) {
   if (next.length === 0) return html`<p class="soft">No more planned times.</p>`;
   return html`${held && html`<p class="warn-text pause-note">While it is paused or blocked, these times pass without firing.</p>`}
-    <ol class="next-times">${next.map((at) => html`<li key=${at}><${TimeOfDay} at=${at} withMillis=${false} /><span class="faint"><${RelativeTime} at=${at} /></span>
+    <ol class="next-times">${next.map((at) => html`<li key=${at}><${TimeWithDayUnlessToday} at=${at} withMillis=${false} /><span class="faint"><${RelativeTime} at=${at} /></span>
       ${timezone !== "UTC" && html`<span class="faint schedule-zone" title=${timezone}>${formatInZone(at, timezone)}</span>`}</li>`)}</ol>
     ${timezone !== "UTC" && html`<p class="faint">The second time is in ${timezone}.</p>`}`;
 }

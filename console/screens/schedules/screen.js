@@ -21,11 +21,11 @@ import { NoSchedules, WeekView } from "./week.js";
 /** @typedef {import("../../data/api-types.js").Schedule} Schedule */
 
 /** @type {[string, string][]} */
-const STATE_CHOICES = [["held", "Paused or blocked"], ["warned", "With warnings"], ["skipped", "Last fire skipped"]];
+const SCHEDULE_STATE_CHOICES = [["held", "Paused or blocked"], ["warned", "With warnings"], ["skipped", "Last fire skipped"]];
 
 /** @param {Record<string, string>} query
  * @returns {(schedule: Schedule) => boolean} */
-function buildFilter({ name = "", state = "" }) {
+function buildScheduleFilter({ name = "", state = "" }) {
   const namePart = name.toLowerCase();
   return (schedule) => schedule.name.toLowerCase().includes(namePart)
     && (state !== "held" || schedule.held)
@@ -48,9 +48,9 @@ export default function Schedules({ query }) {
     <//>
     <${FilterBar} query=${query} fields=${[
       { name: "name", label: "Name", hint: "part of it", width: 180 },
-      { name: "state", label: "State", choices: STATE_CHOICES },
+      { name: "state", label: "State", choices: SCHEDULE_STATE_CHOICES },
     ]} />
-    ${isList ? html`<${ScheduleTable} query=${query} />` : html`<${WeekView} from=${query.from} matches=${buildFilter(query)} />`}`;
+    ${isList ? html`<${ScheduleTable} query=${query} />` : html`<${WeekView} from=${query.from} matches=${buildScheduleFilter(query)} />`}`;
 }
 
 /** @param {AbortSignal} signal
@@ -70,7 +70,7 @@ async function readSchedules(signal) {
 function ScheduleTable({ query }) {
   const live = useLiveData({ read: readSchedules, filter: { types: ["FileBasedEvent"] }, pollInterval: 4000 }, []);
   return html`<${LiveView} live=${live} lines=${10} errorTitle="The schedules could not be loaded">
-    ${(/** @type {{schedules: Schedule[]}} */ { schedules }) => html`<${Table} fill label="Schedules" columns=${COLUMNS} rows=${schedules.filter(buildFilter(query))}
+    ${(/** @type {{schedules: Schedule[]}} */ { schedules }) => html`<${Table} fill label="Schedules" columns=${COLUMNS} rows=${schedules.filter(buildScheduleFilter(query))}
       id=${(/** @type {Schedule} */ schedule) => schedule.name} onOpen=${(/** @type {Schedule} */ schedule) => navigate(screenPaths.schedule(schedule.name))}
       empty=${html`<${NoSchedules} isEmpty=${schedules.length === 0} />`} />`}<//>`;
 }

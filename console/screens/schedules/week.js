@@ -11,7 +11,7 @@ import { EmptyState, LiveView } from "../../parts/states.js";
 import { RelativeTime } from "../../parts/time.js";
 import { classNames, html, useState } from "../../parts/ui.js";
 import { screenPaths, setQuery } from "../../shell/router.js";
-import { buildAgenda, formatHourMinute, FREQUENT_FIRES_PER_WEEK } from "./agenda.js";
+import { buildAgenda, formatHourMinute, MIN_FREQUENT_FIRES_PER_WEEK } from "./agenda.js";
 import { formatDay, parseDay, listMidnights } from "./days.js";
 import { nextFireTime } from "./format.js";
 
@@ -34,7 +34,7 @@ async function readWeek(midnights, signal) {
   let cursor = null;
   do {
     const page = /** @type {{schedules: Schedule[], next: string | null}} */ (
-      await api.get("/api/v1/schedules", { query: { times: FREQUENT_FIRES_PER_WEEK, after, until, cursor }, signal }));
+      await api.get("/api/v1/schedules", { query: { times: MIN_FREQUENT_FIRES_PER_WEEK, after, until, cursor }, signal }));
     schedules.push(...page.schedules);
     cursor = page.next;
   } while (cursor !== null);

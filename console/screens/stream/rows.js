@@ -1,6 +1,6 @@
 // Rows of the stream: events, task changes, and gaps.
 
-import { describeEngineEvent, isEngineEvent, eventTaskId } from "../../data/engine-events.js";
+import { describeEngineEvent, isEngineEvent, taskIdOfTaskEvent } from "../../data/engine-events.js";
 import { eventKeyText } from "../../data/stream-filter.js";
 import { stringifyExact } from "../../parts/json.js";
 
@@ -13,14 +13,14 @@ import { stringifyExact } from "../../parts/json.js";
  *   tenant: string, text: string, eventId?: number, taskId?: string | null, change?: TaskChange}} StreamRow */
 
 /** Characters of a value that a row shows. */
-const MAX_TEXT = 240;
+const MAX_VALUE_CHARS = 240;
 
 /** @param {JournalEvent} event
  * @returns {StreamRow} */
-export function eventRow(event) {
+export function newEventRow(event) {
   return {
     id: `e${event.eventId}`, kind: "event", at: event.eventId, type: event.TYPE, key: eventKeyText(event),
-    tenant: event.tenant ?? "", text: eventSummary(event), eventId: event.eventId, taskId: eventTaskId(event),
+    tenant: event.tenant ?? "", text: eventSummary(event), eventId: event.eventId, taskId: taskIdOfTaskEvent(event),
   };
 }
 
@@ -28,7 +28,7 @@ let lastRowNumber = 0;
 
 /** @param {TaskChange} change
  * @returns {StreamRow} */
-export function taskChangeRow(change) {
+export function newTaskChangeRow(change) {
   lastRowNumber += 1;
   return {
     id: `t${lastRowNumber}`, kind: "task", at: change.time, type: change.handler, key: change.key,
@@ -38,7 +38,7 @@ export function taskChangeRow(change) {
 
 /** @param {string} text
  * @returns {StreamRow} */
-export function gapRow(text) {
+export function newGapRow(text) {
   lastRowNumber += 1;
   return { id: `g${lastRowNumber}`, kind: "gap", at: Date.now(), type: "", key: null, tenant: "", text };
 }
@@ -52,5 +52,5 @@ function eventSummary(event) {
 /** @param {string} text */
 function truncate(text) {
   // A copy: a slice would keep the whole text in memory.
-  return text.length > MAX_TEXT ? structuredClone(`${text.slice(0, MAX_TEXT)}…`) : text;
+  return text.length > MAX_VALUE_CHARS ? structuredClone(`${text.slice(0, MAX_VALUE_CHARS)}…`) : text;
 }

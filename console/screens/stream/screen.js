@@ -1,33 +1,33 @@
 // The stream: live events, newest first.
 
 import { boundTenant } from "../../data/session.js";
-import { connection } from "../../data/stream.js";
+import { streamConnectionState } from "../../data/stream.js";
 import { formatCount } from "../../data/numbers.js";
-import { Badge, TaskStatus } from "../../parts/badge.js";
+import { Badge, TaskStatusBadge } from "../../parts/badge.js";
 import { Button } from "../../parts/button.js";
 import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
 import { ScreenHeader } from "../../parts/panel.js";
 import { FilterBar } from "../../parts/filters.js";
-import { EventLink, KeyLink, Link, TaskLink } from "../../parts/link.js";
+import { EventLink, ObjectOrOrderLink, Link, TaskLink } from "../../parts/link.js";
 import { EmptyState, ErrorState, LoadingState, Notice } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { TimeOfDay } from "../../parts/time.js";
+import { TimeWithDayUnlessToday } from "../../parts/time.js";
 import { html, useMemo } from "../../parts/ui.js";
-import { useCommands } from "../../shell/commands.js";
+import { useScreenCommands } from "../../shell/commands.js";
 import { useShortcuts } from "../../shell/shortcuts.js";
 import { navigate, screenPaths, setQuery } from "../../shell/router.js";
-import { FIRST_ROWS, useStreamTail } from "./tail.js";
+import { INITIAL_EVENT_COUNT, useStreamTail } from "./tail.js";
 
 /** @typedef {import("./rows.js").StreamRow} StreamRow */
 
 /** Maximum older events that are loaded. */
-const MAX_HISTORY = 3200;
+const MAX_OLDER_EVENTS = 3200;
 
 /** @param {{query: Record<string, string>}} props */
 export default function Stream({ query }) {
   const paused = query.paused === "1";
   const showTaskChanges = query.tasks === "1";
-  const history = Math.min(MAX_HISTORY, Math.max(FIRST_ROWS, Number(query.last) || FIRST_ROWS));
+  const history = Math.min(MAX_OLDER_EVENTS, Math.max(INITIAL_EVENT_COUNT, Number(query.last) || INITIAL_EVENT_COUNT));
   const filter = {
     types: query.return ? query.return.split(",").map((type) => type.trim()).filter(Boolean) : undefined,
     key: query.key || undefined, path: query.path || undefined, tenant: query.tenant || undefined, tasks: showTaskChanges,
@@ -37,7 +37,7 @@ export default function Stream({ query }) {
   const rows = useMemo(() => [...tail.rows].reverse(), [tail.rows]);
   const togglePause = () => setQuery({ paused: paused ? null : "1" });
   useShortcuts({ p: { title: paused ? "Resume" : "Pause", run: togglePause } });
-  useCommands([{ title: paused ? "Resume the stream" : "Pause the stream", keywords: "hold", run: togglePause }]);
+  useScreenCommands([{ title: paused ? "Resume the stream" : "Pause the stream", keywords: "hold", run: togglePause }]);
   const call = { path: "/api/v1/stream", query: { return: query.return, key: query.key, path: query.path, tenant: query.tenant } };
   const command = cliCommand("watch", ...cliFlag("--return", query.return), ...cliFlag("--key", query.key), ...cliFlag("--path", query.path), ...cliFlag("--tenant", query.tenant));
 
@@ -55,7 +55,7 @@ export default function Stream({ query }) {
       : tail.loading ? html`<${LoadingState} lines=${12} />`
       : html`<${Table} fill label="Events, newest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {StreamRow} */ row) => row.id}
           onOpen=${openRow} rowClass=${(/** @type {StreamRow} */ row) => `row-${row.kind}`} empty=${html`<${NoEvents} searching=${tail.searching} filtered=${Object.keys(query).some((name) => ["return", "key", "path", "tenant"].includes(name))} />`} />`}
-    ${!tail.loading && !tail.error && rows.length >= history && history < MAX_HISTORY && html`<div class="actions">
+    ${!tail.loading && !tail.error && rows.length >= history && history < MAX_OLDER_EVENTS && html`<div class="actions">
       <${Button} onClick=${() => setQuery({ last: history * 4 })}>Load older events<//></div>`}
   `;
 }
@@ -69,7 +69,7 @@ function cliFlag(name, value) {
 function rowCountText({ rows, buffered, dropped }, paused) {
   const shown = `${formatCount(rows.length)} shown${dropped ? `, ${formatCount(dropped)} older ones removed` : ""}`;
   if (paused) return html`<span>${shown}</span><${Badge} tone="warn">Paused, ${formatCount(buffered)} new<//>`;
-  return html`<span>${shown}</span>${connection.value.phase === "open" ? null : html`<span>not live</span>`}`;
+  return html`<span>${shown}</span>${streamConnectionState.value.phase === "open" ? null : html`<span>not live</span>`}`;
 }
 
 function filterFields() {
@@ -97,7 +97,7 @@ function openRow({ eventId, change }) {
 
 /** @type {import("../../parts/table.js").Column<StreamRow>[]} */
 const COLUMNS = [
-  { name: "time", title: "Time", width: 112, onSmallScreens: true, cell: (row) => html`<${TimeOfDay} at=${row.at} />` },
+  { name: "time", title: "Time", width: 112, onSmallScreens: true, cell: (row) => html`<${TimeWithDayUnlessToday} at=${row.at} />` },
   { name: "type", title: "Type", grow: 24, onSmallScreens: true, cell: typeCell },
   { name: "key", title: "Object", grow: 26, onSmallScreens: true, cell: objectCell },
   { name: "tenant", title: "Tenant", width: 100, cell: (row) => html`<span class="faint">${row.tenant}</span>` },
@@ -109,12 +109,12 @@ const COLUMNS = [
 function objectCell({ kind, taskId, key, tenant }) {
   if (kind === "gap") return null;
   if (taskId) return html`<${TaskLink} id=${taskId} short />`;
-  return key === null ? html`<span class="faint">–</span>` : html`<${KeyLink} objectKey=${key} tenant=${tenant} />`;
+  return key === null ? html`<span class="faint">–</span>` : html`<${ObjectOrOrderLink} objectKey=${key} tenant=${tenant} />`;
 }
 
 /** @param {StreamRow} row */
 function typeCell(row) {
   if (row.kind === "gap") return html`<${Badge} tone="warn" title=${row.text}>Gap<//>`;
-  if (row.change) return html`<span class="task-change"><${TaskStatus} status=${row.change.status} state=${row.change.state} attempt=${row.change.attempt} /> <${Link} to=${screenPaths.handler(row.type)}>${row.type}<//></span>`;
+  if (row.change) return html`<span class="task-change"><${TaskStatusBadge} status=${row.change.status} state=${row.change.state} attempt=${row.change.attempt} /> <${Link} to=${screenPaths.handler(row.type)}>${row.type}<//></span>`;
   return html`<span class=${row.tenant === "" ? "soft" : ""}>${row.type}</span>`;
 }

@@ -4,14 +4,14 @@ import { api } from "../../data/api.js";
 import { subscribe } from "../../data/stream.js";
 import { RingBuffer } from "../../data/ring-buffer.js";
 import { useEffect, useRef, useSignal } from "../../parts/ui.js";
-import { eventRow, gapRow, taskChangeRow } from "./rows.js";
+import { newEventRow, newGapRow, newTaskChangeRow } from "./rows.js";
 
 /** @typedef {import("../../data/stream-filter.js").StreamFilter} StreamFilter */
 /** @typedef {import("./rows.js").StreamRow} StreamRow */
 
 /** Maximum rows, and events read at first. */
 const MAX_ROWS = 5000;
-export const FIRST_ROWS = 200;
+export const INITIAL_EVENT_COUNT = 200;
 
 const GAP_TEXTS = {
   torn: "Torn stream: events here expired before this page could read them.",
@@ -50,7 +50,7 @@ export function useStreamTail({ filter, history, paused }) {
       updateState();
     };
     showBuffered.current = () => {
-      if (buffered.dropped) ring.push([gapRow(`${buffered.dropped} more arrived while the stream was paused and are not shown here.`)]);
+      if (buffered.dropped) ring.push([newGapRow(`${buffered.dropped} more arrived while the stream was paused and are not shown here.`)]);
       ring.push(buffered.items);
       buffered.clear();
       updateState();
@@ -63,7 +63,7 @@ export function useStreamTail({ filter, history, paused }) {
       const page = await api.get("/api/v1/events", { query: { ...query, timeout: searchAll ? "30s" : "" }, signal: readAbort.signal, exactNumbers: true });
       // Without a timeout the server searches only briefly.
       searching = !searchAll && page.TYPE === "Empty" && page.lastEventId < page.eventId;
-      const found = (page.eventSnapshots ?? []).reverse().map(eventRow);
+      const found = (page.eventSnapshots ?? []).reverse().map(newEventRow);
       // The stream may deliver these events again.
       newestId = Math.max(newestId, found.at(-1)?.eventId ?? 0);
       const foundIds = new Set(found.map((/** @type {StreamRow} */ row) => row.id));
@@ -94,13 +94,13 @@ export function useStreamTail({ filter, history, paused }) {
       onEvents: (events) => {
         const newEvents = events.filter((event) => event.eventId > newestId);
         newestId = newEvents.at(-1)?.eventId ?? newestId;
-        addRows(newEvents.map(eventRow));
+        addRows(newEvents.map(newEventRow));
       },
-      onTaskChanges: (list) => addRows(list.map(taskChangeRow)),
+      onTaskChanges: (list) => addRows(list.map(newTaskChangeRow)),
       onGap: (gap) => {
         if (gap === "reconnected") return;
         torn = true;
-        addRows([gapRow(GAP_TEXTS[gap])]);
+        addRows([newGapRow(GAP_TEXTS[gap])]);
       },
       onOpen: start,
     });

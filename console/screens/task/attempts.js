@@ -6,7 +6,7 @@ import { Badge } from "../../parts/badge.js";
 import { Panel } from "../../parts/panel.js";
 import { Table } from "../../parts/table.js";
 import { Timeline } from "../../parts/timeline.js";
-import { TimeOfDay, Duration } from "../../parts/time.js";
+import { TimeWithDayUnlessToday, Duration } from "../../parts/time.js";
 import { html } from "../../parts/ui.js";
 
 /** @typedef {import("../../data/api-types.js").TaskDetail} TaskDetail */
@@ -62,7 +62,7 @@ function timelineRows(task, rows) {
 const COLUMNS = [
   { name: "number", title: "No.", width: 52, alignRight: true, onSmallScreens: true, cell: (row) => row.number },
   { name: "end", title: "Result", width: 112, onSmallScreens: true, cell: ({ end }) => html`<${Badge} tone=${(ATTEMPT_RESULTS[end] ?? ["idle"])[0]}>${(ATTEMPT_RESULTS[end] ?? ["", end])[1]}<//>` },
-  { name: "started", title: "Started", width: 170, cell: (row) => html`<${TimeOfDay} at=${row.started_at} />` },
+  { name: "started", title: "Started", width: 170, cell: (row) => html`<${TimeWithDayUnlessToday} at=${row.started_at} />` },
   { name: "duration", title: "Duration", width: 104, alignRight: true, onSmallScreens: true, cell: (row) => html`<${Duration} from=${row.started_at} to=${row.ended_at} />` },
   { name: "error", title: "Error", grow: 60, cell: (row) => html`<span class="bad-text" title=${row.error}>${row.error}</span>` },
 ];

@@ -3,13 +3,13 @@
 /** @typedef {import("../../data/api-types.js").LogLine} LogLine */
 /** A search in a log. @typedef {{text: string, errorsOnly: boolean}} LogSearch */
 
-/** Lines kept. Older lines are dropped, `DROPPED_AT_ONCE` at a time. */
+/** Lines kept. Older lines are dropped, `LINES_DROPPED_AT_ONCE` at a time. */
 const MAX_LINES = 200_000;
-const DROPPED_AT_ONCE = 20_000;
+const LINES_DROPPED_AT_ONCE = 20_000;
 
 export class LogBuffer {
   /** @param {number} [maxLines] @param {number} [dropAtOnce] */
-  constructor(maxLines = MAX_LINES, dropAtOnce = DROPPED_AT_ONCE) {
+  constructor(maxLines = MAX_LINES, dropAtOnce = LINES_DROPPED_AT_ONCE) {
     this.maxLines = maxLines;
     this.dropAtOnce = dropAtOnce;
     /** @type {LogLine[]} */

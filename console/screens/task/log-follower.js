@@ -1,7 +1,7 @@
 // Follows the log of a task: stored lines, then new lines until the task has ended.
 
 import { readProblem, encodeSegment, sendRequest } from "../../data/api.js";
-import { readFrames } from "../../data/sse.js";
+import { readSseFrames } from "../../data/sse.js";
 import { useEffect, useRef, useSignal } from "../../parts/ui.js";
 import { LogBuffer } from "./log-buffer.js";
 
@@ -72,7 +72,7 @@ async function readConnection(id, signal, { buffer, lastLineId, onState }) {
     drawTimer = 0;
     if (!signal.aborted) onState({});
   };
-  for await (const frames of readFrames(response)) {
+  for await (const frames of readSseFrames(response)) {
     if (signal.aborted) return false;
     const lines = frames.filter(({ event, data }) => event === "log" && data);
     buffer().push(lines.map(({ data }) => JSON.parse(data)));

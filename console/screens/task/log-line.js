@@ -1,31 +1,31 @@
 // One line of a log, truncated to one row.
 
-import { formatTime, toMillis } from "../../data/time.js";
-import { StatusIcon } from "../../parts/badge.js";
+import { formatTimeWithDayUnlessToday, toMillis } from "../../data/time.js";
+import { ToneIcon } from "../../parts/badge.js";
 import { classNames, html } from "../../parts/ui.js";
 
 /** Characters of a line that are shown. */
-const MAX_TEXT = 1000;
+const MAX_SHOWN_CHARS = 1000;
 
 /** ANSI escape sequences of terminals. */
-const ANSI_ESCAPES = /\u001b\[[0-9;?]*[A-Za-z]/g;
+const ANSI_ESCAPE_PATTERN = /\u001b\[[0-9;?]*[A-Za-z]/g;
 
 /** @param {{number: number, line: import("../../data/api-types.js").LogLine, searchText: string, current: boolean, onOpen: () => void}} props */
 export function LogLineRow({ number, line, searchText, current, onOpen }) {
-  const text = plainText(line.message);
+  const text = truncateAndStripEscapes(line.message);
   const ms = toMillis(line.time);
   return html`<li class=${classNames("log-line", line.level === "error" && "error", current && "current")} onClick=${() => { if (!getSelection()?.toString()) onOpen(); }}>
     <span class="log-number" aria-hidden="true">${number + 1}</span>
-    <time class="log-time" datetime=${line.time}>${ms === null ? "" : formatTime(ms)}</time>
-    ${line.level === "error" && html`<${StatusIcon} tone="bad" /><span class="visually-hidden">error</span>`}
+    <time class="log-time" datetime=${line.time}>${ms === null ? "" : formatTimeWithDayUnlessToday(ms)}</time>
+    ${line.level === "error" && html`<${ToneIcon} tone="bad" /><span class="visually-hidden">error</span>`}
     <span class="log-text">${highlightMatches(text, searchText)}</span>
   </li>`;
 }
 
 /** @param {string} message */
-function plainText(message) {
-  const truncated = message.length > MAX_TEXT ? `${message.slice(0, MAX_TEXT)}…` : message;
-  return truncated.replace(ANSI_ESCAPES, "").replace(/\r?\n/g, " ⏎ ");
+function truncateAndStripEscapes(message) {
+  const truncated = message.length > MAX_SHOWN_CHARS ? `${message.slice(0, MAX_SHOWN_CHARS)}…` : message;
+  return truncated.replace(ANSI_ESCAPE_PATTERN, "").replace(/\r?\n/g, " ⏎ ");
 }
 
 /** @param {string} text @param {string} searchText */

@@ -19,8 +19,8 @@ import { useTaskLog } from "./log-follower.js";
 
 const LINE_HEIGHT = 20;
 /** Limits of the height of the box. */
-const MIN_HEIGHT = 84;
-const MAX_HEIGHT = 460;
+const MIN_LOG_HEIGHT = 84;
+const MAX_LOG_HEIGHT = 460;
 
 /** @param {{id: string, isEnded: boolean, attempt: number}} props `attempt` is the number of attempts */
 export function LogPanel({ id, isEnded, attempt }) {
@@ -82,14 +82,14 @@ export function LogPanel({ id, isEnded, attempt }) {
     ${error && html`<${Notice} tone="warn">The log could not be followed: ${errorText(error)}<//>`}
     ${buffer.dropped > 0 && html`<${Notice}>This page shows the last ${formatCount(buffer.lines.length)} lines. The download has all of them.<//>`}
     <div class="log" ref=${box} tabindex="0" role="log" aria-label="Log" aria-live="off"
-      style=${{ height: `${Math.min(MAX_HEIGHT, Math.max(MIN_HEIGHT, buffer.lines.length * LINE_HEIGHT + 18))}px` }}>
+      style=${{ height: `${Math.min(MAX_LOG_HEIGHT, Math.max(MIN_LOG_HEIGHT, buffer.lines.length * LINE_HEIGHT + 18))}px` }}>
       <div class="log-spacer" style=${{ height: `${rowCount * LINE_HEIGHT}px` }}>
         <ol style=${{ transform: `translateY(${from * LINE_HEIGHT}px)` }}>
           ${numbers.map((number) => html`<${LogLineRow} key=${number} number=${number} line=${buffer.lineAt(number)} searchText=${text} current=${number === selectedLine}
             onOpen=${() => setSelectedLine(number === selectedLine ? null : number)} />`)}
         </ol>
       </div>
-      ${rowCount === 0 && html`<p class="log-empty soft">${emptyText(buffer, isSearching, phase)}</p>`}
+      ${rowCount === 0 && html`<p class="log-empty soft">${emptyLogText(buffer, isSearching, phase)}</p>`}
     </div>
     ${openedLine && html`<div class="log-opened"><header><b>Line ${formatCount(/** @type {number} */ (selectedLine) + 1)}</b><span class="faint">${openedLine.level}</span><${CopyButton} text=${openedLine.message} label="line" /></header>
       <pre>${openedLine.message}</pre></div>`}
@@ -120,7 +120,7 @@ function lineCountText(buffer, phase) {
 }
 
 /** @param {LogBuffer} buffer @param {boolean} isSearching @param {string} phase */
-function emptyText(buffer, isSearching, phase) {
+function emptyLogText(buffer, isSearching, phase) {
   if (isSearching && buffer.lines.length > 0) return "No line matches.";
   return phase === "ended" ? "No log lines." : "No log lines yet. New lines appear here.";
 }

@@ -3,15 +3,15 @@
 import { api, encodeSegment } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
 import { formatCount } from "../../data/numbers.js";
-import { canRetry, cancelTask, hasEnded, isOrderStep, retryTask } from "../../data/tasks.js";
+import { canRetryTask, cancelTask, hasTaskEnded, isOrderStepTask, retryTask } from "../../data/tasks.js";
 import { hasRole } from "../../data/session.js";
-import { TaskStatus } from "../../parts/badge.js";
+import { TaskStatusBadge } from "../../parts/badge.js";
 import { Button } from "../../parts/button.js";
 import { cliCommand, CopyAsMenu, CopyButton } from "../../parts/copy.js";
 import { promptUser } from "../../parts/prompt.js";
 import { PropertyList, ScreenHeader, Panel } from "../../parts/panel.js";
 import { JsonView } from "../../parts/json.js";
-import { EventLink, HandlerLink, KeyLink, Link } from "../../parts/link.js";
+import { EventLink, HandlerLink, ObjectOrOrderLink, Link } from "../../parts/link.js";
 import { LiveView } from "../../parts/states.js";
 import { RelativeTime, Duration, DateTime } from "../../parts/time.js";
 import { runWithToast } from "../../parts/actions.js";
@@ -21,7 +21,7 @@ import { screenExists, screenPaths } from "../../shell/router.js";
 import { AttemptPanel } from "./attempts.js";
 import { LogPanel } from "./log.js";
 import { TaskPayload } from "./payload.js";
-import { useWhy, WhyPanel } from "./why.js";
+import { useTaskWhy, WhyPanel } from "./why.js";
 
 /** @typedef {import("../../data/api-types.js").TaskDetail} TaskDetail */
 
@@ -32,7 +32,7 @@ export default function TaskScreen({ params }) {
   const detail = useLiveData({
     read: async (signal) => {
       const task = /** @type {TaskDetail} */ (await api.get(`/api/v1/tasks/${encodeSegment(id)}`, { signal, exactNumbers: true }));
-      ended.current = hasEnded(task);
+      ended.current = hasTaskEnded(task);
       return task;
     },
     filter: { tasks: true },
@@ -50,10 +50,10 @@ export default function TaskScreen({ params }) {
 
 /** @param {{task: TaskDetail, onChange: () => void}} props */
 function TaskDetail({ task, onChange }) {
-  const why = useWhy(task.id);
+  const why = useTaskWhy(task.id);
   // A failed task has gates only if it halts its lane.
   const haltsLane = task.state === "error" && (why.data?.gates.length ?? 0) > 0;
-  const isEnded = hasEnded(task);
+  const isEnded = hasTaskEnded(task);
   const reloadAll = () => {
     onChange();
     why.reload();
@@ -63,7 +63,7 @@ function TaskDetail({ task, onChange }) {
     const text = task.status === "RUNNING" ? "The running attempt is stopped." : haltsLane ? "The task is given up, and its lane continues." : "The task will not run.";
     if (await promptUser({ title: "Cancel this task", text, actionLabel: "Cancel task", danger: true })) await runWithToast(() => cancelTask(task.id), "Task cancelled").then(reloadAll);
   };
-  const mayRetry = canRetry(task);
+  const mayRetry = canRetryTask(task);
   const mayCancel = !isEnded || task.state === "missing" || haltsLane;
   useShortcuts(hasRole("operator") ? {
     r: { title: "Run again", run: doRetry, when: () => mayRetry },
@@ -72,7 +72,7 @@ function TaskDetail({ task, onChange }) {
   const path = `/api/v1/tasks/${encodeSegment(task.id)}`;
   return html`<div class="task stack">
     <${ScreenHeader} title=${html`${task.handler} <span class="task-type">${task.collection}</span>`} subtitle=${html`
-      <${TaskStatus} status=${task.status} state=${task.state} attempt=${task.attempt} />
+      <${TaskStatusBadge} status=${task.status} state=${task.state} attempt=${task.attempt} />
       <span>created <${RelativeTime} at=${task.created_at} /></span>
       ${task.started_at && task.status !== "SCHEDULED" && html`<span>${isEnded ? "took" : "running for"} <${Duration} from=${task.started_at} to=${task.finished_at} /></span>`}`}>
       ${mayRetry && html`<${Button} icon="retry" kind="primary" role="operator" onClick=${doRetry}>Run again<//>`}
@@ -99,7 +99,7 @@ function TaskDetail({ task, onChange }) {
 /** Says how to proceed if the task cannot be run again. @param {{task: TaskDetail}} props */
 function NextStepNotice({ task }) {
   const order = screenPaths.order(task.key ?? "", task.tenant);
-  if (isOrderStep(task) && task.state === "error") {
+  if (isOrderStepTask(task) && task.state === "error") {
     return html`<p class="notice">The step of an order cannot be run again from here. Its order has moved on, or can be resumed.
       ${screenExists(order) && html`<${Link} to=${order}>Open the order<//>`}</p>`;
   }
@@ -114,8 +114,8 @@ function taskProperties(task) {
   return [
     ["Id", html`<span class="mono">${task.id}</span> <${CopyButton} text=${task.id} label="task id" />`],
     ["Handler", html`<${HandlerLink} name=${task.handler} />`],
-    [task.event_id === null ? (isOrderStep(task) ? "Node" : "Collection") : "Type", task.collection],
-    [isOrderStep(task) ? "Order" : "Object", task.key !== null && html`<${KeyLink} objectKey=${task.key} tenant=${task.tenant} />`],
+    [task.event_id === null ? (isOrderStepTask(task) ? "Node" : "Collection") : "Type", task.collection],
+    [isOrderStepTask(task) ? "Order" : "Object", task.key !== null && html`<${ObjectOrOrderLink} objectKey=${task.key} tenant=${task.tenant} />`],
     ["Event", task.event_id !== null && html`<${EventLink} id=${task.event_id} />`],
     ["Tenant", task.tenant],
     ["Priority", task.priority],

@@ -2,7 +2,7 @@
 
 import { api, encodeSegment } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
-import { StatusIcon } from "../../parts/badge.js";
+import { ToneIcon } from "../../parts/badge.js";
 import { Panel } from "../../parts/panel.js";
 import { HandlerLink, Link, TaskLink } from "../../parts/link.js";
 import { LiveView } from "../../parts/states.js";
@@ -27,7 +27,7 @@ const MAX_BLOCKERS = 5;
 
 /** @param {string} id
  * @returns {LiveWhy} */
-export function useWhy(id) {
+export function useTaskWhy(id) {
   const isWaiting = useRef(false);
   return useLiveData({
     read: async (signal) => {
@@ -67,7 +67,7 @@ function GateRow({ gate, isFirstClosed }) {
   // Tasks that the detail text names are links there.
   const unnamedTasks = gate.tasks.filter((id) => !detail.includes(id));
   return html`<li class=${classNames("gate", !open && "closed", isFirstClosed && "first-closed")}>
-    <${StatusIcon} tone=${open ? "good" : gate.gate === "handler" ? "bad" : "warn"} />
+    <${ToneIcon} tone=${open ? "good" : gate.gate === "handler" ? "bad" : "warn"} />
     <div class="gate-text">
       <span class="gate-name">${GATE_LABELS[gate.gate] ?? gate.gate}<span class="visually-hidden">: ${open ? "met" : "not met"}</span></span>
       <div class="gate-detail"><${ServerText} text=${detail} taskIds=${gate.tasks} />${until && html`<span class="gate-until">until <${RelativeTime} at=${until} /></span>`}

@@ -1,8 +1,8 @@
 // Columns of the task table.
 
 import { boundTenant } from "../../data/session.js";
-import { TaskStatus } from "../../parts/badge.js";
-import { HandlerLink, KeyLink, TaskLink } from "../../parts/link.js";
+import { TaskStatusBadge } from "../../parts/badge.js";
+import { HandlerLink, ObjectOrOrderLink, TaskLink } from "../../parts/link.js";
 import { RelativeTime, Duration } from "../../parts/time.js";
 import { html } from "../../parts/ui.js";
 
@@ -15,10 +15,10 @@ const EMPTY_CELL = html`<span class="faint">–</span>`;
  * @returns {Column[]} */
 export function taskColumns({ handler, source, tenant, key }) {
   return [
-    { name: "status", title: "Status", width: 108, onSmallScreens: true, cell: (task) => html`<${TaskStatus} status=${task.status} state=${task.state} attempt=${task.attempt} />` },
+    { name: "status", title: "Status", width: 108, onSmallScreens: true, cell: (task) => html`<${TaskStatusBadge} status=${task.status} state=${task.state} attempt=${task.attempt} />` },
     { name: "handler", title: "Handler", grow: 17, onSmallScreens: true, hidden: Boolean(handler || source), cell: (task) => html`<${HandlerLink} name=${task.handler} />` },
     { name: "collection", title: "Type", grow: 24, onSmallScreens: Boolean(handler || source), cell: (task) => html`<span title=${task.collection}>${task.collection}</span>` },
-    { name: "key", title: "Object", grow: 24, onSmallScreens: true, hidden: Boolean(key), cell: (task) => (task.key === null ? EMPTY_CELL : html`<${KeyLink} objectKey=${task.key} tenant=${task.tenant} />`) },
+    { name: "key", title: "Object", grow: 24, onSmallScreens: true, hidden: Boolean(key), cell: (task) => (task.key === null ? EMPTY_CELL : html`<${ObjectOrOrderLink} objectKey=${task.key} tenant=${task.tenant} />`) },
     { name: "tenant", title: "Tenant", width: 76, hidden: Boolean(tenant) || boundTenant.value !== null, cell: (task) => html`<span class="faint" title=${task.tenant}>${task.tenant}</span>` },
     { name: "created", title: "Created", width: 98, cell: (task) => html`<${RelativeTime} at=${task.created_at} />` },
     { name: "duration", title: "Duration", width: 92, alignRight: true, cell: durationCell },

@@ -35,7 +35,7 @@ export function useTaskList(filter) {
   const state = useSignal(INITIAL_STATE);
   const controls = useRef({ loadMore: () => {}, reload: () => {}, setFirstVisible: (/** @type {number} */ _) => {} });
   useEffect(() => {
-    const list = followTasks(filter, (next) => {
+    const list = followTaskList(filter, (next) => {
       state.value = next;
     });
     controls.current = list;
@@ -45,7 +45,7 @@ export function useTaskList(filter) {
 }
 
 /** @param {TaskFilter} filter @param {(state: TaskListState) => void} onState */
-function followTasks(filter, onState) {
+function followTaskList(filter, onState) {
   let rows = new TaskRows(filter);
   let state = INITIAL_STATE;
   /** Ids of new tasks while the list is scrolled down. @type {Set<string>} */

@@ -6,19 +6,19 @@ import { formatCount } from "../../data/numbers.js";
 import { redriveScopeFromFilter } from "../../data/redrives.js";
 import { boundTenant, hasRole } from "../../data/session.js";
 import { TASK_FILTER_FIELDS, taskFilterFromQuery } from "../../data/tasks.js";
-import { STATUS_CHOICES } from "../../parts/badge.js";
+import { TASK_STATUS_CHOICES } from "../../parts/badge.js";
 import { Button } from "../../parts/button.js";
 import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
 import { ScreenHeader } from "../../parts/panel.js";
 import { FilterBar } from "../../parts/filters.js";
-import { BulkProgress } from "../../parts/bulk.js";
+import { BulkJobsProgress } from "../../parts/bulk.js";
 import { RedriveDialog } from "../../parts/redrive-dialog.js";
 import { RedriveProgress } from "../../parts/redrive-progress.js";
 import { EmptyState, ErrorState, LoadingState, Notice } from "../../parts/states.js";
 import { errorText } from "../../data/problem.js";
 import { Table } from "../../parts/table.js";
 import { html, useEffect, useMemo, useRef, useState } from "../../parts/ui.js";
-import { useCommands } from "../../shell/commands.js";
+import { useScreenCommands } from "../../shell/commands.js";
 import { navigate, screenPaths } from "../../shell/router.js";
 import { SelectionBar } from "./selection.js";
 import { taskColumns } from "./columns.js";
@@ -28,7 +28,7 @@ import { MAX_ROWS, useTaskList } from "./list.js";
 /** @typedef {import("../../data/tasks.js").TaskFilter} TaskFilter */
 
 /** Additional states beside the five statuses. @type {[string, string][]} */
-const STATE_CHOICES = [["error", "Failed or cancelled"], ["missing", "Missing"]];
+const EXTRA_TASK_STATE_CHOICES = [["error", "Failed or cancelled"], ["missing", "Missing"]];
 
 /** @param {{query: Record<string, string>}} props */
 export default function Tasks({ query }) {
@@ -43,7 +43,7 @@ export default function Tasks({ query }) {
   const selected = useMemo(() => (selection.allMatching ? new Set(rows.map((task) => task.id)) : selection.selected), [selection, rows]);
   const visibleColumns = useMemo(() => taskColumns(filter), [filterKey, boundTenant.value]);
   const scope = redriveScopeFromFilter(filter) ?? redriveScopeFromFilter({ ...filter, status: "FAILED", event: undefined });
-  useCommands(hasRole("operator") && !filter.event ? [{ title: "Redrive failed tasks", keywords: "retry run again", run: () => setRedriveOpen(true) }] : []);
+  useScreenCommands(hasRole("operator") && !filter.event ? [{ title: "Redrive failed tasks", keywords: "retry run again", run: () => setRedriveOpen(true) }] : []);
 
   const scrollToTop = () => {
     const box = container.current?.querySelector(".table-box");
@@ -57,7 +57,7 @@ export default function Tasks({ query }) {
     <//>
     <${FilterBar} query=${query} fields=${useFilterFields(filter)} />
     <${RedriveProgress} />
-    <${BulkProgress} />
+    <${BulkJobsProgress} />
     <${SelectionBar} rows=${rows} filter=${filter} selection=${selection} hasMore=${next !== null} onChange=${setSelection} onRedrive=${() => setRedriveOpen(true)} />
     ${list.newerCount > 0 && html`<${Notice}><span>${formatCount(list.newerCount)} newer</span><${Button} small icon="up" onClick=${scrollToTop}>Show them<//><//>`}
     ${list.error && rows.length > 0 && html`<${Notice} tone="warn"><span>The next page could not be loaded: ${errorText(list.error)}</span><${Button} small onClick=${list.loadMore}>Try again<//><//>`}
@@ -88,7 +88,7 @@ function useFilterFields(filter) {
   }, []);
   const names = live.data?.handlers.map((handler) => handler.name) ?? [];
   return [
-    { name: "status", label: "Status", choices: [...STATUS_CHOICES, ...STATE_CHOICES], width: 150 },
+    { name: "status", label: "Status", choices: [...TASK_STATUS_CHOICES, ...EXTRA_TASK_STATE_CHOICES], width: 150 },
     // Both mean the same; an address may have either.
     filter.source && !filter.handler
       ? { name: "source", label: "Source", suggestions: names, width: 150 }

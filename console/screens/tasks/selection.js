@@ -2,11 +2,11 @@
 
 import { redriveScopeFromFilter } from "../../data/redrives.js";
 import { formatCount, pluralize } from "../../data/numbers.js";
-import { canCancel, canRetry, cancelTask, collectTaskIds, retryTask } from "../../data/tasks.js";
+import { canCancelTask, canRetryTask, cancelTask, collectTaskIds, retryTask } from "../../data/tasks.js";
 import { hasRole } from "../../data/session.js";
 import { Button } from "../../parts/button.js";
 import { promptUser } from "../../parts/prompt.js";
-import { runBulk } from "../../parts/bulk.js";
+import { runBulkJob } from "../../parts/bulk.js";
 import { runWithUndo } from "../../parts/actions.js";
 import { showError } from "../../parts/toast.js";
 import { html } from "../../parts/ui.js";
@@ -16,29 +16,29 @@ import { useShortcuts } from "../../shell/shortcuts.js";
 /** @typedef {import("../../data/tasks.js").TaskFilter} TaskFilter */
 
 /** Maximum tasks that are cancelled one by one. */
-const MAX_TASKS = 10_000;
+const MAX_TASKS_TO_CANCEL = 10_000;
 
 /** @typedef {{selected: Set<string>, allMatching: boolean}} TaskSelection */
 
 /** Runs an action on tasks after a delay in which it can be undone.
  * @param {"retry" | "cancel"} action @param {string[]} ids @param {() => void} onStart */
-function runOnTasks(action, ids, onStart) {
+function runActionOnTasks(action, ids, onStart) {
   const countText = pluralize(ids.length, "task");
   const [willText, title, run] = action === "retry" ? ["will be run again", "Running again", retryTask] : ["will be cancelled", "Cancelling", cancelTask];
   runWithUndo({ text: `${countText} ${willText}`, run: () => {
     onStart();
-    return runBulk({ title: `${title} ${countText}`, ids, run });
+    return runBulkJob({ title: `${title} ${countText}`, ids, run });
   } });
 }
 
 /** Cancels all matching tasks. Their ids are collected first, to show the number. Without a status, only unfinished
  * tasks are cancelled.
  * @param {TaskFilter} filter @param {() => void} onStart */
-async function cancelAllMatching(filter, onStart) {
+async function cancelAllMatchingTasks(filter, onStart) {
   try {
     const statuses = filter.status ? [filter.status] : ["SCHEDULED", "RUNNING", "missing"];
-    const results = await Promise.all(statuses.map((status) => collectTaskIds({ ...filter, status }, MAX_TASKS, canCancel)));
-    const ids = results.flatMap((result) => result.ids).slice(0, MAX_TASKS);
+    const results = await Promise.all(statuses.map((status) => collectTaskIds({ ...filter, status }, MAX_TASKS_TO_CANCEL, canCancelTask)));
+    const ids = results.flatMap((result) => result.ids).slice(0, MAX_TASKS_TO_CANCEL);
     const hasMore = results.some((result) => result.hasMore);
     const includesFailed = filter.status === "FAILED" || filter.status === "error";
     if (ids.length === 0) {
@@ -53,7 +53,7 @@ async function cancelAllMatching(filter, onStart) {
         ${hasMore && html`<p>There are more matching tasks. Cancel them when these are done.</p>`}`,
       actionLabel: `Cancel ${formatCount(ids.length)}`, danger: true,
     });
-    if (confirmed) runOnTasks("cancel", ids, onStart);
+    if (confirmed) runActionOnTasks("cancel", ids, onStart);
   } catch (error) {
     showError(error, "The tasks could not be counted");
   }
@@ -61,12 +61,12 @@ async function cancelAllMatching(filter, onStart) {
 
 /** Runs all matching tasks again. A redrive cannot be limited to one event: those tasks are few, and are collected.
  * @param {TaskFilter} filter @param {() => void} openRedrive @param {() => void} onStart */
-async function retryAllMatching(filter, openRedrive, onStart) {
+async function retryAllMatchingTasks(filter, openRedrive, onStart) {
   if (redriveScopeFromFilter(filter)) return openRedrive();
   try {
-    const { ids } = await collectTaskIds(filter, MAX_TASKS, canRetry);
+    const { ids } = await collectTaskIds(filter, MAX_TASKS_TO_CANCEL, canRetryTask);
     if (ids.length === 0) await promptUser({ title: "Nothing to run again", text: "No matching task has failed or was cancelled.", actionLabel: "OK" });
-    else runOnTasks("retry", ids, onStart);
+    else runActionOnTasks("retry", ids, onStart);
   } catch (error) {
     showError(error, "The tasks could not be counted");
   }
@@ -78,16 +78,16 @@ async function retryAllMatching(filter, openRedrive, onStart) {
 export function SelectionBar({ rows, filter, selection, hasMore, onChange, onRedrive }) {
   const { selected, allMatching } = selection;
   const selectedTasks = allMatching || selected.size === 0 ? [] : rows.filter((task) => selected.has(task.id));
-  const retryIds = selectedTasks.filter(canRetry).map((task) => task.id);
-  const cancelIds = selectedTasks.filter(canCancel).map((task) => task.id);
+  const retryIds = selectedTasks.filter(canRetryTask).map((task) => task.id);
+  const cancelIds = selectedTasks.filter(canCancelTask).map((task) => task.id);
   const clear = () => onChange({ selected: new Set(), allMatching: false });
   const doRetry = () => {
-    if (allMatching) retryAllMatching(filter, onRedrive, clear);
-    else if (retryIds.length) runOnTasks("retry", retryIds, clear);
+    if (allMatching) retryAllMatchingTasks(filter, onRedrive, clear);
+    else if (retryIds.length) runActionOnTasks("retry", retryIds, clear);
   };
   const doCancel = () => {
-    if (allMatching) cancelAllMatching(filter, clear);
-    else if (cancelIds.length) runOnTasks("cancel", cancelIds, clear);
+    if (allMatching) cancelAllMatchingTasks(filter, clear);
+    else if (cancelIds.length) runActionOnTasks("cancel", cancelIds, clear);
   };
   const hasSelection = allMatching || selectedTasks.length > 0;
   const isOperator = hasRole("operator");

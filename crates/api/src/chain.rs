@@ -38,7 +38,7 @@ pub struct ChainBody {
     pub nodes: Vec<ChainNodeBody>,
     /// Orders at nodes that the chain no longer has.
     #[serde(rename = "stranded")]
-    pub stranded_orders: Vec<StrandedOrdersBody>,
+    pub stranded_order_counts: Vec<StrandedOrdersBody>,
     /// The number of orders; null for a token that is bound to a tenant, because it counts all tenants'.
     #[serde(rename = "orders")]
     pub order_count: Option<u64>,

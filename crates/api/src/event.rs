@@ -155,8 +155,8 @@ impl From<&LaneView> for ObjectLaneBody {
             handler: lane.head.handler.to_string(),
             head: TaskBody::from(&lane.head),
             halted: lane.is_halted(),
-            waiting: lane.tasks_behind,
-            has_more_waiting: lane.has_more_behind,
+            waiting: lane.task_count_behind_head,
+            has_more_waiting: lane.has_more_behind_head,
         }
     }
 }

@@ -142,12 +142,12 @@ pub struct TaskCounts {
 impl From<&QueueView> for TaskCounts {
     fn from(queue: &QueueView) -> Self {
         Self {
-            ready: queue.ready,
-            waiting: queue.waiting,
-            scheduled: queue.scheduled,
-            running: queue.running,
-            halted: queue.halted,
-            missing: queue.missing,
+            ready: queue.ready_count,
+            waiting: queue.waiting_count,
+            scheduled: queue.scheduled_count,
+            running: queue.running_count,
+            halted: queue.halted_count,
+            missing: queue.missing_count,
         }
     }
 }
@@ -182,7 +182,7 @@ pub struct QueueBody {
     pub oldest_runnable_seconds: Option<f64>,
     /// Whether a rule pauses or blocks it.
     #[serde(rename = "held")]
-    pub is_blocked_by_rule: bool,
+    pub is_paused_or_blocked: bool,
     #[serde(flatten)]
     pub counts: TaskCounts,
 }
@@ -193,7 +193,7 @@ pub struct QueueBody {
 pub struct AdoptBody {
     /// Replays history to the handler from this event on, at the lowest priority.
     #[serde(rename = "from", default, skip_serializing_if = "Option::is_none")]
-    pub replay_from: Option<u64>,
+    pub replay_from_event_id: Option<u64>,
 }
 
 /// The numbers of adopted and replayed tasks.

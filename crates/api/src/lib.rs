@@ -9,6 +9,7 @@ pub mod chain;
 pub mod client;
 pub mod config;
 pub mod event;
+pub mod event_snapshot;
 pub mod handler;
 pub mod health;
 pub mod node;
@@ -17,11 +18,10 @@ pub mod problem;
 pub mod redrive;
 pub mod rule;
 pub mod schedule;
-pub mod snapshot;
-pub mod source;
+pub mod source_tasks;
 pub mod task;
+pub mod task_why;
 pub mod token;
-pub mod why;
 pub mod worker;
 
 pub use audit::{AuditEntryBody, AuditList};
@@ -34,6 +34,7 @@ pub use event::{
     CausedEventBody, EmitResponse, EmittedEventBody, EventCauseBody, EventDetail, EventSeq, ObjectDetail,
     ObjectLaneBody,
 };
+pub use event_snapshot::EventSnapshot;
 pub use handler::{
     AdoptBody, AdoptResponse, CollectionBody, HandlerBody, HandlerDetail, HandlerList, LimitsBody, QueueBody,
     RouteBody, SourceBody, TaskCounts,
@@ -50,12 +51,11 @@ pub use rule::{RuleBody, RuleRequestBody};
 pub use schedule::{
     FireBody, FireList, RunScheduleResponse, ScheduleActionBody, ScheduleBody, ScheduleDetail, ScheduleList,
 };
-pub use snapshot::EventSnapshot;
-pub use source::{SourceRunResponse, SourceTaskList, SourceTaskLogs};
+pub use source_tasks::{SourceRunResponse, SourceTaskList, SourceTaskLogs};
 pub use task::{
     EndedAttemptBody, LogLineBody, LogList, RunningAttemptBody, TaskBody, TaskChangeBody, TaskDetail,
     TaskList,
 };
+pub use task_why::{TaskGateBody, TaskWhyBody};
 pub use token::CurrentTokenBody;
-pub use why::{TaskGateBody, TaskWhyBody};
 pub use worker::OrderStepBody;

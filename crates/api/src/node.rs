@@ -29,7 +29,7 @@ pub struct NodeBody {
     pub slots: u64,
     /// The number of tasks it runs now.
     #[serde(rename = "running")]
-    pub running_tasks: u64,
+    pub running_task_count: u64,
     #[serde(default)]
     pub clock: NodeClockBody,
 }
@@ -70,12 +70,12 @@ impl From<&NodeView> for NodeBody {
         Self {
             id: node.id,
             name: node.name.clone(),
-            alive: !node.gone,
+            alive: !node.has_left_or_died,
             joined_at: node.joined_at.to_string(),
             last_heartbeat_at: node.last_heartbeat_at.to_string(),
             handlers: node.capabilities.handlers.iter().map(ToString::to_string).collect(),
             slots: node.capabilities.slots as u64,
-            running_tasks: node.running_tasks,
+            running_task_count: node.running_task_count,
             clock: NodeClockBody::from(&node.capabilities.clock),
         }
     }

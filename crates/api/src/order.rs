@@ -97,7 +97,7 @@ impl From<&OrderView> for OrderBody {
             stranded: view.node_undefined,
             blocked_by: view.paused_because.clone(),
             failed_step: view
-                .suspended_by
+                .suspended_by_failed_task
                 .as_ref()
                 .map(|(task, error)| FailedStepBody { task: task.to_string(), error: error.clone() }),
         }

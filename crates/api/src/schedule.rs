@@ -59,7 +59,7 @@ pub struct ScheduleBody {
     pub last_fire: Option<FireBody>,
     /// Whether a rule pauses or blocks it: its planned times pass without firing.
     #[serde(rename = "held")]
-    pub is_blocked_by_rule: bool,
+    pub is_paused_or_blocked: bool,
     pub rules: Vec<RuleBody>,
 }
 
@@ -110,8 +110,8 @@ impl From<&Fire> for FireBody {
             planned_at: fire.planned_at.to_string(),
             decided_at: fire.recorded_at.to_string(),
             outcome: fire.outcome.as_str().into(),
-            skip_reason: fire.outcome.skip_reason().map(Into::into),
-            event_id: fire.event.map(|id| id.get()),
+            skip_reason: fire.outcome.skip_reason_name().map(Into::into),
+            event_id: fire.event_id.map(|id| id.get()),
             task_id: fire.task.as_ref().map(ToString::to_string),
         }
     }

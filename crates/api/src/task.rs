@@ -1,6 +1,6 @@
 //! JSON bodies about tasks and their logs.
 
-use pointsman_core::task::{Attempt, LogLine, Task, TaskState};
+use pointsman_core::task::{AttemptRecord, LogLine, Task, TaskState};
 use pointsman_core::{Json, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -63,7 +63,7 @@ impl From<&Task> for TaskBody {
             handler: task.handler.to_string(),
             tenant: task.tenant.to_string(),
             key: task.key.as_ref().map(ToString::to_string),
-            event_id: task.event.map(|id| id.get()),
+            event_id: task.event_id.map(|id| id.get()),
             retries: task.lifecycle.retries,
             attempt: task.lifecycle.attempt,
             planned_at: format_optional_time(task.planned_at),
@@ -122,8 +122,8 @@ pub struct EndedAttemptBody {
     pub error: Option<String>,
 }
 
-impl From<&Attempt> for EndedAttemptBody {
-    fn from(attempt: &Attempt) -> Self {
+impl From<&AttemptRecord> for EndedAttemptBody {
+    fn from(attempt: &AttemptRecord) -> Self {
         Self {
             number: attempt.number,
             started_at: attempt.started_at.to_string(),

@@ -58,7 +58,7 @@ pub struct ClaimedTaskBody {
     pub planned_at: String,
     /// The previous event of the object that was delivered to this handler.
     #[serde(rename = "prev_sent")]
-    pub prev_sent_event: Option<u64>,
+    pub prev_sent_event_id: Option<u64>,
     /// Whether it runs outside the order of its lane.
     #[serde(rename = "late")]
     pub out_of_order: bool,
@@ -84,9 +84,9 @@ pub struct OrderStepBody {
 impl From<&StepRun> for OrderStepBody {
     fn from(step: &StepRun) -> Self {
         Self {
-            path: step.order.to_string(),
-            chain: step.order.chain.to_string(),
-            id: step.order.id.to_string(),
+            path: step.order_key.to_string(),
+            chain: step.order_key.chain.to_string(),
+            id: step.order_key.id.to_string(),
             node: step.node.to_string(),
             value: step.value.clone(),
         }
@@ -100,7 +100,7 @@ impl ClaimedTaskBody {
         Self {
             id: claimed.id.to_string(),
             fence: claimed.fence,
-            lease_until: format_optional_time(claimed.lease_until),
+            lease_until: format_optional_time(claimed.pull_worker_lease_until),
             attempt: claimed.attempt,
             retries: claimed.retries,
             handler: claimed.handler.to_string(),
@@ -109,7 +109,7 @@ impl ClaimedTaskBody {
             tenant: subject.tenant().to_string(),
             key: subject.key().map(ToString::to_string),
             planned_at: format_optional_time(claimed.planned_at),
-            prev_sent_event: claimed.prev_sent_event.map(|id| id.get()),
+            prev_sent_event_id: claimed.prev_sent_event_id.map(|id| id.get()),
             out_of_order: claimed.out_of_order,
             event: subject.event().map(|event| EventSnapshot::from(&**event)),
             order: match subject {
@@ -174,7 +174,7 @@ pub struct DoneBody {
     /// Events to emit, committed together with the end of the attempt.
     #[serde(rename = "emit", skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<serde_json::Value>)]
-    pub emitted_events: Vec<EmitBody>,
+    pub events_to_emit: Vec<EmitBody>,
     /// The last lines of its log.
     #[serde(rename = "log", skip_serializing_if = "Vec::is_empty")]
     pub log_lines: Vec<NewLogLine>,

@@ -20,7 +20,7 @@ use crate::{
 /// Stores events, delivers each one to its handlers in order, runs jobs on schedules and orders through chains, and
 /// shows the current state.
 #[derive(Debug, Parser)]
-#[command(name = "pointsman", version, after_long_help = AFTER_HELP, after_help = EXIT_CODES_HELP, max_term_width = 100)]
+#[command(name = "pointsman", version, after_long_help = EXAMPLES_AND_EXIT_CODES_HELP, after_help = EXIT_CODES_HELP, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: GlobalOptions,
@@ -44,7 +44,7 @@ Exit codes:
 
 pub(crate) const EXIT_CODES_HELP: &str = exit_codes_help!();
 
-const AFTER_HELP: &str = concat!(
+const EXAMPLES_AND_EXIT_CODES_HELP: &str = concat!(
     "\
 Examples:
   pointsman serve
@@ -146,7 +146,8 @@ pub(crate) fn parse_command_line() -> Cli {
 impl GlobalOptions {
     /// Creates a client for the server and token of these options.
     pub(crate) fn new_client(&self) -> Result<Client> {
-        let url = self.url.clone().or_else(|| env_variable("POINTSMAN_URL")).filter(|url| !url.is_empty());
+        let url =
+            self.url.clone().or_else(|| read_env_variable("POINTSMAN_URL")).filter(|url| !url.is_empty());
         Ok(Client::new(url.as_deref().unwrap_or(DEFAULT_URL), self.read_token()?.as_deref())?)
     }
 
@@ -156,7 +157,7 @@ impl GlobalOptions {
     }
 
     fn read_token(&self) -> Result<Option<String>> {
-        let token = self.token.clone().or_else(|| env_variable("POINTSMAN_TOKEN"));
+        let token = self.token.clone().or_else(|| read_env_variable("POINTSMAN_TOKEN"));
         if let Some(token) = token.as_deref().map(str::trim).filter(|token| !token.is_empty()) {
             return Ok(Some(token.into()));
         }
@@ -168,7 +169,7 @@ impl GlobalOptions {
     }
 }
 
-fn env_variable(name: &str) -> Option<String> {
+fn read_env_variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct BenchCommand {
     /// PostgreSQL or Redis server to measure instead of SQLite. On PostgreSQL, databases are created and dropped, so the
     /// role needs CREATEDB; the database of the URL is not changed. On Redis, all keys have their own prefix and are
     /// deleted afterwards
-    #[arg(long, value_name = "URL", value_parser = validate_server_url)]
+    #[arg(long, value_name = "URL", value_parser = validate_database_server_url)]
     store: Option<String>,
     /// Start a temporary PostgreSQL server with its default durability, with its data in the directory for temporary
     /// files
@@ -61,7 +61,7 @@ pub(crate) struct BenchCommand {
     backlog: Option<u32>,
     /// Number of ended tasks kept besides the backlog, on PostgreSQL [default: five times the backlog]
     #[arg(long = "kept", value_name = "KEPT", value_parser = clap::value_parser!(u32).range(0..=500_000_000))]
-    archived_tasks: Option<u32>,
+    archived_task_count: Option<u32>,
     /// Duration of the load measurement in seconds, on PostgreSQL
     #[arg(long = "load", value_name = "LOAD", default_value_t = 240, value_parser = clap::value_parser!(u64).range(6..=86_400))]
     load_seconds: u64,
@@ -88,21 +88,21 @@ pub(crate) struct BenchCommand {
 enum PartFilter {
     Part(BenchPart),
     /// All parts, on PostgreSQL.
-    Postgres,
+    AllOnPostgres,
 }
 
-const POSTGRES_FILTER: &str = "postgres";
+const POSTGRES_FILTER_NAME: &str = "postgres";
 
 fn part_filter_parser() -> impl TypedValueParser<Value = PartFilter> {
-    let names = BenchPart::ALL.map(BenchPart::name).into_iter().chain([POSTGRES_FILTER]);
+    let names = BenchPart::ALL.map(BenchPart::name).into_iter().chain([POSTGRES_FILTER_NAME]);
     PossibleValuesParser::new(names).try_map(|name| match name.as_str() {
-        POSTGRES_FILTER => Ok(PartFilter::Postgres),
+        POSTGRES_FILTER_NAME => Ok(PartFilter::AllOnPostgres),
         part => part.parse().map(PartFilter::Part),
     })
 }
 
 /// Checks the URL of a PostgreSQL or Redis server.
-fn validate_server_url(url: &str) -> std::result::Result<String, String> {
+fn validate_database_server_url(url: &str) -> std::result::Result<String, String> {
     match url.split_once("://") {
         Some(("postgres" | "postgresql" | "redis", _)) => Ok(url.to_owned()),
         Some(_) | None => {
@@ -112,7 +112,7 @@ fn validate_server_url(url: &str) -> std::result::Result<String, String> {
 }
 
 /// The number of waiting tasks without --backlog.
-fn default_backlog(target: &StoreTarget) -> u32 {
+fn default_backlog_size(target: &StoreTarget) -> u32 {
     match target {
         StoreTarget::Sqlite => 1_000_000,
         StoreTarget::Postgres { .. } | StoreTarget::Redis { .. } => 100_000,
@@ -121,7 +121,7 @@ fn default_backlog(target: &StoreTarget) -> u32 {
 
 impl BenchCommand {
     fn store_target(&self) -> StoreTarget {
-        let is_postgres = self.postgres || self.part_filters.contains(&PartFilter::Postgres);
+        let is_postgres = self.postgres || self.part_filters.contains(&PartFilter::AllOnPostgres);
         match &self.store {
             Some(url) if url.starts_with("redis") => StoreTarget::Redis { url: Some(url.clone()) },
             Some(url) => StoreTarget::Postgres { url: Some(url.clone()) },
@@ -136,7 +136,7 @@ impl BenchCommand {
         let mut parts = Vec::new();
         for filter in &self.part_filters {
             match filter {
-                PartFilter::Postgres => {}
+                PartFilter::AllOnPostgres => {}
                 PartFilter::Part(part) if part.is_supported_on(target) => parts.push(*part),
                 PartFilter::Part(part) => return Err(unsupported_part_failure(*part, target)),
             }
@@ -148,15 +148,15 @@ impl BenchCommand {
         let output = Output::new(global);
         let target = self.store_target();
         let selected_parts = self.selected_parts(&target)?;
-        let backlog = self.backlog.unwrap_or(default_backlog(&target)) as usize;
+        let backlog = self.backlog.unwrap_or(default_backlog_size(&target)) as usize;
         let options = BenchOptions {
-            target,
+            store_target: target,
             dir: self.dir,
             event_count: self.events as usize,
             latency_seconds: self.seconds,
             backlog_size: backlog,
-            archived_task_count: self.archived_tasks.map_or(5 * backlog, |count| count as usize),
-            load_seconds: self.load_seconds,
+            archived_task_count: self.archived_task_count.map_or(5 * backlog, |count| count as usize),
+            full_load_seconds: self.load_seconds,
             idle_queue_count: self.queues as usize,
             schedule_count: self.schedules as usize,
             readers_per_protocol: self.readers as usize,
@@ -167,7 +167,7 @@ impl BenchCommand {
         let steps = pointsman_bench::count_progress_steps(&options);
         let progress = Progress::with_steps(steps);
         let report_step = |step, message: &str| {
-            progress.set_position(step, steps);
+            progress.set_position_and_total(step, steps);
             progress.set_message(message);
         };
         let outcome = pointsman_bench::run_benchmarks_until(
@@ -214,10 +214,10 @@ fn print_figures(output: Output, report: &BenchReport) -> Result {
     let rows = report.figures.iter().map(|figure| {
         let (reference, ratio) = match (&figure.compared_with, figure.ratio) {
             (Some((name, value)), Some(ratio)) => {
-                (format!("{} ({name})", format_value(*value, figure.unit)), format!("{ratio:.2}"))
+                (format!("{} ({name})", format_measured_value(*value, figure.unit)), format!("{ratio:.2}"))
             }
             (Some((name, value)), None) => {
-                (format!("{} ({name})", format_value(*value, figure.unit)), String::new())
+                (format!("{} ({name})", format_measured_value(*value, figure.unit)), String::new())
             }
             (None, _) => (String::new(), String::new()),
         };
@@ -229,7 +229,7 @@ fn print_figures(output: Output, report: &BenchReport) -> Result {
         let goal = figure.goal.clone().unwrap_or_default();
         vec![
             figure.name.clone(),
-            format_value(figure.value, figure.unit),
+            format_measured_value(figure.value, figure.unit),
             reference,
             ratio,
             goal,
@@ -248,14 +248,14 @@ fn print_time_series(output: Output, series: &TimeSeries) -> Result {
     let rows = series.times.iter().enumerate().map(|(i, time)| {
         let values = series.lines.iter().map(|line| {
             let value = line.values.get(i).copied();
-            value.map_or_else(String::new, |value| format_value(value, line.unit))
+            value.map_or_else(String::new, |value| format_measured_value(value, line.unit))
         });
         [format!("{time:.0} s")].into_iter().chain(values).collect()
     });
     Ok(output.print_table(&head, rows.collect(), "no measurements")?)
 }
 
-fn format_value(value: f64, unit: MeasurementUnit) -> String {
+fn format_measured_value(value: f64, unit: MeasurementUnit) -> String {
     let sign = unit.suffix();
     match unit {
         MeasurementUnit::PerSecond | MeasurementUnit::Rows | MeasurementUnit::Bytes => {

@@ -123,7 +123,7 @@ impl ChainsCommand {
             ChainSubcommand::Node { path, node, action } => {
                 let action = action.into();
                 let chain = client.set_chain_node_action(&path, &node, action).await;
-                let chain = chain.map_err(|error| node_request_failure(&path, error))?;
+                let chain = chain.map_err(|error| chain_node_request_failure(&path, error))?;
                 print_changed_chain(
                     output,
                     &chain,
@@ -176,8 +176,8 @@ fn print_chain(output: Output, detail: &ChainDetail) -> Result {
     }
     output.print_line("")?;
     let head = ["node", "handler", "next", "on error", "retries", "action", "orders"];
-    output.print_table(&head, chain.nodes.iter().map(node_row).collect(), "The chain has no nodes.")?;
-    for stranded in &chain.stranded_orders {
+    output.print_table(&head, chain.nodes.iter().map(chain_node_row).collect(), "The chain has no nodes.")?;
+    for stranded in &chain.stranded_order_counts {
         output.print_line(format!(
             "{} at node {}, which is not in the chain: move them, or add the node again",
             format_count(stranded.order_count, "order is", "orders are"),
@@ -187,7 +187,7 @@ fn print_chain(output: Output, detail: &ChainDetail) -> Result {
     Ok(())
 }
 
-fn node_row(node: &ChainNodeBody) -> Vec<String> {
+fn chain_node_row(node: &ChainNodeBody) -> Vec<String> {
     let text_or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
     let on_error = match (&node.on_error, node.is_end) {
         (None, false) => "(suspend)".into(),
@@ -233,7 +233,7 @@ fn print_changed_chain(output: Output, detail: &ChainDetail, message: &str) -> R
 
 /// Converts the error of an API request about one chain, with a hint.
 pub(crate) fn chain_request_failure(error: ClientError) -> Failure {
-    let status = error.status();
+    let status = error.http_status();
     let failure = Failure::from(error);
     match status {
         Some(404) => failure.with_hint("`pointsman chains` lists the chains."),
@@ -241,8 +241,8 @@ pub(crate) fn chain_request_failure(error: ClientError) -> Failure {
     }
 }
 
-fn node_request_failure(path: &ChainPath, error: ClientError) -> Failure {
-    let status = error.status();
+fn chain_node_request_failure(path: &ChainPath, error: ClientError) -> Failure {
+    let status = error.http_status();
     match status {
         Some(422) | Some(404) => {
             Failure::from(error).with_hint(format!("`pointsman chains show {path}` lists its nodes."))
@@ -285,8 +285,8 @@ mod tests {
             action: chain::ChainNodeAction::Process,
             order_count: Some(2),
         };
-        assert_eq!(node_row(&step), ["render", "render", "done", "(suspend)", "", "process", "2"]);
+        assert_eq!(chain_node_row(&step), ["render", "render", "done", "(suspend)", "", "process", "2"]);
         let end = ChainNodeBody { id: "done".into(), is_end: true, handler: None, next: None, ..step };
-        assert_eq!(node_row(&end), ["done", "(end)", "-", "-", "", "-", "2"]);
+        assert_eq!(chain_node_row(&end), ["done", "(end)", "-", "-", "", "-", "2"]);
     }
 }

@@ -51,7 +51,7 @@ impl ConfigArgs {
         ];
         let flag = |(name, setting, value): (&str, &str, &Option<String>)| {
             let value = value.clone()?;
-            Some(ConfigFlag { name: name.into(), setting: setting.into(), value })
+            Some(ConfigFlag { name: name.into(), setting_path: setting.into(), value })
         };
         let dir = self.config_dir.clone().or_else(|| std::env::var_os("POINTSMAN_CONFIG_DIR"));
         let mut files = self.config_files.clone();
@@ -60,7 +60,7 @@ impl ConfigArgs {
         }
         ConfigInputs {
             files: files.iter().filter_map(|file| non_empty_path(file)).map(Into::into).collect(),
-            dir: dir.as_deref().and_then(non_empty_path).map(Into::into),
+            config_dir: dir.as_deref().and_then(non_empty_path).map(Into::into),
             env: Environment::from_process(),
             flags: flags.into_iter().filter_map(flag).collect(),
             working_dir: PathBuf::new(),
@@ -125,7 +125,7 @@ impl ConfigCommand {
 }
 
 fn check_configuration(inputs: &ConfigInputs, output: Output) -> Result {
-    let report = config::check_config(inputs, pointsman_engine::now());
+    let report = config::check_config(inputs, pointsman_engine::machine_clock_now());
     match report.outcome {
         Ok(summary) if output.is_json() => Ok(output.print_json(&summary_json(&summary))?),
         Ok(summary) => Ok(output.print_line(summary.to_string())?),
@@ -143,8 +143,10 @@ fn summary_json(summary: &ConfigSummary) -> serde_json::Value {
         .routes
         .iter()
         .map(|(event_type, handlers)| serde_json::json!({"type": event_type, "handlers": handlers}));
-    let tenants =
-        summary.tenants.iter().map(|(name, weight)| serde_json::json!({"name": name, "weight": weight}));
+    let tenants = summary
+        .tenant_weights
+        .iter()
+        .map(|(name, weight)| serde_json::json!({"name": name, "weight": weight}));
     serde_json::json!({
         "good": true,
         "files": summary.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
@@ -167,7 +169,7 @@ fn faults_json(faults: &ConfigFaults) -> serde_json::Value {
 fn print_configuration(inputs: &ConfigInputs, output: Output) -> Result {
     let config = load_config_for_display(inputs)?;
     match output.is_json() {
-        true => Ok(output.print_json(&config.to_json())?),
+        true => Ok(output.print_json(&config.to_json_with_locations())?),
         false => config.to_yaml().lines().try_for_each(|line| Ok(output.print_line(escape_controls(line))?)),
     }
 }

@@ -85,7 +85,7 @@ pub(crate) struct EmitCommand {
 impl EmitCommand {
     pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
         match self.file.clone() {
-            Some(file) => file::emit_file(global, &file, self.idempotency_key.as_deref()).await,
+            Some(file) => file::emit_events_from_file(global, &file, self.idempotency_key.as_deref()).await,
             None => self.emit_one(global).await,
         }
     }

@@ -6,7 +6,7 @@ use pointsman_core::EventId;
 
 use crate::args::GlobalOptions;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, Paint, escape_controls, shorten, time_of_day};
+use crate::output::{Output, Paint, escape_and_shorten, escape_controls, time_of_day};
 use crate::stream_line::StreamLine;
 
 /// Show an event with its cause, its tasks and the events it caused
@@ -42,7 +42,7 @@ impl EventsCommand {
         let (client, output) = (global.new_client()?, Output::new(global));
         let response = client.read_event(id.get()).await;
         let detail = response.map_err(|e| {
-            let status = e.status();
+            let status = e.http_status();
             match (status, Failure::from(e)) {
                 (Some(404), failure) => failure.with_hint(
                     "It may have expired (see `journal` in the configuration) or belong to another tenant.\n\
@@ -113,7 +113,7 @@ fn task_row(task: &TaskBody) -> Vec<String> {
         task.status.clone(),
         task.handler.clone(),
         task.attempt.to_string(),
-        shorten(task.error.as_deref().unwrap_or(""), 60),
+        escape_and_shorten(task.error.as_deref().unwrap_or(""), 60),
         task.id.clone(),
     ]
 }
@@ -125,11 +125,11 @@ fn to_stream_line(event: &EventSnapshot) -> Option<StreamLine> {
 /// An event in one line, with the task that emitted it.
 fn format_event(paint: Paint, event: &EventSnapshot, emitted_by: Option<&str>) -> String {
     let Some(event) = to_stream_line(event) else { return String::new() };
-    let time = event.id.timestamp().to_string();
+    let time = event.event_id.timestamp().to_string();
     let mut parts =
         vec![paint.dim(time_of_day(&time)).into_owned(), paint.cyan(&event.event_type).into_owned()];
     parts.extend(event.key.as_deref().map(|key| escape_controls(key).into_owned()));
-    parts.push(event.id.to_string());
+    parts.push(event.event_id.to_string());
     parts.extend(emitted_by.map(|task| paint.dim(&escape_controls(task)).into_owned()));
     parts.join("  ")
 }
@@ -157,19 +157,23 @@ mod tests {
         serde_json::from_str(&json).unwrap()
     }
 
-    fn caused_event(id: u64, event_type: &str, caused_events: Vec<CausedEventBody>) -> CausedEventBody {
+    fn sample_caused_event(
+        id: u64,
+        event_type: &str,
+        caused_events: Vec<CausedEventBody>,
+    ) -> CausedEventBody {
         CausedEventBody { event: sample_event(id, event_type), task: Some(format!("t{id}")), caused_events }
     }
 
     #[test]
     fn caused_events_are_drawn_as_a_tree() {
         let tree = vec![
-            caused_event(
+            sample_caused_event(
                 2,
                 "billed",
-                vec![caused_event(3, "mailed", vec![]), caused_event(4, "booked", vec![])],
+                vec![sample_caused_event(3, "mailed", vec![]), sample_caused_event(4, "booked", vec![])],
             ),
-            caused_event(5, "packed", vec![caused_event(6, "sent", vec![])]),
+            sample_caused_event(5, "packed", vec![sample_caused_event(6, "sent", vec![])]),
         ];
         let mut lines = vec![];
         append_caused_events(Paint::for_stdout(ColorChoice::Never), &tree, "", &mut lines);

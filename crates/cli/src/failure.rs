@@ -107,7 +107,7 @@ impl From<ClientError> for Failure {
                 401 => Self::runtime(&error).with_hint(TOKEN_HINT),
                 403 => Self::runtime(&error).with_hint(ROLE_HINT),
                 // The server's own message says whether the request may have taken effect.
-                503 if is_server_problem(&error) => {
+                503 if is_problem_from_pointsman_server(&error) => {
                     Self::new(ExitReason::Unavailable, &error).with_hint(RETRY_HINT)
                 }
                 429 | 502..=504 => Self::new(ExitReason::Unavailable, &error).with_hint(UNKNOWN_OUTCOME_HINT),
@@ -152,7 +152,7 @@ A server with `auth.tokens` in its configuration accepts only those tokens.
 `pointsman token new` creates one and prints its line for the configuration.";
 
 /// Whether the response is a Pointsman server's own problem document, and not that of a proxy.
-pub(crate) fn is_server_problem(error: &ClientError) -> bool {
+pub(crate) fn is_problem_from_pointsman_server(error: &ClientError) -> bool {
     matches!(error, ClientError::ErrorResponse(problem) if problem.type_uri.starts_with(PROBLEM_TYPE_PREFIX))
 }
 

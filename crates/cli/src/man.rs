@@ -34,7 +34,7 @@ impl ManCommand {
         root.build();
         match self.dir {
             Some(dir) => {
-                std::fs::create_dir_all(&dir).map_err(|error| write_failure(&dir, error))?;
+                std::fs::create_dir_all(&dir).map_err(|error| file_write_failure(&dir, error))?;
                 write_pages(&root, None, &dir)
             }
             None => {
@@ -65,12 +65,12 @@ fn find_command<'a>(root: &'a Command, words: &[String]) -> Result<(&'a Command,
 
 fn write_pages(command: &Command, parent: Option<&Command>, dir: &Path) -> Result {
     let file = dir.join(format!("{}.1", page_name(command)));
-    std::fs::write(&file, render_page(command, parent)?).map_err(|error| write_failure(&file, error))?;
+    std::fs::write(&file, render_page(command, parent)?).map_err(|error| file_write_failure(&file, error))?;
     let mut subcommands = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
     subcommands.try_for_each(|subcommand| write_pages(subcommand, Some(command), dir))
 }
 
-fn write_failure(path: &Path, error: std::io::Error) -> Failure {
+fn file_write_failure(path: &Path, error: std::io::Error) -> Failure {
     Failure::runtime(format!("cannot write to {}: {error}", path.display()))
 }
 

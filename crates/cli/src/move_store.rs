@@ -5,15 +5,15 @@ use std::path::Path;
 
 use clap::Args;
 use pointsman_core::store::StoreError;
-use pointsman_server::StartError;
+use pointsman_server::StartOrReloadError;
 use pointsman_server::config::StoreUrl;
 use pointsman_store::store_copy::{
-    ComparisonReport, CopyEndpoint, CopyEndpointError, CopyError, CopyProgress, TableChecksum,
+    ComparisonReport, CopyEndpoint, CopyEndpointError, CopyError, CopyProgressUpdate, TableChecksum,
     TableComparison, TableKind, copy_store, verify_copy,
 };
 use pointsman_store_postgres::{Endpoint as PgEndpoint, PgStoreCopy};
 use pointsman_store_redis::{Endpoint as RedisEndpoint, RedisStoreCopy};
-use pointsman_store_sqlite::SqliteCopy;
+use pointsman_store_sqlite::SqliteStoreCopy;
 use serde_json::json;
 
 use crate::args::GlobalOptions;
@@ -63,15 +63,15 @@ impl MoveStoreCommand {
         if is_same_store(&from, &to) {
             return Err(Failure::usage("--from and --to name the same store"));
         }
-        let mut source = open_source(&from)?;
-        let mut target = if self.verify_only { open_source(&to)? } else { open_target(&to)? };
+        let mut source = open_copy_source(&from)?;
+        let mut target = if self.verify_only { open_copy_source(&to)? } else { open_copy_target(&to)? };
         let progress = Progress::with_steps(0);
         let report = match self.verify_only {
             true => verify_copy(&mut *source, &mut *target, &mut |step| update_progress(&progress, step)),
             false => copy_store(&mut *source, &mut *target, &mut |step| update_progress(&progress, step)),
         };
         drop(progress);
-        let report = report.map_err(move_failure)?;
+        let report = report.map_err(store_copy_failure)?;
         print_comparison(output, &report, &from, &to)?;
         if !self.verify_only {
             warn_of_set_aside_events(&mut *source)?;
@@ -84,7 +84,7 @@ impl MoveStoreCommand {
 fn read_store_url(option: &str, given: Option<&str>, variable: &str) -> Result<StoreUrl> {
     let url = match given {
         Some(url) => {
-            if has_password(url) {
+            if has_password_in_url(url) {
                 print_to_stderr(format!(
                     "warning: other users of this machine can see the password in --{option}; use {variable} instead"
                 ));
@@ -105,9 +105,9 @@ fn read_store_url(option: &str, given: Option<&str>, variable: &str) -> Result<S
     }
 }
 
-fn has_password(url: &str) -> bool {
+fn has_password_in_url(url: &str) -> bool {
     PgEndpoint::parse(url).is_ok_and(|endpoint| endpoint.has_password_in_url())
-        || RedisEndpoint::parse(url).is_ok_and(|endpoint| endpoint.has_password())
+        || RedisEndpoint::parse(url).is_ok_and(|endpoint| endpoint.has_password_in_url())
 }
 
 fn is_same_store(from: &StoreUrl, to: &StoreUrl) -> bool {
@@ -120,27 +120,31 @@ fn is_same_store(from: &StoreUrl, to: &StoreUrl) -> bool {
     }
 }
 
-fn open_source(url: &StoreUrl) -> Result<Box<dyn CopyEndpoint>> {
+fn open_copy_source(url: &StoreUrl) -> Result<Box<dyn CopyEndpoint>> {
     match url {
-        StoreUrl::Sqlite { path } => box_copy_endpoint(SqliteCopy::open_source(path), StartError::Sqlite),
+        StoreUrl::Sqlite { path } => {
+            box_copy_endpoint(SqliteStoreCopy::open_source(path), StartOrReloadError::Sqlite)
+        }
         StoreUrl::Postgres(url) => {
-            box_copy_endpoint(PgStoreCopy::open_source(url.full_url()), StartError::Postgres)
+            box_copy_endpoint(PgStoreCopy::open_source(url.full_url()), StartOrReloadError::Postgres)
         }
         StoreUrl::Redis(url) => {
-            box_copy_endpoint(RedisStoreCopy::open_source(url.full_url()), StartError::Redis)
+            box_copy_endpoint(RedisStoreCopy::open_source(url.full_url()), StartOrReloadError::Redis)
         }
         StoreUrl::SqliteMemory => Err(Failure::usage("a store in memory cannot be moved")),
     }
 }
 
-fn open_target(url: &StoreUrl) -> Result<Box<dyn CopyEndpoint>> {
+fn open_copy_target(url: &StoreUrl) -> Result<Box<dyn CopyEndpoint>> {
     match url {
-        StoreUrl::Sqlite { path } => box_copy_endpoint(SqliteCopy::open_target(path), StartError::Sqlite),
+        StoreUrl::Sqlite { path } => {
+            box_copy_endpoint(SqliteStoreCopy::open_target(path), StartOrReloadError::Sqlite)
+        }
         StoreUrl::Postgres(url) => {
-            box_copy_endpoint(PgStoreCopy::open_target(url.full_url()), StartError::Postgres)
+            box_copy_endpoint(PgStoreCopy::open_target(url.full_url()), StartOrReloadError::Postgres)
         }
         StoreUrl::Redis(url) => {
-            box_copy_endpoint(RedisStoreCopy::open_target(url.full_url()), StartError::Redis)
+            box_copy_endpoint(RedisStoreCopy::open_target(url.full_url()), StartOrReloadError::Redis)
         }
         StoreUrl::SqliteMemory => Err(Failure::usage("a store in memory cannot be moved")),
     }
@@ -148,7 +152,7 @@ fn open_target(url: &StoreUrl) -> Result<Box<dyn CopyEndpoint>> {
 
 fn box_copy_endpoint<M: CopyEndpoint + 'static, E: Error + 'static>(
     opened: std::result::Result<M, CopyEndpointError<E>>,
-    to_start_error: impl FnOnce(E) -> StartError,
+    to_start_error: impl FnOnce(E) -> StartOrReloadError,
 ) -> Result<Box<dyn CopyEndpoint>> {
     let not_ready = match opened {
         Ok(store) => return Ok(Box::new(store)),
@@ -168,7 +172,7 @@ fn box_copy_endpoint<M: CopyEndpoint + 'static, E: Error + 'static>(
 }
 
 /// Converts an error of the copy, with a hint.
-fn move_failure(error: CopyError) -> Failure {
+fn store_copy_failure(error: CopyError) -> Failure {
     let message = match error.source() {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
@@ -200,22 +204,24 @@ const EMPTY_TARGET_HINT: &str = "\
 Use an empty target: a new file, a database without a schema `pointsman` (DROP SCHEMA pointsman CASCADE deletes the
 schema and all its data), or another Redis database or prefix (FLUSHDB deletes all data of a database).";
 
-fn update_progress(progress: &Progress, step: CopyProgress) {
+fn update_progress(progress: &Progress, step: CopyProgressUpdate) {
     let advance = |activity: &str, table: TableKind, rows: u64| {
         progress.advance(rows);
         progress.set_message(format!("{activity} {table}"));
     };
     match step {
-        CopyProgress::CopyStarted { total_rows, already_copied } => {
+        CopyProgressUpdate::CopyStarted { total_rows, already_copied } => {
             if already_copied > 0 {
                 let rows = format_count(already_copied, "row", "rows");
                 progress.print_above_bar(&format!("Continuing an interrupted move after {rows}."));
             }
-            progress.set_position(already_copied, total_rows);
+            progress.set_position_and_total(already_copied, total_rows);
         }
-        CopyProgress::PageCopied { table, rows } => advance("copying", table, rows),
-        CopyProgress::ComparisonStarted { total_rows } => progress.set_position(0, total_rows),
-        CopyProgress::PageCompared { table, rows } => advance("comparing", table, rows),
+        CopyProgressUpdate::PageCopied { table, rows } => advance("copying", table, rows),
+        CopyProgressUpdate::ComparisonStarted { total_rows } => {
+            progress.set_position_and_total(0, total_rows)
+        }
+        CopyProgressUpdate::PageCompared { table, rows } => advance("comparing", table, rows),
     }
 }
 
@@ -228,8 +234,8 @@ fn print_comparison(output: Output, report: &ComparisonReport, from: &StoreUrl, 
         let table_json = |comparison: &TableComparison| {
             json!({
                 "section": comparison.table,
-                "source": comparison.source.map(side_json),
-                "target": comparison.target.map(side_json),
+                "source": comparison.source_checksum.map(side_json),
+                "target": comparison.target_checksum.map(side_json),
             })
         };
         return Ok(output.print_json(&json!({
@@ -241,7 +247,7 @@ fn print_comparison(output: Output, report: &ComparisonReport, from: &StoreUrl, 
         }))?);
     }
     let rows = report.tables.iter().filter_map(|comparison| {
-        let (source, target) = comparison.source.zip(comparison.target)?;
+        let (source, target) = comparison.source_checksum.zip(comparison.target_checksum)?;
         let difference = match differences.contains(&comparison.table) {
             true => format!("differs: the target has {target}"),
             false => String::new(),
@@ -259,7 +265,7 @@ fn print_comparison(output: Output, report: &ComparisonReport, from: &StoreUrl, 
 /// Warns of invalid outbox entries of the source, which are not copied.
 fn warn_of_set_aside_events(source: &mut dyn CopyEndpoint) -> Result {
     let count =
-        source.count_set_aside_entries().map_err(|error| move_failure(CopyError::ReadSource(error)))?;
+        source.count_set_aside_entries().map_err(|error| store_copy_failure(CopyError::ReadSource(error)))?;
     if count > 0 {
         let entries = format_count(count, "invalid entry", "invalid entries");
         print_to_stderr(format!("warning: {entries} in the source's outbox (events.set.aside) not copied"));

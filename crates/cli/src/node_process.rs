@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pointsman_engine::ServiceFailure;
 use pointsman_engine::handlers::command::{adopt_orphans, kill_orphans};
-use pointsman_server::StartError;
+use pointsman_server::StartOrReloadError;
 use pointsman_store_postgres::OpenError as PostgresError;
 use pointsman_store_redis::OpenError as RedisError;
 use pointsman_store_sqlite::OpenError;
@@ -20,7 +20,7 @@ use crate::output::Paint;
 
 /// How long the runtime waits for its futures to be dropped when the process ends, as after a second signal. Dropping a
 /// running attempt kills the programs that it started.
-const FORCED_STOP_TIMEOUT: Duration = Duration::from_secs(2);
+const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs a node until it ends, on all cores. `default_log_level` is the log level without POINTSMAN_LOG.
 pub(crate) fn run_node(
@@ -34,7 +34,7 @@ pub(crate) fn run_node(
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(node);
-    runtime.shutdown_timeout(FORCED_STOP_TIMEOUT);
+    runtime.shutdown_timeout(RUNTIME_SHUTDOWN_TIMEOUT);
     kill_orphans();
     outcome
 }
@@ -107,22 +107,24 @@ fn init_stderr_logging(global: &GlobalOptions, default_log_level: &str) -> Resul
 }
 
 /// Converts a start error: the message with its causes, a hint and the exit code.
-pub(crate) fn start_failure(error: StartError) -> Failure {
+pub(crate) fn start_failure(error: StartOrReloadError) -> Failure {
     let exit = start_exit_reason(&error);
     let hint = match &error {
-        StartError::Listen { .. } => {
+        StartOrReloadError::Listen { .. } => {
             Some("Another server may be listening there. Choose another address with --listen.")
         }
-        StartError::Sqlite(OpenError::Io { .. } | OpenError::Sqlite { .. }) => {
+        StartOrReloadError::Sqlite(OpenError::Io { .. } | OpenError::Sqlite { .. }) => {
             Some("Its directory must exist and be writable. Choose another file with --store.")
         }
-        StartError::Postgres(PostgresError::Unreachable { .. })
-        | StartError::Redis(RedisError::Unreachable { .. } | RedisError::SlotNotServed { .. }) => Some(
-            "A node needs its database to start; once it runs, it survives an outage. Choose another database with\n\
+        StartOrReloadError::Postgres(PostgresError::Unreachable { .. })
+        | StartOrReloadError::Redis(RedisError::Unreachable { .. } | RedisError::SlotNotServed { .. }) => {
+            Some(
+                "A node needs its database to start; once it runs, it survives an outage. Choose another database with\n\
              --store or POINTSMAN_STORE.",
-        ),
-        StartError::Postgres(PostgresError::AccessDenied { .. })
-        | StartError::Redis(RedisError::AccessDenied { .. }) => {
+            )
+        }
+        StartOrReloadError::Postgres(PostgresError::AccessDenied { .. })
+        | StartOrReloadError::Redis(RedisError::AccessDenied { .. }) => {
             Some("Pass a URL with a password in POINTSMAN_STORE, or in a file named by POINTSMAN_STORE_FILE.")
         }
         _ => None,
@@ -133,7 +135,7 @@ pub(crate) fn start_failure(error: StartError) -> Failure {
         message = format!("{message}: {error}");
         cause = error.source();
     }
-    if let StartError::Sqlite(OpenError::InUse { path }) = &error
+    if let StartOrReloadError::Sqlite(OpenError::InUse { path }) = &error
         && let Ok(Some(holder)) = find_lock_holder(path)
     {
         message = format!("{message} (in use {holder})");
@@ -145,21 +147,21 @@ pub(crate) fn start_failure(error: StartError) -> Failure {
     }
 }
 
-fn start_exit_reason(error: &StartError) -> ExitReason {
+fn start_exit_reason(error: &StartOrReloadError) -> ExitReason {
     match error {
-        StartError::NoTokenConfigured(_) | StartError::Config(_) | StartError::DuplicateHandler(_) => {
-            ExitReason::Configuration
-        }
+        StartOrReloadError::NoTokenConfigured(_)
+        | StartOrReloadError::Config(_)
+        | StartOrReloadError::DuplicateHandler(_) => ExitReason::Configuration,
         // These errors may pass without a change of the configuration, or when another process ends.
-        StartError::Sqlite(
+        StartOrReloadError::Sqlite(
             OpenError::InUse { .. }
             | OpenError::DiskFull { .. }
             | OpenError::Io { .. }
             | OpenError::Sqlite { .. },
         )
-        | StartError::Engine(_) => ExitReason::Unavailable,
-        StartError::Postgres(error) => postgres_exit_reason(error),
-        StartError::Redis(error) => redis_exit_reason(error),
+        | StartOrReloadError::Engine(_) => ExitReason::Unavailable,
+        StartOrReloadError::Postgres(error) => postgres_exit_reason(error),
+        StartOrReloadError::Redis(error) => redis_exit_reason(error),
         // The operator must fix all other errors.
         _ => ExitReason::Runtime,
     }
@@ -206,7 +208,7 @@ fn redis_exit_reason(error: &RedisError) -> ExitReason {
         | RedisError::UnknownMaster { .. }
         | RedisError::LayoutTooNew { .. }
         | RedisError::LayoutTooOld { .. }
-        | RedisError::ForeignKey { .. } => ExitReason::Configuration,
+        | RedisError::KeyOfAnotherApplication { .. } => ExitReason::Configuration,
         RedisError::Damaged(_) => ExitReason::Runtime,
     }
 }

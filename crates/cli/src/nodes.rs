@@ -5,7 +5,7 @@ use pointsman_api::{AuditEntryBody, NodeBody};
 
 use crate::args::GlobalOptions;
 use crate::failure::Result;
-use crate::output::{Output, escape_controls, format_timestamp, shorten};
+use crate::output::{Output, escape_and_shorten, escape_controls, format_timestamp};
 
 /// List the nodes: processes that run tasks
 ///
@@ -51,8 +51,8 @@ fn node_row(node: &NodeBody) -> Vec<String> {
         format_timestamp(&node.joined_at),
         format_timestamp(&node.last_heartbeat_at),
         format!("{:+.1} s", node.clock.offset_ms as f64 / 1000.0),
-        format!("{} of {}", node.running_tasks, node.slots),
-        shorten(&node.handlers.join(" "), 60),
+        format!("{} of {}", node.running_task_count, node.slots),
+        escape_and_shorten(&node.handlers.join(" "), 60),
     ]
 }
 
@@ -71,11 +71,11 @@ pub(crate) struct AuditCommand {
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
     /// Continue after an earlier page, with the number that it printed
-    #[arg(long, value_name = "NUMBER", value_parser = parse_page_number)]
+    #[arg(long, value_name = "NUMBER", value_parser = parse_audit_cursor)]
     before: Option<i64>,
 }
 
-fn parse_page_number(text: &str) -> std::result::Result<i64, &'static str> {
+fn parse_audit_cursor(text: &str) -> std::result::Result<i64, &'static str> {
     text.parse().map_err(|_| "expected the number printed at the end of an earlier page, not a time")
 }
 
@@ -105,6 +105,6 @@ fn audit_row(entry: &AuditEntryBody) -> Vec<String> {
         escape_controls(&entry.actor).into_owned(),
         entry.action.clone(),
         escape_controls(&entry.target).into_owned(),
-        shorten(&entry.detail, 80),
+        escape_and_shorten(&entry.detail, 80),
     ]
 }

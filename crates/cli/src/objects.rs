@@ -8,7 +8,7 @@ use pointsman_core::{EventId, ObjectKey, Tenant};
 
 use crate::args::GlobalOptions;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, format_timestamp, shorten};
+use crate::output::{Output, escape_and_shorten, format_timestamp};
 
 /// Show an object with its lanes and events
 #[derive(Debug, Args)]
@@ -70,7 +70,7 @@ impl ObjectsCommand {
 
 /// Converts the error of an API request about an object, with a hint.
 fn object_request_failure(key: &ObjectKey, error: ClientError) -> Failure {
-    let status = error.status();
+    let status = error.http_status();
     let failure = Failure::from(error);
     match status {
         Some(404) => failure.with_hint(explain_unknown_key(key)),
@@ -111,7 +111,7 @@ fn lane_row(lane: &ObjectLaneBody) -> Vec<String> {
         handler.clone(),
         if *halted { "HALTED".into() } else { head.status.clone() },
         if *has_more_waiting { format!("over {waiting}") } else { waiting.to_string() },
-        shorten(head.error.as_deref().unwrap_or(""), 60),
+        escape_and_shorten(head.error.as_deref().unwrap_or(""), 60),
         head.id.clone(),
     ]
 }
@@ -133,7 +133,7 @@ fn event_row(event: &EventSnapshot) -> Vec<String> {
         format_timestamp(&time),
         event.prev.flatten().map_or_else(|| "-".into(), |prev| prev.to_string()),
         event.event_type.clone(),
-        shorten(event.value.as_str(), 80),
+        escape_and_shorten(event.value.as_str(), 80),
     ]
 }
 

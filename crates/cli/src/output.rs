@@ -22,8 +22,8 @@ use crate::args::{GlobalOptions, OutputFormat};
 pub(crate) use paint::Paint;
 pub(crate) use progress::Progress;
 pub(crate) use text::{
-    display_width, escape_controls, escape_controls_in_lines, format_count, format_timestamp, pad_to_width,
-    shorten, time_of_day, wrap_text,
+    display_width, escape_and_shorten, escape_controls, escape_controls_in_lines, format_count,
+    format_timestamp, pad_to_width, time_of_day, wrap_text,
 };
 
 /// Prints to standard output, in the format and with the colours of the command line.
@@ -107,7 +107,7 @@ impl Output {
     pub(crate) fn print_with_hanging_indent(self, prefix: &str, text: &str) -> io::Result<()> {
         let indent = display_width(prefix);
         let text_width = self.terminal_width().map_or(usize::MAX, |columns| columns.saturating_sub(indent));
-        for (index, line) in wrap_text(text, text_width.max(MIN_TEXT_WIDTH)).iter().enumerate() {
+        for (index, line) in wrap_text(text, text_width.max(MIN_WRAP_WIDTH)).iter().enumerate() {
             match index {
                 0 => self.print_line(format!("{prefix}{line}"))?,
                 _ => self.print_line(format!("{:indent$}{line}", ""))?,
@@ -118,7 +118,7 @@ impl Output {
 }
 
 /// The minimum width to which texts are wrapped, however narrow the terminal is.
-const MIN_TEXT_WIDTH: usize = 20;
+const MIN_WRAP_WIDTH: usize = 20;
 
 /// Prints a note for the user to standard error. A closed standard error is ignored.
 pub(crate) fn print_to_stderr(text: impl AsRef<str>) {

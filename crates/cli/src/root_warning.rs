@@ -34,7 +34,7 @@ mod tests {
         std::fs::write(&file, yaml).unwrap();
         let inputs = ConfigInputs {
             files: vec![file],
-            dir: None,
+            config_dir: None,
             env: Environment::from_process(),
             flags: vec![],
             working_dir: folder.path().into(),

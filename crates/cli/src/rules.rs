@@ -153,18 +153,28 @@ impl SetRuleArgs {
                 .set_schedule_rule(kind, &target.name, &body)
                 .await
                 .map_err(schedules::schedule_request_failure)?;
-            return print_changed_rules(output, &detail, &target.describe_set(kind), &detail.schedule.rules);
+            return print_changed_rules(
+                output,
+                &detail,
+                &target.describe_rule_set(kind),
+                &detail.schedule.rules,
+            );
         }
         if let Some(chain) = target.chain_path() {
             let detail =
                 client.set_chain_rule(kind, &chain, &body).await.map_err(chains::chain_request_failure)?;
-            return print_changed_rules(output, &detail, &target.describe_set(kind), &detail.chain.rules);
+            return print_changed_rules(
+                output,
+                &detail,
+                &target.describe_rule_set(kind),
+                &detail.chain.rules,
+            );
         }
         let detail = match client.set_handler_rule(kind, &target.name, &body).await {
             Ok(detail) => detail,
-            Err(error) => return Err(target.handler_request_failure(&client, error).await),
+            Err(error) => return Err(target.handler_rule_request_failure(&client, error).await),
         };
-        print_changed_rules(output, &detail, &target.describe_set(kind), &detail.handler.rules)
+        print_changed_rules(output, &detail, &target.describe_rule_set(kind), &detail.handler.rules)
     }
 }
 
@@ -172,7 +182,8 @@ impl LiftRuleArgs {
     async fn run(self, global: &GlobalOptions, kind: RuleKind) -> Result {
         let (client, output, target) = (global.new_client()?, Output::new(global), &self.target);
         let was_set = target.has_rule(&client, kind).await;
-        let message = if was_set { target.describe_lifted(kind) } else { target.describe_not_set(kind) };
+        let message =
+            if was_set { target.describe_rule_lifted(kind) } else { target.describe_rule_not_set(kind) };
         if target.is_schedule {
             let detail = client
                 .delete_schedule_rule(kind, &target.name)
@@ -188,7 +199,7 @@ impl LiftRuleArgs {
         }
         let detail = match client.delete_handler_rule(kind, &target.name, &body).await {
             Ok(detail) => detail,
-            Err(error) => return Err(target.handler_request_failure(&client, error).await),
+            Err(error) => return Err(target.handler_rule_request_failure(&client, error).await),
         };
         print_changed_rules(output, &detail, &message, &detail.handler.rules)
     }
@@ -220,15 +231,15 @@ impl RuleTarget {
         rules.iter().any(|rule| rule.kind == kind && rule.name == self.name && rule.tenant == tenant)
     }
 
-    fn describe_set(&self, kind: RuleKind) -> String {
+    fn describe_rule_set(&self, kind: RuleKind) -> String {
         self.describe_with_verb("is", kind)
     }
 
-    fn describe_lifted(&self, kind: RuleKind) -> String {
+    fn describe_rule_lifted(&self, kind: RuleKind) -> String {
         self.describe_with_verb("is no longer", kind)
     }
 
-    fn describe_not_set(&self, kind: RuleKind) -> String {
+    fn describe_rule_not_set(&self, kind: RuleKind) -> String {
         self.describe_with_verb("was not", kind)
     }
 
@@ -243,8 +254,8 @@ impl RuleTarget {
     }
 
     /// Converts the error of a request about a handler's rule. If a schedule has the name, the hint says so.
-    async fn handler_request_failure(&self, client: &Client, error: ClientError) -> Failure {
-        let is_unknown = error.status() == Some(404);
+    async fn handler_rule_request_failure(&self, client: &Client, error: ClientError) -> Failure {
+        let is_unknown = error.http_status() == Some(404);
         let failure = handlers::handler_request_failure(error);
         if is_unknown && client.read_schedule(&self.name).await.is_ok() {
             return failure.with_hint(format!("{} is a schedule; use --schedule {0}", self.name));
@@ -273,14 +284,14 @@ mod tests {
     #[test]
     fn changes_are_described_as_sentences() {
         let notify = RuleTarget { name: "notify".into(), is_schedule: false, tenant: None };
-        assert_eq!(notify.describe_set(RuleKind::Pause), "notify is paused.");
-        assert_eq!(notify.describe_not_set(RuleKind::Block), "notify was not blocked.");
+        assert_eq!(notify.describe_rule_set(RuleKind::Pause), "notify is paused.");
+        assert_eq!(notify.describe_rule_not_set(RuleKind::Block), "notify was not blocked.");
         let one_tenant = RuleTarget { tenant: Tenant::new("shop").ok(), ..notify };
         assert_eq!(
-            one_tenant.describe_lifted(RuleKind::Pause),
+            one_tenant.describe_rule_lifted(RuleKind::Pause),
             "notify is no longer paused for tenant shop."
         );
         let nightly = RuleTarget { name: "nightly".into(), is_schedule: true, tenant: None };
-        assert_eq!(nightly.describe_set(RuleKind::Block), "Schedule nightly is blocked.");
+        assert_eq!(nightly.describe_rule_set(RuleKind::Block), "Schedule nightly is blocked.");
     }
 }

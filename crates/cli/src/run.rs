@@ -42,7 +42,8 @@ impl RunCommand {
         let (source, collection) =
             (self.source_collection.source.as_str(), self.source_collection.collection.as_str());
         let key = self.idempotency_key.as_deref();
-        let (run, created) = client.run_source(source, collection, key).await.map_err(run_request_failure)?;
+        let (run, created) =
+            client.run_collection(source, collection, key).await.map_err(run_source_request_failure)?;
         if output.is_json() {
             output.print_json(&serde_json::json!({"task_id": run.task_id, "created": created}))?;
         } else {
@@ -99,8 +100,8 @@ async fn print_waiting_reason(client: &Client, id: &str) {
     }
 }
 
-fn run_request_failure(error: ClientError) -> Failure {
-    let status = error.status();
+fn run_source_request_failure(error: ClientError) -> Failure {
+    let status = error.http_status();
     let failure = Failure::from(error);
     match status {
         Some(404) => failure.with_hint("`pointsman handlers` lists the sources and their collections."),

@@ -61,7 +61,7 @@ impl ServeCommand {
         banner.print(&server, output)?;
         let failure = tokio::select! {
             () = signals.recv() => None,
-            failure = server.wait_for_failure() => Some(failure),
+            failure = server.wait_for_service_failure() => Some(failure),
         };
         let stopped = async {
             let waiting = describe_awaited_tasks(&server, &name, drain).await;
@@ -77,8 +77,11 @@ impl ServeCommand {
 /// Says how many running tasks a stop waits for, and for how long at most. Empty if no task is running.
 async fn describe_awaited_tasks(server: &Server, name: &str, drain: Duration) -> String {
     let nodes = server.engine().store().list_nodes().await.unwrap_or_default();
-    let running =
-        nodes.iter().filter(|node| !node.gone && node.name == name).map(|node| node.running_tasks).sum();
+    let running = nodes
+        .iter()
+        .filter(|node| !node.has_left_or_died && node.name == name)
+        .map(|node| node.running_task_count)
+        .sum();
     match running {
         0 => String::new(),
         _ => {

@@ -7,7 +7,7 @@ use pointsman_core::{EventId, Json};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::output::shorten;
+use crate::output::escape_and_shorten;
 
 /// The maximum width of a payload or a sentence, in columns of the terminal.
 const MAX_TEXT_WIDTH: usize = 160;
@@ -15,7 +15,7 @@ const MAX_TEXT_WIDTH: usize = 160;
 /// An event, reduced to what a line prints.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StreamLine {
-    pub(crate) id: EventId,
+    pub(crate) event_id: EventId,
     pub(crate) event_type: String,
     pub(crate) key: Option<String>,
     pub(crate) subject: EventSubject,
@@ -51,13 +51,13 @@ impl EventSubject {
     }
 
     /// The subject of an engine event, by the prefix of its type.
-    fn from_engine_type(event_type: &str, key: Option<&str>) -> Self {
+    fn from_engine_event_type(event_type: &str, key: Option<&str>) -> Self {
         match event_type {
             name if name.starts_with("JobChain") => Self::Chain,
             name if name.starts_with("Order") => Self::Order,
             name if name.starts_with("Task") => Self::Task,
             name if name.starts_with("FileBased") => match key {
-                Some(key) if key.starts_with(ORDER_KEY_PREFIX) => Self::Order,
+                Some(key) if key.starts_with(FILE_BASED_ORDER_KEY_PREFIX) => Self::Order,
                 _ => Self::ConfiguredObject,
             },
             _ => Self::Scheduler,
@@ -66,14 +66,14 @@ impl EventSubject {
 }
 
 /// The prefix of an order's key in the events `FileBasedAdded` and `FileBasedRemoved`.
-const ORDER_KEY_PREFIX: &str = "Order:";
+const FILE_BASED_ORDER_KEY_PREFIX: &str = "Order:";
 
 /// The JSON members that emitted events and engine events share. A `null` payload reads as none. Only emitted events
 /// have a tenant.
 #[derive(Deserialize)]
 struct CommonEventMembers {
     #[serde(rename = "eventId")]
-    id: u64,
+    event_id: u64,
     #[serde(rename = "TYPE")]
     event_type: String,
     key: Option<Value>,
@@ -85,29 +85,38 @@ impl StreamLine {
     /// Reads an event's JSON. Returns none for JSON that this version does not understand.
     pub(crate) fn from_json(json: &str) -> Option<Self> {
         let members: CommonEventMembers = serde_json::from_str(json).ok()?;
-        let (id, event_type) = (EventId::new(members.id)?, members.event_type);
+        let (id, event_type) = (EventId::new(members.event_id)?, members.event_type);
         let (key, task_of_key) = match members.key {
             Some(Value::Object(job)) => (string_field(&job, "jobPath"), string_field(&job, "taskId")),
             Some(Value::String(key)) => (Some(key), None),
             _ => (None, None),
         };
         if members.tenant.is_some() {
-            let text = shorten(members.value.unwrap_or_else(Json::null).as_str(), MAX_TEXT_WIDTH);
-            return Some(Self { id, event_type, key, subject: EventSubject::Emitted, text, task_id: None });
+            let text = escape_and_shorten(members.value.unwrap_or_else(Json::null).as_str(), MAX_TEXT_WIDTH);
+            return Some(Self {
+                event_id: id,
+                event_type,
+                key,
+                subject: EventSubject::Emitted,
+                text,
+                task_id: None,
+            });
         }
         let fields: Map<String, Value> = serde_json::from_str(json).ok()?;
-        let subject = EventSubject::from_engine_type(&event_type, key.as_deref());
+        let subject = EventSubject::from_engine_event_type(&event_type, key.as_deref());
         let task_id = task_of_key.or_else(|| string_field(&fields, "taskId"));
         let sentence = describe_engine_event(&event_type, key.as_deref(), &fields);
-        let text =
-            shorten(&sentence.unwrap_or_else(|| describe_unknown_engine_event(&fields)), MAX_TEXT_WIDTH);
-        Some(Self { id, event_type, key, subject, text, task_id })
+        let text = escape_and_shorten(
+            &sentence.unwrap_or_else(|| describe_unknown_engine_event(&fields)),
+            MAX_TEXT_WIDTH,
+        );
+        Some(Self { event_id: id, event_type, key, subject, text, task_id })
     }
 
     /// The key of the order that the event is about: `/chain/path,id`.
     pub(crate) fn order_key(&self) -> Option<&str> {
         let key = self.key.as_deref().filter(|_| self.subject == EventSubject::Order)?;
-        Some(key.strip_prefix(ORDER_KEY_PREFIX).unwrap_or(key))
+        Some(key.strip_prefix(FILE_BASED_ORDER_KEY_PREFIX).unwrap_or(key))
     }
 }
 
@@ -126,10 +135,12 @@ fn describe_engine_event(event_type: &str, key: Option<&str>, fields: &Map<Strin
             Some(format!("node {node} of chain {} set to {action}", key?))
         }
         name if name.starts_with("Task") => describe_task_event(name, key?, fields),
-        name if name.starts_with("FileBased") && !key?.starts_with(ORDER_KEY_PREFIX) => {
+        name if name.starts_with("FileBased") && !key?.starts_with(FILE_BASED_ORDER_KEY_PREFIX) => {
             describe_configuration_event(name, key?)
         }
-        name => describe_order_event(name, key?.strip_prefix(ORDER_KEY_PREFIX).unwrap_or(key?), fields),
+        name => {
+            describe_order_event(name, key?.strip_prefix(FILE_BASED_ORDER_KEY_PREFIX).unwrap_or(key?), fields)
+        }
     }
 }
 
@@ -220,7 +231,7 @@ fn describe_return_code(fields: &Map<String, Value>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use pointsman_core::engine_event::{EngineEvent, FileBasedChange, SchedulerState, StepTransition};
+    use pointsman_core::engine_event::{EngineEvent, EngineState, FileBasedChange, StepTransition};
     use pointsman_core::{TaskId, chain::ChainNodeAction};
 
     use super::*;
@@ -295,7 +306,7 @@ mod tests {
             label_and_text(set),
             ("chain", "node deploy of chain /publish/article set to next_state".into())
         );
-        let running = EngineEvent::SchedulerStateChanged { state: SchedulerState::Running };
+        let running = EngineEvent::SchedulerStateChanged { state: EngineState::Running };
         assert_eq!(label_and_text(running), ("scheduler", "scheduler is now running".into()));
         assert_eq!(label_and_text(EngineEvent::SchedulerClosed), ("scheduler", "scheduler closed".into()));
     }

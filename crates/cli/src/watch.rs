@@ -25,7 +25,7 @@ use crate::args::GlobalOptions;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, print_to_stderr};
 use crate::stream_line::{EventSubject, StreamLine};
-use line::{LineFormatter, WatchLine};
+use line::{WatchLine, WatchLineFormatter};
 use tree::EventTree;
 
 /// Follow events and task changes live
@@ -88,8 +88,8 @@ fn validate_path_filter(text: &str) -> std::result::Result<String, String> {
 }
 
 /// The names of the server-sent frames that contain no event of the journal.
-const TORN_FRAME: &str = "Torn";
-const TASK_FRAME: &str = "task";
+const TORN_FRAME_NAME: &str = "Torn";
+const TASK_FRAME_NAME: &str = "task";
 
 /// The delay before reconnecting: at first, and at most.
 const MIN_RECONNECT_DELAY: Duration = Duration::from_millis(200);
@@ -116,15 +116,16 @@ impl WatchCommand {
         query.after = Some(self.id_to_start_after(&client, &query).await?);
         // Without past events, the first lines are of today and need no date above them.
         let starts_now = self.after.is_none() && !self.since_start;
-        let printed_day = starts_now.then(|| pointsman_engine::now().to_string().chars().take(10).collect());
+        let printed_day =
+            starts_now.then(|| pointsman_engine::machine_clock_now().to_string().chars().take(10).collect());
         let tree = self.tree.then(EventTree::default);
-        let line_formatter = LineFormatter::new(output.paint, output.terminal_width());
+        let line_formatter = WatchLineFormatter::new(output.paint, output.terminal_width());
         let mut view = WatchView {
             output,
             shows_tasks: !self.no_tasks,
             line_formatter,
             tree,
-            printed_day,
+            last_printed_day: printed_day,
             last_event_id: None,
         };
         // An unreachable server is an error at the start; later the command waits for it.
@@ -230,10 +231,10 @@ enum StreamEnd {
 struct WatchView {
     output: Output,
     shows_tasks: bool,
-    line_formatter: LineFormatter,
+    line_formatter: WatchLineFormatter,
     tree: Option<EventTree>,
     /// The day of the last printed line.
-    printed_day: Option<String>,
+    last_printed_day: Option<String>,
     /// The id of the last printed event, after which the stream resumes.
     last_event_id: Option<u64>,
 }
@@ -245,7 +246,7 @@ impl WatchView {
             match frames.next().await {
                 Ok(Some(frame)) => {
                     self.print_frame(client, &frame).await?;
-                    if non_event_frame_name(&frame) == TORN_FRAME {
+                    if non_event_frame_name(&frame) == TORN_FRAME_NAME {
                         let torn = serde_json::from_str(&frame.data)?;
                         return Ok(StreamEnd::Torn { newest_event_id: line::newest_event_id(&torn) });
                     }
@@ -261,7 +262,7 @@ impl WatchView {
         if let Some(id) = frame.id.as_ref().and_then(|id| id.parse().ok()) {
             self.last_event_id = Some(id);
         }
-        let is_task = non_event_frame_name(frame) == TASK_FRAME;
+        let is_task = non_event_frame_name(frame) == TASK_FRAME_NAME;
         if frame.data.is_empty() || (is_task && !self.shows_tasks) {
             return Ok(());
         }
@@ -271,10 +272,10 @@ impl WatchView {
         let paint = self.output.paint;
         // Frames of a newer server that this version cannot read are skipped; `-o json` prints them.
         let lines: Vec<WatchLine> = match (non_event_frame_name(frame), &mut self.tree) {
-            (TORN_FRAME, _) => line::format_torn_frame(paint, &frame.data).into_iter().collect(),
-            (TASK_FRAME, None) => self.line_formatter.format_task(&frame.data).into_iter().collect(),
+            (TORN_FRAME_NAME, _) => line::format_torn_frame(paint, &frame.data).into_iter().collect(),
+            (TASK_FRAME_NAME, None) => self.line_formatter.format_task(&frame.data).into_iter().collect(),
             (_, None) => self.line_formatter.format_event(&frame.data).into_iter().collect(),
-            (TASK_FRAME, Some(tree)) => {
+            (TASK_FRAME_NAME, Some(tree)) => {
                 let change = serde_json::from_str(&frame.data);
                 change.map(|change| tree.add_task_change(paint, &change)).unwrap_or_default()
             }
@@ -290,9 +291,9 @@ impl WatchView {
     }
 
     fn print_line(&mut self, line: WatchLine) -> Result {
-        if let Some(day) = line.day.filter(|day| self.printed_day.as_ref() != Some(day)) {
+        if let Some(day) = line.day.filter(|day| self.last_printed_day.as_ref() != Some(day)) {
             self.output.print_line(self.output.paint.dim(&format!("── {day}")))?;
-            self.printed_day = Some(day);
+            self.last_printed_day = Some(day);
         }
         // Wrapped lines are indented behind the time.
         match line.text.split_once("  ") {
@@ -324,13 +325,13 @@ async fn fetch_cause(client: &Client, event: &StreamLine) -> Option<EventCauseBo
     if event.subject != EventSubject::Emitted {
         return None;
     }
-    client.read_event(event.id.get()).await.ok()?.cause
+    client.read_event(event.event_id.get()).await.ok()?.cause
 }
 
 /// The name of a frame that contains no event; empty for an event. Only events have ids; their types may have the same
 /// names.
 fn non_event_frame_name(frame: &SseFrame) -> &str {
-    if frame.id.is_none() { &frame.event } else { "" }
+    if frame.id.is_none() { &frame.event_name } else { "" }
 }
 
 /// Prints a notice about the connection to standard error.

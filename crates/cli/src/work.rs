@@ -10,9 +10,9 @@ use pointsman_core::store::{ChainView, QueueView, Store, StoreError};
 use pointsman_core::task::QueueSubject;
 use pointsman_core::time::parse_http_duration;
 use pointsman_core::{HandlerName, Rule};
-use pointsman_engine::metrics::AttemptCounts;
+use pointsman_engine::metrics::EndedAttemptCounts;
 use pointsman_engine::{BoundedRun, BoundedRunError, EnabledServices, Engine, Settings, Setup};
-use pointsman_server::StartError;
+use pointsman_server::StartOrReloadError;
 use pointsman_server::config::suggestion::did_you_mean_suffix;
 use pointsman_server::config::{Config, StoreUrl};
 use pointsman_server::server;
@@ -106,15 +106,15 @@ impl WorkCommand {
         started: Instant,
         signals: &mut StopSignals,
     ) -> Result<RunSummary> {
-        let (bounds, drain) = (self.bounded_run(), config.drain_timeout.min(self.time_limit / 4));
+        let (bounds, drain) = (self.to_bounded_run(), config.drain_timeout.min(self.time_limit / 4));
         let checked = bounds.check_registered_handlers(&**store, &setup).await;
-        checked.map_err(store_failure)?.map_err(outdated_store_failure)?;
+        checked.map_err(store_failure)?.map_err(handler_mismatch_failure)?;
         let remaining =
             |reserve: Duration| self.time_limit.saturating_sub(reserve).saturating_sub(started.elapsed());
         if remaining(drain).is_zero() {
-            return Ok(RunSummary::new(AttemptCounts::default(), EndReason::TimeLimit));
+            return Ok(RunSummary::new(EndedAttemptCounts::default(), EndReason::TimeLimit));
         }
-        let settings = engine_settings(config, bounds);
+        let settings = work_engine_settings(config, bounds);
         let engine = Engine::start(store.clone(), settings, setup).await.map_err(store_failure)?;
         let reason = tokio::select! {
             () = engine.wait_for_bounded_run_end() => Ok(EndReason::AttemptLimit),
@@ -128,7 +128,7 @@ impl WorkCommand {
         )
         .await?;
         let reason = reason.map_err(|failure| node_process::service_failure(&failure))?;
-        Ok(RunSummary::new(engine.metrics().attempt_counts(), reason))
+        Ok(RunSummary::new(engine.metrics().ended_attempt_counts(), reason))
     }
 
     /// Says how many tasks of the selected handlers wait because of rules and of stopped chains, and names these. None
@@ -137,8 +137,9 @@ impl WorkCommand {
         let is_selected = |name: &HandlerName| self.handlers.is_empty() || self.handlers.contains(name);
         let queues = store.list_queues(None).await.ok()?;
         let queues: Vec<_> =
-            queues.iter().filter(|queue| queue.paused && is_selected(&queue.handler)).collect();
-        let waiting: u64 = queues.iter().map(|queue| queue.ready + queue.waiting + queue.scheduled).sum();
+            queues.iter().filter(|queue| queue.is_paused_or_blocked && is_selected(&queue.handler)).collect();
+        let waiting: u64 =
+            queues.iter().map(|queue| queue.ready_count + queue.waiting_count + queue.scheduled_count).sum();
         let applies = |rule: &&Rule| {
             queues.iter().any(|queue| rule.applies_to_queue(&queue.handler, &queue.subject, &queue.tenant))
         };
@@ -149,7 +150,7 @@ impl WorkCommand {
         (waiting > 0 && !reasons.is_empty()).then(|| format!("{tasks} waiting: {}", reasons.join(", ")))
     }
 
-    fn bounded_run(&self) -> BoundedRun {
+    fn to_bounded_run(&self) -> BoundedRun {
         BoundedRun { handlers: self.handlers.iter().cloned().collect(), max_attempts: self.max_attempts }
     }
 
@@ -190,10 +191,10 @@ fn describe_rule(rule: &Rule) -> String {
     format!("{} of {}{tenant} by {}", rule.kind.as_str(), rule.scope.name(), escape_controls(&rule.set_by))
 }
 
-fn engine_settings(config: &Config, bounds: BoundedRun) -> Settings {
+fn work_engine_settings(config: &Config, bounds: BoundedRun) -> Settings {
     Settings {
         // Servers fire schedules and prune.
-        services: EnabledServices {
+        enabled_services: EnabledServices {
             scheduler: true,
             worker: true,
             rescuer: true,
@@ -206,7 +207,7 @@ fn engine_settings(config: &Config, bounds: BoundedRun) -> Settings {
 }
 
 async fn open_store(config: &Config) -> Result<Arc<dyn Store>> {
-    match &config.store {
+    match &config.store_url {
         StoreUrl::SqliteMemory => {
             return Err(Failure::usage("a store in memory has no waiting tasks")
                 .with_hint("Choose a file with --store."));
@@ -217,22 +218,22 @@ async fn open_store(config: &Config) -> Result<Arc<dyn Store>> {
         }
         StoreUrl::Sqlite { .. } | StoreUrl::Postgres(_) | StoreUrl::Redis(_) => {}
     }
-    server::open_store(&config.store).await.map_err(open_store_failure)
+    server::open_store(&config.store_url).await.map_err(open_store_failure)
 }
 
 fn store_failure(error: StoreError) -> Failure {
-    start_failure(StartError::Engine(error))
+    start_failure(StartOrReloadError::Engine(error))
 }
 
-fn outdated_store_failure(mismatch: BoundedRunError) -> Failure {
+fn handler_mismatch_failure(mismatch: BoundedRunError) -> Failure {
     Failure::new(ExitReason::Configuration, mismatch).with_hint(
         "`work` uses the handlers that the last server stored. Start `pointsman serve` once with this configuration,\n\
          or select other handlers with --handler.",
     )
 }
 
-fn open_store_failure(error: StartError) -> Failure {
-    let in_use = matches!(error, StartError::Sqlite(OpenError::InUse { .. }));
+fn open_store_failure(error: StartOrReloadError) -> Failure {
+    let in_use = matches!(error, StartOrReloadError::Sqlite(OpenError::InUse { .. }));
     let failure = start_failure(error);
     match in_use {
         true => failure.with_hint(
@@ -279,8 +280,8 @@ struct RunSummary {
 }
 
 impl RunSummary {
-    fn new(attempts: AttemptCounts, end_reason: EndReason) -> Self {
-        let AttemptCounts { succeeded, failed, snoozed, released } = attempts;
+    fn new(attempts: EndedAttemptCounts, end_reason: EndReason) -> Self {
+        let EndedAttemptCounts { succeeded, failed, snoozed, released } = attempts;
         let snoozed_or_released = snoozed + released;
         Self {
             attempts: succeeded + failed + snoozed_or_released,

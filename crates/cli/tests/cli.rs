@@ -7,7 +7,7 @@
 #[path = "common/test_server.rs"]
 mod test_server;
 
-use test_server::TestServer;
+use test_server::ServerFixture;
 
 #[test]
 fn help_and_errors_match_the_recorded_output() {
@@ -50,7 +50,7 @@ chains:
 
 #[test]
 fn output_with_a_server_matches_the_recorded_output() {
-    let mut pointsman = TestServer::new(CONFIG).with_token("admin-token");
+    let mut pointsman = ServerFixture::new(CONFIG).with_token("admin-token");
     let _node = pointsman.serve();
     pointsman.run_ok(&["emit", "record.published", "--key", "record:1"]);
     pointsman.run_ok(&["orders", "add", "/publish/article,117"]);

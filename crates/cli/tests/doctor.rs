@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use pointsman_testing::{PostgresServer, PostgresSettings, RedisServer, RedisSettings};
 use serde_json::Value;
-use test_server::TestServer;
+use test_server::ServerFixture;
 
 /// The findings of `doctor`, and its exit code.
-fn run_doctor(pointsman: &TestServer, arguments: &[&str]) -> (Value, Option<i32>) {
+fn run_doctor(pointsman: &ServerFixture, arguments: &[&str]) -> (Value, Option<i32>) {
     let output = pointsman.run_command(&[&["doctor", "-o", "json"], arguments].concat());
     (serde_json::from_slice(&output.stdout).unwrap(), output.status.code())
 }
@@ -31,7 +31,7 @@ fn only_finding<'a>(report: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn doctor_checks_the_running_server_and_its_file() {
-    let mut pointsman = TestServer::new("");
+    let mut pointsman = ServerFixture::new("");
     let node = pointsman.serve();
     pointsman.run_ok(&["emit", "record"]);
     let (report, code) = run_doctor(&pointsman, &["--deep"]);
@@ -61,7 +61,7 @@ fn doctor_checks_the_configured_postgres_database() {
     let server =
         PostgresServer::start(PostgresSettings { durable: true, ..PostgresSettings::default() }).unwrap();
     let url = server.create_database().unwrap();
-    let mut pointsman = TestServer::new(&format!("store: {url}\n"));
+    let mut pointsman = ServerFixture::new(&format!("store: {url}\n"));
     let node = pointsman.serve();
     let (report, code) = run_doctor(&pointsman, &[]);
     assert_eq!((code, &report["faults"], &report["warnings"]), (Some(0), &0.into(), &0.into()), "{report:#}");
@@ -84,7 +84,7 @@ fn doctor_checks_the_configured_postgres_database() {
 #[test]
 fn a_postgres_setting_that_can_lose_data_is_a_fault() {
     let server = PostgresServer::start(PostgresSettings::default()).unwrap();
-    let pointsman = TestServer::new(&format!("store: {}\n", server.create_database().unwrap()));
+    let pointsman = ServerFixture::new(&format!("store: {}\n", server.create_database().unwrap()));
     let (report, code) = run_doctor(&pointsman, &[]);
     assert_eq!(
         (code, only_finding(&report, "fsync")["verdict"].as_str()),
@@ -96,7 +96,7 @@ fn a_postgres_setting_that_can_lose_data_is_a_fault() {
 #[test]
 fn doctor_checks_the_configured_redis() {
     let redis = RedisServer::start(RedisSettings::default()).unwrap();
-    let mut pointsman = TestServer::new(&format!("store: '{}/?prefix=bus:'\n", redis.url()));
+    let mut pointsman = ServerFixture::new(&format!("store: '{}/?prefix=bus:'\n", redis.url()));
     let node = pointsman.serve();
     let (report, code) = run_doctor(&pointsman, &[]);
     assert_eq!((code, &report["faults"], &report["warnings"]), (Some(0), &0.into(), &0.into()), "{report:#}");
@@ -123,7 +123,7 @@ fn doctor_checks_the_configured_redis() {
 
 #[test]
 fn a_server_on_another_sqlite_file_is_a_warning() {
-    let mut pointsman = TestServer::new("");
+    let mut pointsman = ServerFixture::new("");
     let _node = pointsman.serve();
     let (report, code) = run_doctor(&pointsman, &["--store", "sqlite:other.db"]);
     let warning = findings_named(&report, "server").pop().unwrap();
@@ -133,7 +133,7 @@ fn a_server_on_another_sqlite_file_is_a_warning() {
 
 #[test]
 fn a_store_in_use_is_reported_with_the_process_id() {
-    let mut pointsman = TestServer::new("");
+    let mut pointsman = ServerFixture::new("");
     let node = pointsman.serve();
     let second = pointsman.run_command(&["serve", "--listen", "127.0.0.1:0"]);
     let message = String::from_utf8_lossy(&second.stderr).into_owned();
@@ -148,18 +148,18 @@ fn commands_that_would_run_as_root_are_a_warning() {
         return;
     }
     let config = "handlers:\n  index: {run: {command: [true]}}\n";
-    let mut pointsman = TestServer::new(config);
+    let mut pointsman = ServerFixture::new(config);
     let (report, code) = run_doctor(&pointsman, &[]);
     let warning = only_finding(&report, "commands");
     assert_eq!((code, warning["verdict"].as_str()), (Some(0), Some("warning")), "{report:#}");
     assert_eq!(warning["found"], "the commands of index run as root");
     let _node = pointsman.serve_on_new_port();
-    let log = pointsman.log();
+    let log = pointsman.read_server_log();
     assert!(log.contains("WARN") && log.contains("the commands of index run as root"), "{log}");
 
-    let (report, _) = run_doctor(&TestServer::new(config).unprivileged(), &[]);
+    let (report, _) = run_doctor(&ServerFixture::new(config).with_unprivileged_user(), &[]);
     assert!(findings_named(&report, "commands").is_empty(), "{report:#}");
     let with_user = "handlers:\n  index: {run: {command: [true], user: nobody}}\n";
-    let (report, _) = run_doctor(&TestServer::new(with_user), &[]);
+    let (report, _) = run_doctor(&ServerFixture::new(with_user), &[]);
     assert!(findings_named(&report, "commands").is_empty(), "{report:#}");
 }

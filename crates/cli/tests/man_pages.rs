@@ -24,7 +24,7 @@ fn list_subcommands(words: &[&str]) -> Vec<String> {
 }
 
 /// Renders a page as `man` prints it. None if groff is not installed.
-fn render_page(page: &Path) -> Option<String> {
+fn render_page_with_groff(page: &Path) -> Option<String> {
     let groff =
         Command::new("groff").args(["-man", "-Tutf8", "-ww", "-P-c", "-rLL=90n"]).arg(page).output().ok()?;
     assert_eq!(to_text(&groff.stderr), "", "{}", page.display());
@@ -63,14 +63,14 @@ fn every_command_has_a_manual_page_with_the_text_of_its_help() {
             assert_eq!(sections.count(), 1, "{page} has one section {section}:\n{written}");
         }
     }
-    let Some(list) = render_page(&dir.join("pointsman-tasks-list.1")) else { return };
+    let Some(list) = render_page_with_groff(&dir.join("pointsman-tasks-list.1")) else { return };
     assert!(
         list.lines().any(|line| line.trim() == "pointsman tasks list --key record:1 --limit 10"),
         "{list}"
     );
     assert!(list.contains("75   the server or its store is not available; try again later\n"), "{list}");
     for page in &pages {
-        render_page(&dir.join(page));
+        render_page_with_groff(&dir.join(page));
     }
 }
 

@@ -13,7 +13,7 @@ use pointsman_core::{EventType, NewEvent, Timestamp};
 use pointsman_store_sqlite::Sqlite;
 use pointsman_testing::{PostgresAdmin, shared_postgres, shared_redis, unique_key_prefix};
 
-use test_server::{TestServer, wait_until};
+use test_server::{ServerFixture, wait_until};
 
 const CONFIG: &str = r#"
 handlers:
@@ -25,32 +25,32 @@ event_handlers:
 "#;
 
 /// A new database: its server, name and URL.
-fn create_database() -> (&'static PostgresAdmin, String, String) {
+fn create_postgres_database() -> (&'static PostgresAdmin, String, String) {
     let server = shared_postgres().unwrap();
     let url = server.create_database().unwrap();
     let name = url.rsplit('/').next().unwrap().to_owned();
     (server, name, url)
 }
 
-fn run_move(pointsman: &TestServer, from: &str, to: &str, words: &[&str]) -> Output {
+fn run_move(pointsman: &ServerFixture, from: &str, to: &str, words: &[&str]) -> Output {
     pointsman.run_command(&[&["move", "--from", from, "--to", to], words].concat())
 }
 
-fn all_output(output: &Output) -> String {
+fn stdout_and_stderr(output: &Output) -> String {
     String::from_utf8_lossy(&[output.stdout.as_slice(), &output.stderr].concat()).into_owned()
 }
 
 /// Runs a move that must succeed, and returns its output.
-fn run_move_ok(pointsman: &TestServer, from: &str, to: &str, words: &[&str]) -> String {
+fn run_move_ok(pointsman: &ServerFixture, from: &str, to: &str, words: &[&str]) -> String {
     let output = run_move(pointsman, from, to, words);
-    assert!(output.status.success(), "{}", all_output(&output));
+    assert!(output.status.success(), "{}", stdout_and_stderr(&output));
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// Checks the exit code of a failed command, and returns its output.
 fn assert_fails_with(code: i32, output: &Output) -> String {
-    assert_eq!(output.status.code(), Some(code), "{}", all_output(output));
-    all_output(output)
+    assert_eq!(output.status.code(), Some(code), "{}", stdout_and_stderr(output));
+    stdout_and_stderr(output)
 }
 
 fn config_with_store(url: &str) -> String {
@@ -59,8 +59,8 @@ fn config_with_store(url: &str) -> String {
 
 #[test]
 fn a_store_moves_to_postgres_and_back_and_servers_continue_on_it() {
-    let (_, _, url) = create_database();
-    let mut pointsman = TestServer::new(CONFIG);
+    let (_, _, url) = create_postgres_database();
+    let mut pointsman = ServerFixture::new(CONFIG);
     let node = pointsman.serve();
     let first = pointsman.run_ok(&["emit", "record.published", "--key", "record:1"]);
     pointsman.run_ok(&["emit", "record.spoilt", "--key", "record:1"]);
@@ -75,7 +75,7 @@ fn a_store_moves_to_postgres_and_back_and_servers_continue_on_it() {
 
     let table = run_move_ok(&pointsman, "sqlite:pointsman.db", &url, &[]);
     assert!(table.contains("journal") && table.contains("copied and verified"), "{table}");
-    let mut moved = TestServer::new(&config_with_store(&url));
+    let mut moved = ServerFixture::new(&config_with_store(&url));
     let node = moved.serve();
     assert_eq!(moved.run_json(&["tasks", "list"])["tasks"], tasks["tasks"]);
     let next = moved.run_ok(&["emit", "record.published", "--key", "record:1"]);
@@ -100,8 +100,10 @@ fn a_store_moves_to_postgres_and_back_and_servers_continue_on_it() {
         format!("{back}\n")
     );
 
-    let mut moved_back =
-        TestServer::new(&config_with_store(&format!("sqlite:{}", pointsman.path("back.db").display())));
+    let mut moved_back = ServerFixture::new(&config_with_store(&format!(
+        "sqlite:{}",
+        pointsman.file_path("back.db").display()
+    )));
     let node = moved_back.serve();
     let last = moved_back.run_ok(&["emit", "record.published", "--key", "record:1"]);
     assert_eq!(moved_back.run_json(&["events", "show", &last])["event"]["prev"].to_string(), next);
@@ -110,10 +112,10 @@ fn a_store_moves_to_postgres_and_back_and_servers_continue_on_it() {
 
 #[test]
 fn a_store_moves_to_redis_to_postgres_and_back_and_servers_continue_on_it() {
-    let (_, _, database) = create_database();
+    let (_, _, database) = create_postgres_database();
     let (first, second) = (unique_key_prefix(), unique_key_prefix());
     let redis = |prefix: &str| shared_redis().unwrap().url_with_prefix(prefix);
-    let mut pointsman = TestServer::new(CONFIG);
+    let mut pointsman = ServerFixture::new(CONFIG);
     let node = pointsman.serve();
     let emitted = pointsman.run_ok(&["emit", "record.published", "--key", "record:1"]);
     pointsman.run_ok(&["emit", "record.spoilt", "--key", "record:1"]);
@@ -126,7 +128,7 @@ fn a_store_moves_to_redis_to_postgres_and_back_and_servers_continue_on_it() {
 
     let table = run_move_ok(&pointsman, "sqlite:pointsman.db", &redis(&first), &[]);
     assert!(table.contains("journal") && table.contains("copied and verified"), "{table}");
-    let mut moved = TestServer::new(&config_with_store(&redis(&first)));
+    let mut moved = ServerFixture::new(&config_with_store(&redis(&first)));
     let node = moved.serve();
     assert_eq!(moved.run_json(&["tasks", "list"])["tasks"], tasks["tasks"]);
     let next = moved.run_ok(&["emit", "record.published", "--key", "record:1"]);
@@ -147,8 +149,10 @@ fn a_store_moves_to_redis_to_postgres_and_back_and_servers_continue_on_it() {
         assert!(same.contains("Both stores contain the same"), "{same}");
         from = to;
     }
-    let mut moved_back =
-        TestServer::new(&config_with_store(&format!("sqlite:{}", pointsman.path("back.db").display())));
+    let mut moved_back = ServerFixture::new(&config_with_store(&format!(
+        "sqlite:{}",
+        pointsman.file_path("back.db").display()
+    )));
     let node = moved_back.serve();
     let last = moved_back.run_ok(&["emit", "record.published", "--key", "record:1"]);
     assert_eq!(moved_back.run_json(&["events", "show", &last])["event"]["prev"].to_string(), next);
@@ -157,9 +161,9 @@ fn a_store_moves_to_redis_to_postgres_and_back_and_servers_continue_on_it() {
 
 #[test]
 fn events_in_redis_outboxes_are_reported_before_a_move() {
-    let (prefix, pointsman) = (unique_key_prefix(), TestServer::new(CONFIG));
+    let (prefix, pointsman) = (unique_key_prefix(), ServerFixture::new(CONFIG));
     let url = shared_redis().unwrap().url_with_prefix(&prefix);
-    fill_store(&pointsman, 5_000);
+    create_filled_sqlite_store(&pointsman, 5_000);
     run_move_ok(&pointsman, "sqlite:many.db", &url, &[]);
     let redis_command = |words: &[&str]| shared_redis().unwrap().run_command(words).unwrap();
     let (events, aside) = (format!("{prefix}order:1:events"), format!("{prefix}events.set.aside"));
@@ -173,22 +177,22 @@ fn events_in_redis_outboxes_are_reported_before_a_move() {
     assert!(error.contains("contains 2 events without an id; let a server run until it is empty"), "{error}");
     redis_command(&["DEL", &events]);
     let output = run_move(&pointsman, &url, "sqlite:copy.db", &[]);
-    assert!(output.status.success(), "{}", all_output(&output));
+    assert!(output.status.success(), "{}", stdout_and_stderr(&output));
     assert!(
-        all_output(&output).contains("warning: 1 invalid entry in the source's outbox"),
+        stdout_and_stderr(&output).contains("warning: 1 invalid entry in the source's outbox"),
         "{}",
-        all_output(&output)
+        stdout_and_stderr(&output)
     );
 }
 
 /// Fills a SQLite store with this many events.
-fn fill_store(pointsman: &TestServer, events: usize) {
+fn create_filled_sqlite_store(pointsman: &ServerFixture, events: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let now = Timestamp::from_millis(1_700_000_000_000);
-    let store = Sqlite::open(pointsman.path("many.db"), now).unwrap();
+    let store = Sqlite::open(pointsman.file_path("many.db"), now).unwrap();
     for _ in 0..events / 5000 {
         let event = NewEvent::new(EventType::new("bulk").unwrap());
-        let emission = EmitBatch { events: vec![event; 5000], idempotency: None };
+        let emission = EmitBatch { events: vec![event; 5000], idempotency_key: None };
         runtime.block_on(store.append(vec![emission], None, now)).unwrap();
     }
     store.close();
@@ -196,9 +200,9 @@ fn fill_store(pointsman: &TestServer, events: usize) {
 
 #[test]
 fn a_killed_move_to_postgres_resumes_where_it_stopped() {
-    let (server, name, url) = create_database();
-    let pointsman = TestServer::new(&config_with_store(&url));
-    fill_store(&pointsman, 60_000);
+    let (server, name, url) = create_postgres_database();
+    let pointsman = ServerFixture::new(&config_with_store(&url));
+    create_filled_sqlite_store(&pointsman, 60_000);
     let words = ["move", "--from", "sqlite:many.db", "--to", &url];
     let mut child = pointsman.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let note = || {
@@ -218,8 +222,12 @@ fn a_killed_move_to_postgres_resumes_where_it_stopped() {
         "{error}"
     );
     let output = run_move(&pointsman, "sqlite:many.db", &url, &[]);
-    assert!(output.status.success(), "{}", all_output(&output));
-    assert!(all_output(&output).contains("Continuing an interrupted move"), "{}", all_output(&output));
+    assert!(output.status.success(), "{}", stdout_and_stderr(&output));
+    assert!(
+        stdout_and_stderr(&output).contains("Continuing an interrupted move"),
+        "{}",
+        stdout_and_stderr(&output)
+    );
     assert_eq!(note(), None);
     let count = server.query(&name, "SELECT count(*), max(number) FROM pointsman.journal").unwrap();
     assert_eq!(count, [[Some("60000".into()), Some("60000".into())]]);
@@ -229,8 +237,8 @@ fn a_killed_move_to_postgres_resumes_where_it_stopped() {
 fn a_killed_move_to_redis_resumes_where_it_stopped() {
     let prefix = unique_key_prefix();
     let url = shared_redis().unwrap().url_with_prefix(&prefix);
-    let pointsman = TestServer::new(&config_with_store(&url));
-    fill_store(&pointsman, 60_000);
+    let pointsman = ServerFixture::new(&config_with_store(&url));
+    create_filled_sqlite_store(&pointsman, 60_000);
     let words = ["move", "--from", "sqlite:many.db", "--to", &url];
     let mut child = pointsman.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let texts = format!("{prefix}pointsman:texts");
@@ -243,8 +251,12 @@ fn a_killed_move_to_redis_resumes_where_it_stopped() {
     let error = assert_fails_with(1, &pointsman.run_command(&["serve", "--listen", "127.0.0.1:0"]));
     assert!(error.contains("a move to it has not ended"), "{error}");
     let output = run_move(&pointsman, "sqlite:many.db", &url, &[]);
-    assert!(output.status.success(), "{}", all_output(&output));
-    assert!(all_output(&output).contains("Continuing an interrupted move"), "{}", all_output(&output));
+    assert!(output.status.success(), "{}", stdout_and_stderr(&output));
+    assert!(
+        stdout_and_stderr(&output).contains("Continuing an interrupted move"),
+        "{}",
+        stdout_and_stderr(&output)
+    );
     assert_eq!(note(), None);
     let journal = format!("{prefix}pointsman:journal");
     assert_eq!(shared_redis().unwrap().run_command(&["XLEN", &journal]).unwrap().number(), Some(60_000));
@@ -252,9 +264,9 @@ fn a_killed_move_to_redis_resumes_where_it_stopped() {
 
 #[test]
 fn differing_stores_are_reported_with_exit_code_1() {
-    let (server, name, url) = create_database();
-    let pointsman = TestServer::new(CONFIG);
-    fill_store(&pointsman, 5_000);
+    let (server, name, url) = create_postgres_database();
+    let pointsman = ServerFixture::new(CONFIG);
+    create_filled_sqlite_store(&pointsman, 5_000);
     run_move_ok(&pointsman, "sqlite:many.db", &url, &[]);
     let alter = "UPDATE pointsman.journal SET depth = 1 WHERE number = 77";
     server.query(&name, alter).unwrap();
@@ -270,22 +282,22 @@ fn differing_stores_are_reported_with_exit_code_1() {
 
     let error = assert_fails_with(1, &run_move(&pointsman, "sqlite:many.db", &url, &[]));
     assert!(error.contains("the target already contains this store"), "{error}");
-    std::fs::copy(pointsman.path("many.db"), pointsman.path("other.db")).unwrap();
-    create_empty_store(&pointsman);
+    std::fs::copy(pointsman.file_path("many.db"), pointsman.file_path("other.db")).unwrap();
+    create_empty_sqlite_store(&pointsman);
     let error = assert_fails_with(1, &run_move(&pointsman, "sqlite:fresh.db", "sqlite:other.db", &[]));
     assert!(error.contains("the target is not empty: it contains journal (5000)"), "{error}");
 }
 
 /// Creates another, empty store.
-fn create_empty_store(pointsman: &TestServer) {
+fn create_empty_sqlite_store(pointsman: &ServerFixture) {
     let now = Timestamp::from_millis(1_700_000_000_000);
-    Sqlite::open(pointsman.path("fresh.db"), now).unwrap().close();
+    Sqlite::open(pointsman.file_path("fresh.db"), now).unwrap().close();
 }
 
 #[test]
 fn an_unreachable_store_is_reported_without_its_password() {
-    let pointsman = TestServer::new(CONFIG);
-    fill_store(&pointsman, 5_000);
+    let pointsman = ServerFixture::new(CONFIG);
+    create_filled_sqlite_store(&pointsman, 5_000);
     let words = ["move", "--from", "sqlite:many.db"];
     let mut command = pointsman.command(&words);
     command.env("POINTSMAN_TO", "postgres://ann:s3cret@127.0.0.1:1/bus");
@@ -294,9 +306,10 @@ fn an_unreachable_store_is_reported_without_its_password() {
     assert!(!error.contains("s3cret"), "{error}");
     let output = run_move(&pointsman, "sqlite:many.db", "postgres://ann:s3cret@127.0.0.1:1/bus", &[]);
     assert!(
-        all_output(&output).contains("warning: other users of this machine can see the password in --to"),
+        stdout_and_stderr(&output)
+            .contains("warning: other users of this machine can see the password in --to"),
         "{}",
-        all_output(&output)
+        stdout_and_stderr(&output)
     );
-    assert!(!all_output(&output).contains("s3cret"), "{}", all_output(&output));
+    assert!(!stdout_and_stderr(&output).contains("s3cret"), "{}", stdout_and_stderr(&output));
 }

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use terminal::{TestTerminal, strip_colors};
-use test_server::TestServer;
+use test_server::ServerFixture;
 
 const CONFIG: &str = r#"
 handlers:
@@ -40,7 +40,7 @@ chains:
 "#;
 
 /// The output of a command on a terminal of this many columns.
-fn run_on_terminal(pointsman: &TestServer, columns: u16, arguments: &[&str]) -> String {
+fn run_on_terminal(pointsman: &ServerFixture, columns: u16, arguments: &[&str]) -> String {
     TestTerminal::open(&pointsman.command(arguments), columns).wait_for_exit().0
 }
 
@@ -50,8 +50,8 @@ fn max_line_width(text: &str) -> usize {
 }
 
 /// Starts a server and creates data for every table.
-fn start_server_with_data() -> (TestServer, test_server::ServerProcess) {
-    let mut pointsman = TestServer::new(CONFIG);
+fn start_server_with_data() -> (ServerFixture, test_server::PointsmanServerProcess) {
+    let mut pointsman = ServerFixture::new(CONFIG);
     let node = pointsman.serve();
     pointsman.run_ok(&["emit", "record.published", "--key", "record:1", "--value", r#"{"title":"Hello"}"#]);
     pointsman.run_ok(&["emit", "record.spoilt", "--key", "record:with-a-key-that-is-rather-long"]);
@@ -134,7 +134,7 @@ fn colours_are_used_on_terminals_or_on_request() {
 
 #[test]
 fn untrusted_text_cannot_control_the_terminal() {
-    let mut pointsman = TestServer::new(CONFIG);
+    let mut pointsman = ServerFixture::new(CONFIG);
     let _node = pointsman.serve();
     let (reversed, value) = ("invoice\u{202e}fdp", "\"\u{9b}31m \u{202e} \u{7f}\"");
     let emitted = pointsman.run_json(&["emit", "record.published", "--key", reversed, "--value", value]);
@@ -189,7 +189,7 @@ fn progress_is_shown_only_on_a_terminal_and_on_standard_error() {
         TestTerminal::open_redirected(&pointsman.command(&arguments), 80, "> out.json").wait_for_exit().0;
     assert!(bar.contains("0/2"), "{bar:?}");
     let job: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(pointsman.path("out.json")).unwrap()).unwrap();
+        serde_json::from_slice(&std::fs::read(pointsman.file_path("out.json")).unwrap()).unwrap();
     assert_eq!(job["state"], "done");
     test_server::wait_until("it has failed again", || {
         !pointsman.run_json(&["tasks", "--status", "FAILED", "--handler", "fail"])["tasks"]
@@ -201,7 +201,7 @@ fn progress_is_shown_only_on_a_terminal_and_on_standard_error() {
     assert_eq!(String::from_utf8_lossy(&without_terminal.stderr), "", "no progress without a terminal");
 
     let file = "{\"type\":\"a\"}\n".repeat(3000);
-    std::fs::write(pointsman.path("events.jsonl"), file).unwrap();
+    std::fs::write(pointsman.file_path("events.jsonl"), file).unwrap();
     let without_terminal = pointsman.run_command(&["emit", "--file", "events.jsonl"]);
     assert_eq!(
         String::from_utf8_lossy(&without_terminal.stderr),
@@ -222,7 +222,7 @@ fn a_redrive_asks_for_confirmation_on_a_terminal() {
 
 #[test]
 fn live_views_exit_with_130_when_interrupted() {
-    let mut pointsman = TestServer::new(CONFIG);
+    let mut pointsman = ServerFixture::new(CONFIG);
     let _node = pointsman.serve();
     let task =
         pointsman.run_json(&["emit", "job.requested"])["events"][0]["tasks"][0].as_str().unwrap().to_owned();
@@ -234,12 +234,12 @@ fn live_views_exit_with_130_when_interrupted() {
     watch.wait_for_text("job.requested");
     watch.type_keys("\x03");
     assert_eq!(watch.wait_for_exit().1, Some(130));
-    std::fs::write(pointsman.path("finish"), "").unwrap();
+    std::fs::write(pointsman.file_path("finish"), "").unwrap();
 }
 
 #[test]
 fn long_lines_of_a_live_view_are_wrapped() {
-    let mut pointsman = TestServer::new("");
+    let mut pointsman = ServerFixture::new("");
     let _node = pointsman.serve();
     pointsman.run_ok(&[
         "emit",
@@ -288,7 +288,7 @@ fn a_closed_output_pipe_is_not_an_error() {
 
 #[test]
 fn a_multiline_payload_is_printed_as_one_line_of_json() {
-    let mut pointsman = TestServer::new("");
+    let mut pointsman = ServerFixture::new("");
     let _node = pointsman.serve();
     let id = pointsman.run_ok(&["emit", "record", "--value", "{\n  \"a\":\r\n 1}"]);
     let shown = pointsman.run_ok(&["events", "show", &id, "-o", "json"]);
@@ -298,7 +298,7 @@ fn a_multiline_payload_is_printed_as_one_line_of_json() {
 
 #[test]
 fn an_interrupted_benchmark_deletes_its_files() {
-    let pointsman = TestServer::new("");
+    let pointsman = ServerFixture::new("");
     let mut bench = TestTerminal::open(&pointsman.command(&["bench", "--only", "emits"]), 80);
     bench.wait_for_text("emits");
     test_server::wait_until("its directory is created", || count_directories(&pointsman) > 0);
@@ -308,14 +308,14 @@ fn an_interrupted_benchmark_deletes_its_files() {
 }
 
 /// The number of directories in the server's directory: a benchmark creates some.
-fn count_directories(pointsman: &TestServer) -> usize {
-    let entries = pointsman.path("").read_dir().unwrap().map(Result::unwrap);
+fn count_directories(pointsman: &ServerFixture) -> usize {
+    let entries = pointsman.file_path("").read_dir().unwrap().map(Result::unwrap);
     entries.filter(|entry| entry.file_type().unwrap().is_dir()).count()
 }
 
 #[test]
 fn reading_from_a_terminal_prints_a_prompt_and_from_a_pipe_does_not() {
-    let mut pointsman = TestServer::new("");
+    let mut pointsman = ServerFixture::new("");
     let _node = pointsman.serve();
     let mut terminal = TestTerminal::open(&pointsman.command(&["emit", "record", "--value", "-"]), 80);
     terminal.wait_for_text("reading standard input");

@@ -24,7 +24,7 @@ pub enum StepTransition {
 #[derive(Clone, Debug, PartialEq)]
 pub enum EngineEvent {
     SchedulerStateChanged {
-        state: SchedulerState,
+        state: EngineState,
     },
     SchedulerClosed,
     FileBasedChanged {
@@ -95,13 +95,13 @@ pub enum EngineEvent {
 
 /// The state of the engine, which the event stream calls the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SchedulerState {
+pub enum EngineState {
     Starting,
     Running,
     Stopping,
 }
 
-impl SchedulerState {
+impl EngineState {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Starting => "starting",

@@ -79,7 +79,7 @@ const MAX_CLOCK_JUMP: Duration = Duration::from_secs(3600);
 /// few hours ahead at most; if the jump was genuine (a machine that slept), ids catch up within minutes.
 #[derive(Clone, Copy, Debug)]
 pub struct EventIdGenerator {
-    last: EventId,
+    last_id: EventId,
     /// Ids up to this one may have been assigned to events that are not journaled yet.
     reserved_up_to: EventId,
     observed_time: Timestamp,
@@ -88,7 +88,7 @@ pub struct EventIdGenerator {
 impl EventIdGenerator {
     /// Creates a generator that continues after `last`. It trusts the clock's time `now`.
     pub fn new(last: EventId, now: Timestamp) -> Self {
-        Self { last, reserved_up_to: EventId::ZERO, observed_time: now.max(last.timestamp()) }
+        Self { last_id: last, reserved_up_to: EventId::ZERO, observed_time: now.max(last.timestamp()) }
     }
 
     /// The clock's time at the latest observation, after capping.
@@ -97,13 +97,13 @@ impl EventIdGenerator {
     }
 
     /// The last generated id.
-    pub fn last(&self) -> EventId {
-        self.last
+    pub fn last_id(&self) -> EventId {
+        self.last_id
     }
 
     /// Continues after `last`, which another node has generated.
     pub fn advance_past(&mut self, last: EventId) {
-        self.last = self.last.max(last);
+        self.last_id = self.last_id.max(last);
     }
 
     /// Reserves ids up to this one, which may belong to events that are not journaled yet: new ids are greater.
@@ -119,21 +119,21 @@ impl EventIdGenerator {
     /// Returns the preassigned id, unless a greater one was generated meanwhile or it is from a clock that ran ahead;
     /// then generates the next id.
     pub fn use_preassigned_or_next(&mut self, preassigned: Option<EventId>, now: Timestamp) -> EventId {
-        let last = self.last;
+        let last = self.last_id;
         let next = self.next(now);
         let farthest = EventId(next.0.saturating_add(MAX_CLOCK_JUMP.as_micros() as u64));
-        self.last =
+        self.last_id =
             preassigned.filter(|preassigned| *preassigned > last && *preassigned <= farthest).unwrap_or(next);
-        self.last
+        self.last_id
     }
 
     /// Generates the next id.
     pub fn next(&mut self, now: Timestamp) -> EventId {
         let now = now.min(self.observed_time.plus(MAX_CLOCK_JUMP));
         let id_of_now = u64::try_from(now.millis()).unwrap_or(0).saturating_mul(1000);
-        let last_taken = self.last.max(self.reserved_up_to);
-        self.last = EventId(id_of_now.max(last_taken.0 + 1).min(EventId::MAX.0));
-        self.last
+        let last_taken = self.last_id.max(self.reserved_up_to);
+        self.last_id = EventId(id_of_now.max(last_taken.0 + 1).min(EventId::MAX.0));
+        self.last_id
     }
 }
 
@@ -143,7 +143,7 @@ mod tests {
 
     const HOUR_MICROS: u64 = 3_600_000_000;
 
-    fn timestamp_millis(millis: i64) -> Timestamp {
+    fn timestamp_from_millis(millis: i64) -> Timestamp {
         Timestamp::from_millis(millis)
     }
 
@@ -172,7 +172,7 @@ mod tests {
         let now = Timestamp::from_millis(1_000_000);
         let mut ids = EventIdGenerator::new(EventId(5), now);
         ids.reserve_up_to(EventId(1_000_000_007));
-        assert_eq!(ids.last(), EventId(5), "none of them is journaled");
+        assert_eq!(ids.last_id(), EventId(5), "none of them is journaled");
         assert_eq!(ids.use_preassigned_or_next(Some(EventId(1_000_000_003)), now), EventId(1_000_000_003));
         assert_eq!(ids.next(now), EventId(1_000_000_008));
         assert_eq!(ids.use_preassigned_or_next(Some(EventId(1_000_000_007)), now), EventId(1_000_000_009));
@@ -180,62 +180,62 @@ mod tests {
 
     #[test]
     fn an_id_is_the_millisecond_times_1000() {
-        let mut ids = EventIdGenerator::new(EventId::ZERO, timestamp_millis(1_478_257_655_827));
-        assert_eq!(ids.next(timestamp_millis(1_478_257_655_827)).get(), 1_478_257_655_827_000);
-        assert_eq!(ids.next(timestamp_millis(1_478_257_655_827)).get(), 1_478_257_655_827_001);
-        assert_eq!(ids.next(timestamp_millis(1_478_257_655_828)).get(), 1_478_257_655_828_000);
+        let mut ids = EventIdGenerator::new(EventId::ZERO, timestamp_from_millis(1_478_257_655_827));
+        assert_eq!(ids.next(timestamp_from_millis(1_478_257_655_827)).get(), 1_478_257_655_827_000);
+        assert_eq!(ids.next(timestamp_from_millis(1_478_257_655_827)).get(), 1_478_257_655_827_001);
+        assert_eq!(ids.next(timestamp_from_millis(1_478_257_655_828)).get(), 1_478_257_655_828_000);
     }
 
     #[test]
     fn a_clock_that_steps_back_never_makes_an_id_smaller() {
-        let mut ids = EventIdGenerator::new(EventId::ZERO, timestamp_millis(5_000));
-        let first = ids.next(timestamp_millis(5_000));
-        assert_eq!(ids.next(timestamp_millis(1_000)).get(), first.get() + 1);
-        let mut restarted = EventIdGenerator::new(ids.last(), timestamp_millis(500));
-        assert_eq!(restarted.next(timestamp_millis(500)).get(), first.get() + 2);
+        let mut ids = EventIdGenerator::new(EventId::ZERO, timestamp_from_millis(5_000));
+        let first = ids.next(timestamp_from_millis(5_000));
+        assert_eq!(ids.next(timestamp_from_millis(1_000)).get(), first.get() + 1);
+        let mut restarted = EventIdGenerator::new(ids.last_id(), timestamp_from_millis(500));
+        assert_eq!(restarted.next(timestamp_from_millis(500)).get(), first.get() + 2);
     }
 
     #[test]
     fn ids_continue_after_those_of_other_nodes() {
-        let mut ids = EventIdGenerator::new(EventId::ZERO, timestamp_millis(5_000));
-        let own = ids.next(timestamp_millis(5_000));
+        let mut ids = EventIdGenerator::new(EventId::ZERO, timestamp_from_millis(5_000));
+        let own = ids.next(timestamp_from_millis(5_000));
         ids.advance_past(EventId(own.get() + 10));
-        assert_eq!(ids.next(timestamp_millis(5_000)).get(), own.get() + 11);
+        assert_eq!(ids.next(timestamp_from_millis(5_000)).get(), own.get() + 11);
         ids.advance_past(own);
-        assert_eq!(ids.next(timestamp_millis(5_000)).get(), own.get() + 12);
-        assert_eq!(ids.observed_time(), timestamp_millis(5_000));
+        assert_eq!(ids.next(timestamp_from_millis(5_000)).get(), own.get() + 12);
+        assert_eq!(ids.observed_time(), timestamp_from_millis(5_000));
     }
 
     #[test]
     fn a_clock_jump_moves_ids_ahead_by_at_most_an_hour_per_observation() {
         let start = 1_700_000_000_000;
         let ten_years = 10 * 365 * 86_400_000;
-        let mut ids = EventIdGenerator::new(EventId::ZERO, timestamp_millis(start));
+        let mut ids = EventIdGenerator::new(EventId::ZERO, timestamp_from_millis(start));
         for _ in 0..10_000 {
             assert!(
-                ids.next(timestamp_millis(start + ten_years)).get()
+                ids.next(timestamp_from_millis(start + ten_years)).get()
                     <= start as u64 * 1000 + HOUR_MICROS + 10_000
             );
         }
-        ids.observe_clock(timestamp_millis(start + ten_years));
+        ids.observe_clock(timestamp_from_millis(start + ten_years));
         assert!(
-            ids.next(timestamp_millis(start + ten_years)).get()
+            ids.next(timestamp_from_millis(start + ten_years)).get()
                 <= start as u64 * 1000 + 2 * HOUR_MICROS + 10_000
         );
         // Corrected: after two hours at the most, ids follow the time again.
         let later = start + 3 * 3_600_000;
-        ids.observe_clock(timestamp_millis(later));
-        assert_eq!(ids.next(timestamp_millis(later)).timestamp(), timestamp_millis(later));
+        ids.observe_clock(timestamp_from_millis(later));
+        assert_eq!(ids.next(timestamp_from_millis(later)).timestamp(), timestamp_from_millis(later));
     }
 
     #[test]
     fn ids_catch_up_after_a_genuine_clock_jump() {
-        let mut ids = EventIdGenerator::new(EventId::ZERO, timestamp_millis(0));
+        let mut ids = EventIdGenerator::new(EventId::ZERO, timestamp_from_millis(0));
         let two_days = 48 * 3_600_000;
         for _ in 0..48 {
-            ids.observe_clock(timestamp_millis(two_days));
+            ids.observe_clock(timestamp_from_millis(two_days));
         }
-        assert_eq!(ids.next(timestamp_millis(two_days)).timestamp(), timestamp_millis(two_days));
+        assert_eq!(ids.next(timestamp_from_millis(two_days)).timestamp(), timestamp_from_millis(two_days));
     }
 
     #[test]

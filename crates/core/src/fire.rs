@@ -110,7 +110,7 @@ impl FireOutcome {
         }
     }
 
-    pub fn skip_reason(self) -> Option<&'static str> {
+    pub fn skip_reason_name(self) -> Option<&'static str> {
         match self {
             Self::Fired | Self::Late | Self::CaughtUp => None,
             Self::Skipped(SkipReason::PausedByRule) => Some("held"),
@@ -139,7 +139,7 @@ pub struct Fire {
     pub recorded_at: Timestamp,
     pub outcome: FireOutcome,
     /// The event that was emitted, or that announces the added order.
-    pub event: Option<EventId>,
+    pub event_id: Option<EventId>,
     /// The task that was created; or, for an overlap, the unfinished one.
     pub task: Option<TaskId>,
 }

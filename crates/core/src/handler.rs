@@ -35,7 +35,7 @@ pub enum LaneFailurePolicy {
 /// Selects the attempts of a handler that are published as engine events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ObservePolicy {
+pub enum AttemptEventPolicy {
     All,
     #[default]
     Failures,
@@ -56,7 +56,7 @@ pub struct HandlerDef {
     pub max_crashes: u32,
     /// The attempts that are published as engine events.
     #[serde(default)]
-    pub observe: ObservePolicy,
+    pub observe: AttemptEventPolicy,
     #[serde(default)]
     pub limits: Limits,
     /// External workers claim the handler's tasks over HTTP; no node runs them.
@@ -84,7 +84,7 @@ impl HandlerDef {
             on_error: LaneFailurePolicy::default(),
             retry: RetryPolicy::default(),
             max_crashes: 3,
-            observe: ObservePolicy::default(),
+            observe: AttemptEventPolicy::default(),
             limits: Limits::default(),
             pull: false,
             source: None,

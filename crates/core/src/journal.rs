@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use crate::{Event, EventId, EventType, ObjectKey, Tenant};
 
-/// The range of event ids that observers can read: after `expired_up_to`, up to and including `head`.
+/// The range of event ids that observers can read: after `last_expired_event_id`, up to and including `newest_event_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct JournalRange {
     /// All events up to and including this one have expired.
-    pub expired_up_to: EventId,
+    pub last_expired_event_id: EventId,
     /// The newest event id.
-    pub head: EventId,
+    pub newest_event_id: EventId,
 }
 
 impl JournalRange {
     /// Whether a reader that continues after the cursor `after` would miss expired events, or the cursor is ahead of
     /// this journal.
-    pub fn is_torn(&self, after: EventId) -> bool {
-        after < self.expired_up_to || after > self.head
+    pub fn has_gap_after(&self, after: EventId) -> bool {
+        after < self.last_expired_event_id || after > self.newest_event_id
     }
 }
 
@@ -28,7 +28,7 @@ pub struct EventPage {
     /// The events that matched the filter, ascending by id (descending when read backwards).
     pub events: Vec<Arc<Event>>,
     /// The last id that was read, matching or not: the next page starts after it.
-    pub scanned_up_to: EventId,
+    pub last_scanned_event_id: EventId,
     pub journal_range: JournalRange,
 }
 
@@ -41,7 +41,7 @@ pub struct EventFilter {
     pub key: Option<ObjectKey>,
     pub tenant: Option<Tenant>,
     /// Only events of the engine itself.
-    pub engine_only: bool,
+    pub engine_events_only: bool,
 }
 
 impl EventFilter {
@@ -50,7 +50,7 @@ impl EventFilter {
             || self.event_types.iter().any(|wanted| event_type_matches(&event.event_type, wanted)))
             && self.key.as_ref().is_none_or(|key| event.key.as_ref() == Some(key))
             && self.tenant.as_ref().is_none_or(|tenant| event.tenant == *tenant)
-            && (!self.engine_only || event.is_engine_event())
+            && (!self.engine_events_only || event.is_engine_event())
             && self.path.matches(event_path(event))
     }
 }
@@ -76,7 +76,7 @@ fn event_type_matches(event_type: &EventType, wanted: &EventType) -> bool {
 
 /// The documented ancestor of an engine event's type; None for other types.
 fn engine_event_family(event_type: &str) -> Option<&'static str> {
-    const FAMILIES: [(&str, &str); 5] = [
+    const ANCESTOR_BY_TYPE_PREFIX: [(&str, &str); 5] = [
         ("Scheduler", "SchedulerEvent"),
         ("FileBased", "FileBasedEvent"),
         ("Order", "OrderEvent"),
@@ -86,7 +86,10 @@ fn engine_event_family(event_type: &str) -> Option<&'static str> {
     if !crate::names::ENGINE_EVENT_TYPES.contains(&event_type) {
         return None;
     }
-    FAMILIES.iter().find(|(prefix, _)| event_type.starts_with(prefix)).map(|(_, family)| *family)
+    ANCESTOR_BY_TYPE_PREFIX
+        .iter()
+        .find(|(prefix, _)| event_type.starts_with(prefix))
+        .map(|(_, family)| *family)
 }
 
 /// Selects keys by path: `/` everything, `/a/` the tree below, `/a/*` direct children, `/a` exactly that
@@ -97,7 +100,7 @@ pub enum PathFilter {
     Everything,
     Subtree(String),
     ChildrenOf(String),
-    Exactly(String),
+    PathAndItsOrders(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -120,7 +123,7 @@ impl std::str::FromStr for PathFilter {
             _ if text == "/" => Self::Everything,
             (Some(folder), _) => Self::ChildrenOf(format!("{folder}/")),
             (None, true) => Self::Subtree(text.into()),
-            (None, false) => Self::Exactly(text.into()),
+            (None, false) => Self::PathAndItsOrders(text.into()),
         })
     }
 }
@@ -133,7 +136,7 @@ impl PathFilter {
             Self::ChildrenOf(folder) => {
                 key.strip_prefix(folder.as_str()).is_some_and(|rest| !rest.is_empty() && !rest.contains('/'))
             }
-            Self::Exactly(path) => key
+            Self::PathAndItsOrders(path) => key
                 .strip_prefix(path.as_str())
                 .is_some_and(|rest| rest.is_empty() || (rest.starts_with(',') && !path.contains(','))),
         }
@@ -149,7 +152,7 @@ pub struct Retention {
 
 impl Retention {
     /// The smallest `max_count` that the configuration allows for the journal.
-    pub const MIN_JOURNAL_EVENTS: u64 = 10_000;
+    pub const MIN_JOURNAL_MAX_COUNT: u64 = 10_000;
 }
 
 impl Default for Retention {
@@ -163,14 +166,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_torn_if_events_after_it_expired_or_it_is_ahead_of_the_journal() {
+    fn a_cursor_that_expired_or_is_ahead_has_a_gap() {
         let id = |n| EventId::new(n).unwrap();
-        let range = JournalRange { expired_up_to: id(10), head: id(20) };
-        assert!(range.is_torn(id(9)));
-        assert!(!range.is_torn(id(10)));
-        assert!(!range.is_torn(id(20)));
-        assert!(range.is_torn(id(21)));
-        assert!(!JournalRange::default().is_torn(EventId::ZERO));
+        let range = JournalRange { last_expired_event_id: id(10), newest_event_id: id(20) };
+        assert!(range.has_gap_after(id(9)));
+        assert!(!range.has_gap_after(id(10)));
+        assert!(!range.has_gap_after(id(20)));
+        assert!(range.has_gap_after(id(21)));
+        assert!(!JournalRange::default().has_gap_after(EventId::ZERO));
     }
 
     #[test]
@@ -214,13 +217,13 @@ mod tests {
         let all = EngineEvent::SchedulerClosed.to_event(id);
         assert!(
             filter("/").matches(&all)
-                && EventFilter { engine_only: true, ..EventFilter::default() }.matches(&all)
+                && EventFilter { engine_events_only: true, ..EventFilter::default() }.matches(&all)
         );
         // Only keys of engine events are split: a producer's key is compared as it is.
         let emitted =
             Event { event_type: EventType::new("mine").unwrap(), ..file_based_event("Order:/a/b,1") };
         assert!(!filter("/a/").matches(&emitted) && filter("/").matches(&emitted));
-        assert!(!EventFilter { engine_only: true, ..EventFilter::default() }.matches(&emitted));
+        assert!(!EventFilter { engine_events_only: true, ..EventFilter::default() }.matches(&emitted));
     }
 
     #[test]

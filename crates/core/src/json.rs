@@ -138,7 +138,7 @@ fn check_string_literal(bytes: &[u8], open: usize) -> Result<usize, BadJson> {
                 let low_follows = bytes.get(at + 6..at + 8) == Some(b"\\u")
                     && (0xDC00..0xE000).contains(&parse_utf16_code_unit(bytes, at + 8));
                 let problem = match unit {
-                    0 => "the character \\u0000, which not every store can hold,",
+                    0 => "the character \\u0000, which some stores cannot store,",
                     0xD800..0xDC00 if low_follows => {
                         at += 12;
                         continue;

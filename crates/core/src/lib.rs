@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  names, json, time      basic types: validated strings, raw payloads, instants and durations
-//!  event_id               53-bit ids that never decrease
+//!  event_id               53-bit ids that strictly increase
 //!  event                  events to emit, and events in the journal
 //!  route, handler         which handlers an event goes to, and the definition of each
 //!  task                   one run of a handler; its lifecycle is one exhaustive function
@@ -14,7 +14,7 @@
 //!  engine_event           the engine's own events in the journal
 //!  cron                   expressions, schedules and their instants
 //!  journal                ranges of event ids, event filters, retention
-//!  event_json             parses the JSON of an event to emit
+//!  event_json_parser      parses the JSON of an event to emit
 //!  suggestion, outage     suggestions for mistyped names; throttling of log lines about an outage
 //!  store                  the traits, in domain verbs, that SQLite, PostgreSQL and Redis implement
 //! ```
@@ -27,7 +27,7 @@ pub mod cron;
 pub mod engine_event;
 pub mod event;
 pub mod event_id;
-pub mod event_json;
+pub mod event_json_parser;
 pub mod fire;
 pub mod handler;
 pub mod journal;

@@ -1,7 +1,7 @@
 //! Limits on the starts of a handler's tasks: concurrency, rate, and the circuit breaker of its target.
 //!
-//! All decisions are made here, from the [`LimiterState`] that a store keeps for each handler; the stores only persist
-//! it. [`LimiterState::admission`] decides whether another attempt may start, and if not, until when and why.
+//! All decisions are made here, from the [`LimiterAndBreakerState`] that a store keeps for each handler; the stores only persist
+//! it. [`LimiterAndBreakerState::admission`] decides whether another attempt may start, and if not, until when and why.
 
 use std::fmt;
 use std::time::Duration;
@@ -91,7 +91,7 @@ pub struct Limits {
 impl Limits {
     /// The position of a task in its queue, higher first. It never changes while the task waits: that all waiting tasks
     /// gain priority at the same speed is equivalent to giving later tasks a lower initial score.
-    pub fn queue_score(&self, priority: Priority, created: Timestamp) -> i64 {
+    pub fn task_score_in_queue(&self, priority: Priority, created: Timestamp) -> i64 {
         let priority_score = i64::from(priority.get()) * SCORE_PER_PRIORITY_POINT;
         match self.ageing_interval {
             None => priority_score,
@@ -129,10 +129,10 @@ pub const BREAKER_FAILURE_THRESHOLD: u32 = 5;
 
 /// The stored state of a handler's rate limiter and of its target's circuit breaker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LimiterState {
+pub struct LimiterAndBreakerState {
     /// When the next attempt would start if attempts started in even intervals. A burst may start before it.
     #[serde(rename = "next")]
-    pub next_start: Timestamp,
+    pub next_evenly_spaced_start: Timestamp,
     /// The number of consecutive failures of the target.
     #[serde(rename = "failures")]
     pub consecutive_failures: u32,
@@ -161,7 +161,7 @@ pub enum Admission {
     BreakerOpen(Timestamp),
 }
 
-impl LimiterState {
+impl LimiterAndBreakerState {
     /// Decides whether another attempt may start while `running` attempts of the handler run.
     pub fn admission(&self, limits: &Limits, running: u32, now: Timestamp) -> Admission {
         if now < self.breaker_open_until && now.plus(MAX_CLOCK_SKEW) >= self.breaker_opened_at {
@@ -189,7 +189,7 @@ impl LimiterState {
     /// Counts the start of an attempt against the rate limit.
     pub fn record_start(&mut self, limits: &Limits, now: Timestamp) {
         if let Some(rate) = limits.rate {
-            self.next_start = self.next_evenly_spaced_start(rate, now).plus(rate.start_interval());
+            self.next_evenly_spaced_start = self.effective_next_start(rate, now).plus(rate.start_interval());
         }
     }
 
@@ -228,20 +228,24 @@ impl LimiterState {
 
     /// The next evenly spaced start. A stored time further ahead than any start could have set it was written by a
     /// clock that ran ahead, and is ignored.
-    fn next_evenly_spaced_start(&self, rate: Rate, now: Timestamp) -> Timestamp {
+    fn effective_next_start(&self, rate: Rate, now: Timestamp) -> Timestamp {
         let latest_possible = now.plus(Self::burst_tolerance(rate) + rate.start_interval() + rate.period);
-        if self.next_start > latest_possible { now } else { self.next_start.max(now) }
+        if self.next_evenly_spaced_start > latest_possible {
+            now
+        } else {
+            self.next_evenly_spaced_start.max(now)
+        }
     }
 
     /// When the rate limit admits the next start.
     fn rate_limited_until(&self, rate: Rate, now: Timestamp) -> Timestamp {
-        self.next_evenly_spaced_start(rate, now).minus(Self::burst_tolerance(rate))
+        self.effective_next_start(rate, now).minus(Self::burst_tolerance(rate))
     }
 
     /// The number of attempts that the rate limit admits now.
     fn remaining_starts(&self, rate: Rate, now: Timestamp) -> u32 {
         let latest_admitted = now.plus(Self::burst_tolerance(rate));
-        let next = self.next_evenly_spaced_start(rate, now);
+        let next = self.effective_next_start(rate, now);
         if next > latest_admitted {
             return 0;
         }
@@ -279,7 +283,7 @@ mod tests {
         for rate in ["1/s", "7/s", "20/s", "100/m", "25/m", "1000/h"] {
             let limits = limits_with(Some(rate), None);
             let rate = limits.rate.unwrap();
-            let mut limiter = LimiterState::default();
+            let mut limiter = LimiterAndBreakerState::default();
             let mut starts = Vec::new();
             let step = rate.start_interval() / 3 + Duration::from_micros(1);
             let mut now = NOW;
@@ -314,7 +318,7 @@ mod tests {
     #[test]
     fn a_rate_limits_how_many_attempts_start_at_once_and_when_the_next_may_start() {
         let limits = limits_with(Some("100/m"), None);
-        let mut limiter = LimiterState::default();
+        let mut limiter = LimiterAndBreakerState::default();
         assert_eq!(limiter.admission(&limits, 0, NOW), Admission::Admitted(10));
         for remaining in (0..10).rev() {
             limiter.record_start(&limits, NOW);
@@ -337,7 +341,7 @@ mod tests {
     #[test]
     fn a_clock_that_ran_ahead_does_not_stall_the_rate_limiter() {
         let limits = limits_with(Some("10/m"), None);
-        let mut limiter = LimiterState::default();
+        let mut limiter = LimiterAndBreakerState::default();
         limiter.record_start(&limits, NOW.plus(Duration::from_secs(86_400)));
         let waited = (0..1000).find(|second| {
             let now = NOW.plus(Duration::from_secs(*second));
@@ -358,7 +362,7 @@ mod tests {
     #[test]
     fn concurrency_limits_running_attempts() {
         let limits = limits_with(None, Some(3));
-        let limiter = LimiterState::default();
+        let limiter = LimiterAndBreakerState::default();
         assert_eq!(limiter.admission(&limits, 1, NOW), Admission::Admitted(2));
         assert_eq!(limiter.admission(&limits, 3, NOW), Admission::ConcurrencyFull);
         assert_eq!(limiter.admission(&limits, 9, NOW), Admission::ConcurrencyFull);
@@ -367,7 +371,7 @@ mod tests {
     #[test]
     fn a_failing_target_is_tried_by_one_task_at_a_time_until_it_recovers() {
         let (limits, retry) = (limits_with(None, Some(50)), RetryPolicy::default());
-        let mut limiter = LimiterState::default();
+        let mut limiter = LimiterAndBreakerState::default();
         for _ in 1..BREAKER_FAILURE_THRESHOLD {
             limiter.record_target_health(TargetHealth::Failing, &retry, NOW);
             assert_eq!(limiter.admission(&limits, 0, NOW), Admission::Admitted(50));
@@ -387,7 +391,7 @@ mod tests {
 
     #[test]
     fn the_breaker_stays_open_as_long_as_a_busy_target_requested() {
-        let mut limiter = LimiterState::default();
+        let mut limiter = LimiterAndBreakerState::default();
         let until = NOW.plus(Duration::from_secs(30));
         limiter.record_target_health(TargetHealth::Busy { until }, &RetryPolicy::default(), NOW);
         limiter.record_target_health(TargetHealth::Busy { until: NOW }, &RetryPolicy::default(), NOW);
@@ -401,11 +405,12 @@ mod tests {
         let high = Priority::try_from(110).unwrap();
         let plain = Limits::default();
         assert!(
-            plain.queue_score(high, NOW.plus(Duration::from_secs(1 << 30))) > plain.queue_score(low, NOW)
+            plain.task_score_in_queue(high, NOW.plus(Duration::from_secs(1 << 30)))
+                > plain.task_score_in_queue(low, NOW)
         );
         let ageing = Limits { ageing_interval: Some(Duration::from_secs(60)), ..Limits::default() };
         let minutes = |n: u64| NOW.plus(Duration::from_secs(60 * n));
-        assert!(ageing.queue_score(high, minutes(9)) > ageing.queue_score(low, NOW));
-        assert!(ageing.queue_score(high, minutes(11)) < ageing.queue_score(low, NOW));
+        assert!(ageing.task_score_in_queue(high, minutes(9)) > ageing.task_score_in_queue(low, NOW));
+        assert!(ageing.task_score_in_queue(high, minutes(11)) < ageing.task_score_in_queue(low, NOW));
     }
 }

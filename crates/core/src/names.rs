@@ -55,13 +55,13 @@ impl EventType {
         &self.0
     }
 
-    /// This key and its ancestors, the most general first: `a`, `a.b`, `a.b.c`.
+    /// This type and its ancestors, the most general first: `a`, `a.b`, `a.b.c`.
     pub fn self_and_ancestors(&self) -> impl Iterator<Item = &str> {
         let text = &*self.0;
         text.match_indices('.').map(|(dot, _)| &text[..dot]).chain(std::iter::once(text))
     }
 
-    /// Whether this key is `ancestor` or a descendant of it. Whole segments are compared: `records.x` is no descendant
+    /// Whether this type is `ancestor` or a descendant of it. Whole segments are compared: `records.x` is no descendant
     /// of `record`.
     pub fn is_same_or_descendant_of(&self, ancestor: &str) -> bool {
         self.0.strip_prefix(ancestor).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

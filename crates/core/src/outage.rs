@@ -12,7 +12,7 @@ pub struct OutageTracker {
     failing_since: Option<Instant>,
     last_notice_at: Option<Instant>,
     /// The number of failures in this outage.
-    failures: u64,
+    failure_count: u64,
     /// A notice about the start of this outage has been returned.
     start_noticed: bool,
 }
@@ -29,7 +29,7 @@ impl OutageTracker {
     /// Counts a failure. An outage that starts soon after the previous notice gets a notice only if it lasts.
     pub fn record_failure(&mut self, now: Instant) -> Option<OutageNotice> {
         self.failing_since.get_or_insert(now);
-        self.failures += 1;
+        self.failure_count += 1;
         if self
             .last_notice_at
             .is_some_and(|last_notice_at| now.saturating_duration_since(last_notice_at) < MIN_NOTICE_INTERVAL)
@@ -39,7 +39,7 @@ impl OutageTracker {
         self.last_notice_at = Some(now);
         match std::mem::replace(&mut self.start_noticed, true) {
             false => Some(OutageNotice::Started),
-            true => Some(OutageNotice::Ongoing { failures: self.failures }),
+            true => Some(OutageNotice::Ongoing { failures: self.failure_count }),
         }
     }
 
@@ -47,7 +47,7 @@ impl OutageTracker {
     pub fn record_success(&mut self, now: Instant) -> Option<OutageNotice> {
         let failing_since = self.failing_since.take()?;
         let (start_noticed, failures) =
-            (std::mem::take(&mut self.start_noticed), std::mem::take(&mut self.failures));
+            (std::mem::take(&mut self.start_noticed), std::mem::take(&mut self.failure_count));
         start_noticed
             .then(|| OutageNotice::Ended { duration: now.saturating_duration_since(failing_since), failures })
     }

@@ -52,7 +52,7 @@ impl Routes {
     /// The handlers of an event of this type: those of its ancestors first, each list in order, each handler
     /// once, at its first position. The synchronous ones come before the queued ones; a handler that is
     /// bound twice is synchronous if either binding says so.
-    pub fn resolve_handlers(&self, event_type: &EventType) -> Vec<HandlerBinding> {
+    pub fn find_handlers_of_event_type(&self, event_type: &EventType) -> Vec<HandlerBinding> {
         let mut found: Vec<HandlerBinding> = Vec::new();
         let mut index_of: HashMap<&HandlerName, usize> = HashMap::new();
         for ancestor in event_type.self_and_ancestors() {
@@ -92,7 +92,7 @@ impl ChainRoutes {
     }
 
     /// The chains of an event of this type: those of its ancestors first, each once.
-    pub fn resolve_chains(&self, event_type: &EventType) -> Vec<ChainPath> {
+    pub fn find_chains_of_event_type(&self, event_type: &EventType) -> Vec<ChainPath> {
         let mut found: Vec<ChainPath> = Vec::new();
         for ancestor in event_type.self_and_ancestors().filter_map(|ancestor| EventType::new(ancestor).ok()) {
             for chain in self.0.get(&ancestor).into_iter().flatten() {
@@ -120,7 +120,7 @@ fn merge_lists<T: PartialEq>(lists: &mut BTreeMap<EventType, Vec<T>>, others: BT
 mod tests {
     use super::*;
 
-    fn routes(entries: &[(&str, &[(&str, bool)])]) -> Routes {
+    fn build_routes(entries: &[(&str, &[(&str, bool)])]) -> Routes {
         let mut routes = Routes::new();
         for (key, list) in entries {
             for (handler, sync) in *list {
@@ -131,37 +131,42 @@ mod tests {
         routes
     }
 
-    fn resolve_and_format(routes: &Routes, event_type: &str) -> Vec<String> {
+    fn find_and_format_handlers(routes: &Routes, event_type: &str) -> Vec<String> {
         let event_type = EventType::new(event_type).unwrap();
         let format_binding = |b: HandlerBinding| format!("{}{}", b.handler, if b.sync { "!" } else { "" });
-        routes.resolve_handlers(&event_type).into_iter().map(format_binding).collect()
+        routes.find_handlers_of_event_type(&event_type).into_iter().map(format_binding).collect()
     }
 
     #[test]
     fn handlers_of_parent_types_come_first_and_lists_keep_their_order() {
-        let routes = routes(&[
+        let routes = build_routes(&[
             ("record", &[("audit", false), ("count", false)]),
             ("record.published", &[("index", false), ("notify", false)]),
         ]);
-        assert_eq!(resolve_and_format(&routes, "record.published"), ["audit", "count", "index", "notify"]);
         assert_eq!(
-            resolve_and_format(&routes, "record.published.again"),
+            find_and_format_handlers(&routes, "record.published"),
             ["audit", "count", "index", "notify"]
         );
-        assert_eq!(resolve_and_format(&routes, "record"), ["audit", "count"]);
-        assert!(resolve_and_format(&routes, "records.published").is_empty());
+        assert_eq!(
+            find_and_format_handlers(&routes, "record.published.again"),
+            ["audit", "count", "index", "notify"]
+        );
+        assert_eq!(find_and_format_handlers(&routes, "record"), ["audit", "count"]);
+        assert!(find_and_format_handlers(&routes, "records.published").is_empty());
     }
 
     #[test]
     fn synchronous_handlers_run_before_queued_ones() {
-        let routes =
-            routes(&[("a", &[("one", false)]), ("a.b", &[("two", true), ("three", false), ("four", true)])]);
-        assert_eq!(resolve_and_format(&routes, "a.b"), ["two!", "four!", "one", "three"]);
+        let routes = build_routes(&[
+            ("a", &[("one", false)]),
+            ("a.b", &[("two", true), ("three", false), ("four", true)]),
+        ]);
+        assert_eq!(find_and_format_handlers(&routes, "a.b"), ["two!", "four!", "one", "three"]);
     }
 
     #[test]
     fn a_handler_bound_to_parent_and_child_is_listed_once() {
-        let routes = routes(&[("a", &[("x", false), ("y", false)]), ("a.b", &[("x", true)])]);
-        assert_eq!(resolve_and_format(&routes, "a.b"), ["x!", "y"]);
+        let routes = build_routes(&[("a", &[("x", false), ("y", false)]), ("a.b", &[("x", true)])]);
+        assert_eq!(find_and_format_handlers(&routes, "a.b"), ["x!", "y"]);
     }
 }

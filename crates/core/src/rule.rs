@@ -118,7 +118,7 @@ impl Rule {
 mod tests {
     use super::*;
 
-    fn rule(scope: RuleScope, tenant: Option<Tenant>) -> Rule {
+    fn new_pause_rule(scope: RuleScope, tenant: Option<Tenant>) -> Rule {
         let (set_by, reason) = ("ops".into(), String::new());
         Rule { kind: RuleKind::Pause, scope, tenant, set_by, reason, since: Timestamp::MIN }
     }
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_chain_rule_applies_to_the_steps_of_that_chain() {
         let (handler, tenant) = (HandlerName::new("h").unwrap(), Tenant::default());
-        let chain_rule = rule(RuleScope::Chain(ChainPath::new("/a/b").unwrap()), None);
+        let chain_rule = new_pause_rule(RuleScope::Chain(ChainPath::new("/a/b").unwrap()), None);
         assert!(chain_rule.applies_to_queue(&handler, &queue_subject("/a/b x"), &tenant));
         assert!(
             !chain_rule.applies_to_queue(&handler, &queue_subject("/a/bc x"), &tenant)
@@ -143,12 +143,12 @@ mod tests {
     fn a_rule_without_a_tenant_applies_to_all_tenants() {
         let handler = HandlerName::new("index").unwrap();
         let (a, b) = (Tenant::new("a").unwrap(), Tenant::new("b").unwrap());
-        let rule_for_all_tenants = rule(RuleScope::Handler(handler.clone()), None);
+        let rule_for_all_tenants = new_pause_rule(RuleScope::Handler(handler.clone()), None);
         assert!(
             rule_for_all_tenants.applies_to_queue(&handler, &QueueSubject::Events, &a)
                 && rule_for_all_tenants.applies_to_queue(&handler, &QueueSubject::Events, &b)
         );
-        let rule_for_tenant_a = rule(RuleScope::Handler(handler.clone()), Some(a.clone()));
+        let rule_for_tenant_a = new_pause_rule(RuleScope::Handler(handler.clone()), Some(a.clone()));
         assert!(
             rule_for_tenant_a.applies_to_queue(&handler, &QueueSubject::Events, &a)
                 && !rule_for_tenant_a.applies_to_queue(&handler, &QueueSubject::Events, &b)
@@ -164,15 +164,16 @@ mod tests {
     fn a_rule_applies_to_a_whole_source_or_to_one_collection() {
         let shop = HandlerName::new("shop").unwrap();
         let tenant = Tenant::default();
-        let source_rule = rule(RuleScope::Handler(shop.clone()), None);
+        let source_rule = new_pause_rule(RuleScope::Handler(shop.clone()), None);
         assert!(source_rule.applies_to_queue(&shop, &queue_subject("orders"), &tenant));
-        let collection_rule = rule(RuleScope::Collection("shop/orders".parse().unwrap()), None);
+        let collection_rule = new_pause_rule(RuleScope::Collection("shop/orders".parse().unwrap()), None);
         assert!(collection_rule.applies_to_queue(&shop, &queue_subject("orders"), &tenant));
         assert!(
             !collection_rule.applies_to_queue(&shop, &queue_subject("orders_x"), &tenant)
                 && !collection_rule.applies_to_queue(&shop, &QueueSubject::Events, &tenant)
         );
-        let schedule_rule = rule(RuleScope::Schedule(ScheduleName::new("shop/orders").unwrap()), None);
+        let schedule_rule =
+            new_pause_rule(RuleScope::Schedule(ScheduleName::new("shop/orders").unwrap()), None);
         assert!(!schedule_rule.applies_to_queue(&shop, &queue_subject("orders"), &tenant));
         assert!(schedule_rule.applies_to_schedule(&ScheduleName::new("shop/orders").unwrap()));
     }

@@ -43,7 +43,8 @@ fn expand_key_method(method_name: &TokenStream, source: &KeySource, fields: &Fie
     let body = match source {
         KeySource::Expression(expression) => quote!(#expression),
         KeySource::Template(literal) => {
-            let KeyTemplate { format, placeholder_fields } = KeyTemplate::parse(literal, fields)?;
+            let KeyTemplate { format_string: format, placeholder_fields } =
+                KeyTemplate::parse(literal, fields)?;
             let format = syn::LitStr::new(&format, literal.span());
             quote!(::std::format!(#format #(, &self.#placeholder_fields)*))
         }

@@ -5,7 +5,7 @@ use syn::{Error, Fields, LitStr, Member, Result};
 
 /// A parsed key template: a format string with positional placeholders, and the struct's field for each of them.
 pub(crate) struct KeyTemplate {
-    pub(crate) format: String,
+    pub(crate) format_string: String,
     /// The field of each placeholder, in order.
     pub(crate) placeholder_fields: Vec<Member>,
 }
@@ -45,7 +45,7 @@ impl KeyTemplate {
             let constant = text.replace("{{", "{").replace("}}", "}");
             ObjectKey::new(constant).map_err(|e| error(e.to_string()))?;
         }
-        Ok(Self { format, placeholder_fields })
+        Ok(Self { format_string: format, placeholder_fields })
     }
 }
 
@@ -86,12 +86,12 @@ mod tests {
         ] {
             let parsed = parse_template(template, named).ok().unwrap();
             assert_eq!(
-                (parsed.format.as_str(), parsed.placeholder_fields.len()),
+                (parsed.format_string.as_str(), parsed.placeholder_fields.len()),
                 (format, count),
                 "{template}"
             );
         }
-        assert_eq!(parse_template("u:{0}", "(u32);").ok().unwrap().format, "u:{}");
+        assert_eq!(parse_template("u:{0}", "(u32);").ok().unwrap().format_string, "u:{}");
     }
 
     #[test]

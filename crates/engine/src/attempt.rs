@@ -78,7 +78,7 @@ async fn run_attempt(
     };
     log_attempt_end(runner.is_some(), ended.as_ref());
     drop(slot);
-    attempt_guard.end(ended);
+    attempt_guard.send_end_to_worker(ended);
 }
 
 /// Ensures that a started attempt ends: if it is dropped before an end was handed to the worker, because the engine's
@@ -103,13 +103,13 @@ impl AttemptGuard {
     }
 
     /// Hands the end to the worker; `None` if the task no longer belongs to the attempt.
-    fn end(&mut self, ended: Option<FinishedAttempt>) {
+    fn send_end_to_worker(&mut self, ended: Option<FinishedAttempt>) {
         self.is_ended = true;
         match ended {
             Some(finished_attempt) => {
                 let (handler, duration) = (&self.summary.handler, self.began_at.elapsed());
                 self.node.metrics.count_ended_attempt(handler, &finished_attempt.result, duration);
-                let ended = EndedAttempt { task: self.summary.clone(), finished_attempt };
+                let ended = EndedAttempt { task_summary: self.summary.clone(), finished_attempt };
                 // The worker is gone only when the node has stopped; then the rescuer frees the task.
                 let _ = self.node.ended_attempt_sender.send(ended);
             }
@@ -131,7 +131,7 @@ impl Drop for AttemptGuard {
             // The runtime is shutting down.
             false => released_outcome(),
         };
-        self.end(Some(build_finished_attempt(&self.summary, outcome, LogQuota::default())));
+        self.send_end_to_worker(Some(build_finished_attempt(&self.summary, outcome, LogQuota::default())));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pointsman_core::event::MAX_CAUSE_DEPTH;
-use pointsman_core::event_json::check_result_size;
+use pointsman_core::event_json_parser::check_result_size;
 use pointsman_core::names::check_emittable_type;
 use pointsman_core::store::{AttemptResult, FinishedAttempt};
 use pointsman_core::{Cause, NewEvent};
@@ -19,7 +19,7 @@ pub(crate) const MIN_SNOOZE: Duration = Duration::from_secs(1);
 /// An attempt that has ended: its task, and its end as it is stored.
 #[derive(Debug)]
 pub(crate) struct EndedAttempt {
-    pub(crate) task: ClaimedTaskSummary,
+    pub(crate) task_summary: ClaimedTaskSummary,
     pub(crate) finished_attempt: FinishedAttempt,
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn build_finished_attempt(
     };
     let logs = outcome.log_lines.into_iter().filter_map(|line| log_quota.admit_line(line)).collect();
     FinishedAttempt {
-        task: task.seq,
+        task_seq: task.seq,
         fence: task.fence,
         result,
         target_health: outcome.target_health,

@@ -41,7 +41,9 @@ impl BoundedRun {
         }
         let registered_defs: BTreeMap<&HandlerName, &HandlerDef> =
             registered.handlers.iter().map(|def| (&def.name, def)).collect();
-        for HandlerSpec { def, .. } in setup.handlers.iter().filter(|spec| self.runs_handler(spec)) {
+        for HandlerSpec { def, .. } in
+            setup.handlers.iter().filter(|spec| self.includes_non_pull_handler(spec))
+        {
             match registered_defs.get(&def.name) {
                 Some(registered_def) if *registered_def == def => {}
                 Some(_) => return Err(BoundedRunError::HandlerDiffers(def.name.clone())),
@@ -51,7 +53,7 @@ impl BoundedRun {
         Ok(())
     }
 
-    fn runs_handler(&self, spec: &HandlerSpec) -> bool {
+    fn includes_non_pull_handler(&self, spec: &HandlerSpec) -> bool {
         !spec.def.pull && self.includes_handler(&spec.def.name)
     }
 
@@ -70,7 +72,7 @@ pub(crate) fn restrict_setup_to_registered(setup: Setup, registered: Registratio
         tenant_weights,
         chains,
         chain_routes,
-        file_digests,
+        configured_object_digests: file_digests,
     } = registered;
     let is_registered = |spec: &HandlerSpec| registered_defs.contains(&spec.def);
     let handlers = setup.handlers.into_iter().filter(is_registered).collect();

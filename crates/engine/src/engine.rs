@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pointsman_core::engine_event::SchedulerState;
+use pointsman_core::engine_event::EngineState;
 use pointsman_core::store::{EmitBatch, EmitReceipt, IdempotencyError, Store, StoreError};
 use pointsman_core::{HandlerName, Timestamp};
 use tokio::sync::{broadcast, mpsc, watch};
@@ -21,9 +21,9 @@ use crate::observer::Observer;
 use crate::pull::{LongPollBroker, LongPollService};
 use crate::sequencer::{EmissionSender, Sequencer};
 use crate::supervisor::{ServiceFailure, ServiceFailureRecorder, ServiceGroup};
-use crate::time::{TimeSource, monitor};
+use crate::time::{TimeSource, clock_monitor};
 use crate::worker::Worker;
-use crate::{Settings, Setup, TaskChange, clock, engine_events, pruner, rescuer, scheduler};
+use crate::{Settings, Setup, TaskChange, clock, node_state_events, pruner, rescuer, scheduler};
 
 /// How long a metrics scrape waits for the store to return the backlog.
 const BACKLOG_READ_TIMEOUT: Duration = Duration::from_secs(2);
@@ -39,7 +39,7 @@ pub enum EmitError {
     Overloaded,
     /// The node's clock is wrong. Nothing was stored; another node may accept the emit.
     #[error("{0}")]
-    OutOfService(String),
+    NodeClockWrong(String),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -86,8 +86,8 @@ impl Engine {
         settings.time_source.align_with_store(&*store).await?;
         let id = store.join_node(&settings.node_name, settings.time_source.now()).await?;
         let metrics = Arc::new(Metrics::default());
-        engine_events::publish_node_state(&*store, &settings, &metrics, SchedulerState::Starting).await;
-        let setup = reconcile_setup(&*store, &settings, setup).await?;
+        node_state_events::publish_node_state(&*store, &settings, &metrics, EngineState::Starting).await;
+        let setup = register_or_restrict_setup(&*store, &settings, setup).await?;
         let (log_writer, log_writer_service) = LogWriterHandle::new(store.clone(), metrics.clone());
         let (ended_attempt_sender, ended_receiver) = mpsc::unbounded_channel();
         let (pull_broker, pull_requests) = LongPollBroker::new();
@@ -95,7 +95,7 @@ impl Engine {
         let node = Arc::new(Node::new(parts, id, setup));
         node.store.add_listener(node.wake_signals.clone());
         node.announce_capabilities().await?;
-        if node.settings.services.rescuer {
+        if node.settings.enabled_services.rescuer {
             rescuer::rescue_tasks(&node).await?;
         }
 
@@ -103,11 +103,11 @@ impl Engine {
         let failure_recorder = ServiceFailureRecorder::new(node.metrics.clone());
         let [mut new_work, mut attempts, mut journaling, mut observing] =
             std::array::from_fn(|_| ServiceGroup::new(failure_recorder.clone()));
-        let enabled = node.settings.services;
+        let enabled = node.settings.enabled_services;
         journaling.start_service("sequencer", sequencer);
         observing.start_service("observer", node.service_from_fn(run_journal_tail_filler));
         attempts.start_service("log writer", log_writer_service);
-        attempts.start_service("clock monitor", node.service_from_fn(monitor::run));
+        attempts.start_service("clock monitor", node.service_from_fn(clock_monitor::run));
         attempts.start_service("rescuer", node.service_from_fn(rescuer::run));
         if enabled.worker {
             attempts.start_service("attempt checks", node.service_from_fn(rescuer::run_attempt_checks));
@@ -129,11 +129,11 @@ impl Engine {
             journaling_services: journaling,
             observing_services: observing,
         }));
-        engine_events::publish_node_state(
+        node_state_events::publish_node_state(
             &*node.store,
             &node.settings,
             &node.metrics,
-            SchedulerState::Running,
+            EngineState::Running,
         )
         .await;
         let (reconfigure_lock, is_stop_published) = Default::default();
@@ -152,11 +152,11 @@ impl Engine {
     /// Journals events and returns when they are durable.
     pub async fn emit(&self, emission: EmitBatch) -> Result<EmitReceipt, EmitError> {
         if let Some(reason) = self.time_source().out_of_service_reason() {
-            return Err(EmitError::OutOfService(reason));
+            return Err(EmitError::NodeClockWrong(reason));
         }
         let began = Instant::now();
         let receipt = self.inner.emission_sender.emit(emission).await?;
-        self.inner.node.metrics.observe_emit(began.elapsed());
+        self.inner.node.metrics.observe_emit_duration(began.elapsed());
         Ok(receipt)
     }
 
@@ -164,13 +164,13 @@ impl Engine {
     pub async fn reconfigure(&self, setup: Setup) -> Result<(), StoreError> {
         let _reconfigure_guard = self.inner.reconfigure_lock.lock().await;
         let node = &self.inner.node;
-        node.apply_setup(reconcile_setup(&*node.store, &node.settings, setup).await?);
+        node.apply_setup(register_or_restrict_setup(&*node.store, &node.settings, setup).await?);
         node.announce_capabilities_or_retry_later().await;
         Ok(())
     }
 
     /// The active handlers, routes, schedules and chains.
-    pub fn setup(&self) -> Arc<Setup> {
+    pub fn current_setup(&self) -> Arc<Setup> {
         self.inner.node.active_setup().setup.clone()
     }
 
@@ -205,12 +205,12 @@ impl Engine {
     /// The metrics in the Prometheus text format, with the current slots and backlog.
     pub async fn metrics_text(&self) -> String {
         let node = &self.inner.node;
-        node.metrics.set_slots(node.slots.total(), node.slots.busy_count());
+        node.metrics.set_slot_gauges(node.slots.total(), node.slots.busy_count());
         let queues = match timeout(BACKLOG_READ_TIMEOUT, node.store.list_queues(None)).await {
             Ok(read) => read.inspect_err(|_| node.count_store_error()).ok(),
             Err(_) => None,
         };
-        node.metrics.set_backlog(queues.as_deref());
+        node.metrics.set_backlog_gauges(queues.as_deref());
         node.metrics.encode()
     }
 
@@ -248,11 +248,11 @@ impl Engine {
     pub async fn publish_stopping(&self) {
         if !self.inner.is_stop_published.swap(true, Ordering::AcqRel) {
             let node = &self.inner.node;
-            engine_events::publish_node_state(
+            node_state_events::publish_node_state(
                 &*node.store,
                 &node.settings,
                 &node.metrics,
-                SchedulerState::Stopping,
+                EngineState::Stopping,
             )
             .await;
         }
@@ -267,7 +267,7 @@ impl Engine {
         node.slots.close();
         self.publish_stopping().await;
         services.new_work_services.stop().await;
-        node.redrive_jobs.stop().await;
+        node.redrive_jobs.stop_all_jobs().await;
         if timeout(drain, wait_until_idle(node)).await.is_err() {
             tracing::info!(
                 ?drain,
@@ -284,7 +284,7 @@ impl Engine {
         }
         services.attempt_services.stop().await;
         services.journaling_services.stop().await;
-        engine_events::publish_node_closed(&*node.store, &node.settings, &node.metrics).await;
+        node_state_events::publish_node_stopped(&*node.store, &node.settings, &node.metrics).await;
         services.observing_services.stop().await;
         if let Err(error) = node.store.remove_node(node.id(), node.time_source.now()).await {
             tracing::warn!(
@@ -296,13 +296,17 @@ impl Engine {
 }
 
 /// Registers the setup in the store. A bounded run instead restricts its setup to the registered one.
-async fn reconcile_setup(store: &dyn Store, settings: &Settings, setup: Setup) -> Result<Setup, StoreError> {
+async fn register_or_restrict_setup(
+    store: &dyn Store,
+    settings: &Settings,
+    setup: Setup,
+) -> Result<Setup, StoreError> {
     match settings.bounded_run {
         Some(_) => Ok(restrict_setup_to_registered(setup, store.read_merged_registration().await?)),
         None => {
             warn_of_lost_handlers(store, settings, &setup).await?;
             store
-                .register(build_registration(&setup, settings), settings.time_source.now())
+                .register_definitions(build_registration(&setup, settings), settings.time_source.now())
                 .await
                 .map(|()| setup)
         }
@@ -317,7 +321,7 @@ async fn warn_of_lost_handlers(
     setup: &Setup,
 ) -> Result<(), StoreError> {
     let own_handlers: BTreeSet<_> = setup.handlers.iter().map(|spec| &spec.def.name).collect();
-    for other_node in store.list_nodes().await?.into_iter().filter(|node| !node.gone) {
+    for other_node in store.list_nodes().await?.into_iter().filter(|node| !node.has_left_or_died) {
         let name =
             other_node.capabilities.registrant.as_deref().filter(|name| *name == settings.registration_name);
         let lost_handlers =

@@ -24,11 +24,11 @@ pub(crate) struct Followers(Mutex<FollowerRegistry>);
 #[derive(Debug, Default)]
 struct FollowerRegistry {
     /// Followers of one object.
-    by_key: HashMap<ObjectKey, Vec<FollowerEntry>>,
+    followers_by_key: HashMap<ObjectKey, Vec<FollowerEntry>>,
     /// Followers of no particular object.
-    without_key: Vec<FollowerEntry>,
+    followers_without_key: Vec<FollowerEntry>,
     /// All followers have been notified of events up to this id.
-    notified_until: EventId,
+    notified_up_to_event: EventId,
     last_follower_id: u64,
 }
 
@@ -72,8 +72,8 @@ impl Followers {
                 let after = unmatched_until.max(after);
                 let entry = FollowerEntry { id, filter: filter.clone(), after, wake_sender };
                 match &filter.key {
-                    Some(key) => registry.by_key.entry(key.clone()).or_default().push(entry),
-                    None => registry.without_key.push(entry),
+                    Some(key) => registry.followers_by_key.entry(key.clone()).or_default().push(entry),
+                    None => registry.followers_without_key.push(entry),
                 }
             }
         }
@@ -81,29 +81,32 @@ impl Followers {
     }
 
     /// Wakes the followers that wait for one of these events, which are all events since the last call, up to `until`.
-    pub(crate) fn notify_events(&self, events: &[Arc<Event>], until: EventId) {
+    pub(crate) fn wake_followers_of_events(&self, events: &[Arc<Event>], until: EventId) {
         let mut registry = self.lock_registry();
-        let cursor = std::mem::replace(&mut registry.notified_until, until);
+        let cursor = std::mem::replace(&mut registry.notified_up_to_event, until);
         for event in events {
             let Some(key) = &event.key else { continue };
-            let Some(entries) = registry.by_key.get_mut(key) else { continue };
+            let Some(entries) = registry.followers_by_key.get_mut(key) else { continue };
             entries.extract_if(.., |entry| entry.matches(event)).for_each(|entry| entry.wake(cursor));
             if entries.is_empty() {
-                registry.by_key.remove(key);
+                registry.followers_by_key.remove(key);
             }
         }
         let is_matched = |entry: &mut FollowerEntry| events.iter().any(|event| entry.matches(event));
-        registry.without_key.extract_if(.., is_matched).for_each(|entry| entry.wake(cursor));
+        registry.followers_without_key.extract_if(.., is_matched).for_each(|entry| entry.wake(cursor));
     }
 
     /// Continues notifications after `begin`. Followers that may have missed an event before it are woken and read from
     /// the store.
     pub(crate) fn restart_notifications_after(&self, begin: EventId) {
         let mut registry = self.lock_registry();
-        registry.notified_until = begin;
+        registry.notified_up_to_event = begin;
         let may_have_missed = |entry: &mut FollowerEntry| entry.after < begin;
-        registry.without_key.extract_if(.., may_have_missed).for_each(|entry| entry.wake(EventId::ZERO));
-        registry.by_key.retain(|_, entries| {
+        registry
+            .followers_without_key
+            .extract_if(.., may_have_missed)
+            .for_each(|entry| entry.wake(EventId::ZERO));
+        registry.followers_by_key.retain(|_, entries| {
             entries.extract_if(.., may_have_missed).for_each(|entry| entry.wake(EventId::ZERO));
             !entries.is_empty()
         });
@@ -121,11 +124,11 @@ impl FollowerRegistry {
             let index = entries.iter().position(|entry| entry.id == id)?;
             Some(entries.swap_remove(index))
         };
-        let Some(key) = key else { return take_entry(&mut self.without_key) };
-        let entries = self.by_key.get_mut(key)?;
+        let Some(key) = key else { return take_entry(&mut self.followers_without_key) };
+        let entries = self.followers_by_key.get_mut(key)?;
         let taken = take_entry(entries);
         if entries.is_empty() {
-            self.by_key.remove(key);
+            self.followers_by_key.remove(key);
         }
         taken
     }
@@ -154,7 +157,7 @@ impl Follower {
     pub(crate) fn stop_and_get_cursor(&mut self) -> EventId {
         let mut registry = self.followers.lock_registry();
         match registry.remove(self.key.as_ref(), self.id) {
-            Some(entry) => self.after = entry.after.max(registry.notified_until),
+            Some(entry) => self.after = entry.after.max(registry.notified_up_to_event),
             None => self.after = self.wake_receiver.try_recv().unwrap_or(self.after),
         }
         self.after
@@ -172,13 +175,13 @@ mod tests {
     use super::*;
     use pointsman_core::{EventType, Json, Tenant};
 
-    fn id(number: u64) -> EventId {
+    fn event_id(number: u64) -> EventId {
         EventId::new(number).unwrap()
     }
 
-    fn event(number: u64, key: &str) -> Arc<Event> {
+    fn build_event(number: u64, key: &str) -> Arc<Event> {
         Arc::new(Event {
-            id: id(number),
+            id: event_id(number),
             prev: None,
             event_type: EventType::new("a").unwrap(),
             key: Some(ObjectKey::new(key).unwrap()),
@@ -203,57 +206,58 @@ mod tests {
 
     fn count_waiting(followers: &Followers) -> usize {
         let registry = followers.lock_registry();
-        registry.without_key.len() + registry.by_key.values().map(Vec::len).sum::<usize>()
+        registry.followers_without_key.len() + registry.followers_by_key.values().map(Vec::len).sum::<usize>()
     }
 
     #[test]
     fn only_matching_followers_are_woken_and_all_cursors_advance() {
         let followers = Arc::new(Followers::default());
-        followers.restart_notifications_after(id(10));
-        let add = |filter: &EventFilter| followers.add(filter, id(10), || Some(id(10)));
+        followers.restart_notifications_after(event_id(10));
+        let add = |filter: &EventFilter| followers.add(filter, event_id(10), || Some(event_id(10)));
         let (mut x_follower, mut y_follower, mut unfiltered_follower) =
             (add(&key_filter("x")), add(&key_filter("y")), add(&EventFilter::default()));
-        followers.notify_events(&[event(11, "z"), event(12, "x")], id(15));
+        followers.wake_followers_of_events(&[build_event(11, "z"), build_event(12, "x")], event_id(15));
         assert!(
             is_woken(&mut x_follower) && is_woken(&mut unfiltered_follower) && !is_woken(&mut y_follower)
         );
         assert_eq!(
             (x_follower.stop_and_get_cursor(), unfiltered_follower.stop_and_get_cursor()),
-            (id(10), id(10)),
+            (event_id(10), event_id(10)),
             "the matching event is still to be read"
         );
         assert_eq!(count_waiting(&followers), 1);
-        followers.notify_events(&[event(16, "x")], id(16));
-        assert_eq!(y_follower.stop_and_get_cursor(), id(16), "no matching event is before that");
+        followers.wake_followers_of_events(&[build_event(16, "x")], event_id(16));
+        assert_eq!(y_follower.stop_and_get_cursor(), event_id(16), "no matching event is before that");
         assert_eq!(count_waiting(&followers), 0);
-        assert_eq!(y_follower.stop_and_get_cursor(), id(16));
+        assert_eq!(y_follower.stop_and_get_cursor(), event_id(16));
     }
 
     #[test]
     fn events_before_a_cursor_wake_no_follower_and_existing_matches_wake_at_once() {
         let followers = Arc::new(Followers::default());
-        let mut follower_ahead = followers.add(&key_filter("x"), id(20), || Some(id(15)));
-        followers.notify_events(&[event(18, "x")], id(18));
+        let mut follower_ahead = followers.add(&key_filter("x"), event_id(20), || Some(event_id(15)));
+        followers.wake_followers_of_events(&[build_event(18, "x")], event_id(18));
         assert!(!is_woken(&mut follower_ahead));
-        followers.notify_events(&[event(21, "x")], id(21));
+        followers.wake_followers_of_events(&[build_event(21, "x")], event_id(21));
         assert!(is_woken(&mut follower_ahead));
         assert_eq!(
             follower_ahead.stop_and_get_cursor(),
-            id(20),
+            event_id(20),
             "its own cursor was ahead of the notified events"
         );
-        let mut with_existing_match = followers.add(&key_filter("x"), id(20), || None);
+        let mut with_existing_match = followers.add(&key_filter("x"), event_id(20), || None);
         assert!(is_woken(&mut with_existing_match));
-        assert_eq!(with_existing_match.stop_and_get_cursor(), id(20));
+        assert_eq!(with_existing_match.stop_and_get_cursor(), event_id(20));
     }
 
     #[test]
     fn a_gap_wakes_followers_that_may_have_missed_events() {
         let followers = Arc::new(Followers::default());
-        let mut follower_behind = followers.add(&key_filter("x"), id(5), || Some(id(5)));
-        let mut unfiltered_follower = followers.add(&EventFilter::default(), id(5), || Some(id(5)));
-        let mut follower_ahead = followers.add(&key_filter("x"), id(30), || Some(id(30)));
-        followers.restart_notifications_after(id(30));
+        let mut follower_behind = followers.add(&key_filter("x"), event_id(5), || Some(event_id(5)));
+        let mut unfiltered_follower =
+            followers.add(&EventFilter::default(), event_id(5), || Some(event_id(5)));
+        let mut follower_ahead = followers.add(&key_filter("x"), event_id(30), || Some(event_id(30)));
+        followers.restart_notifications_after(event_id(30));
         assert!(
             is_woken(&mut follower_behind)
                 && is_woken(&mut unfiltered_follower)
@@ -261,16 +265,16 @@ mod tests {
         );
         assert_eq!(
             (follower_behind.stop_and_get_cursor(), unfiltered_follower.stop_and_get_cursor()),
-            (id(5), id(5))
+            (event_id(5), event_id(5))
         );
     }
 
     #[test]
     fn dropped_followers_are_removed() {
         let followers = Arc::new(Followers::default());
-        drop(followers.add(&key_filter("x"), id(5), || Some(id(5))));
-        drop(followers.add(&EventFilter::default(), id(5), || Some(id(5))));
+        drop(followers.add(&key_filter("x"), event_id(5), || Some(event_id(5))));
+        drop(followers.add(&EventFilter::default(), event_id(5), || Some(event_id(5))));
         assert_eq!(count_waiting(&followers), 0);
-        assert!(followers.lock_registry().by_key.is_empty());
+        assert!(followers.lock_registry().followers_by_key.is_empty());
     }
 }

@@ -18,12 +18,12 @@
 //! | `wake_signals` | notifications from the store that wake services |
 //! | `slots` | the number of attempts that may run at a time |
 //! | `attempt`, `running_attempts`, `start_gate` | running one attempt, stopping it, and not starting it if it was paused |
-//! | `node_claim` | claimed tasks, which are started or released |
+//! | `unstarted_claim` | claimed tasks, which are started or released |
 //! | `attempt_ending`, `claimed_task_summary` | the end of an attempt as it is stored, and the part of its task needed for that |
 //! | `log_writer` | writes the log lines of attempts to the store |
 //! | `bounded_run` | runs that end after a number of attempts |
 //! | `task_control`, `order_control`, `redrive`, `schedule_run` | operations on tasks, rules, chains, orders and schedules |
-//! | `task_change`, `retry_notifications`, `engine_events` | notifications to watchers, and engine events in the journal |
+//! | `task_change`, `retry_notifications`, `node_state_events` | notifications to watchers, and engine events about the state of the node |
 //! | `observer`, `journal_tail`, `followers` | reading the journal, its newest events in memory, and readers that wait for more |
 //!
 //! Each service is one module and one spawned future that can be killed at any instant: all state is in the store. The
@@ -36,14 +36,13 @@ mod bounded_run;
 mod claimed_task_summary;
 mod clock;
 pub mod engine;
-mod engine_events;
 mod followers;
 pub mod handlers;
 mod journal_tail;
 mod log_writer;
 pub mod metrics;
 mod node;
-mod node_claim;
+mod node_state_events;
 pub mod observer;
 mod order_control;
 mod pruner;
@@ -63,6 +62,7 @@ mod supervisor;
 pub mod task_change;
 mod task_control;
 mod time;
+mod unstarted_claim;
 mod wake_signals;
 mod worker;
 
@@ -77,4 +77,4 @@ pub use schedule_run::ScheduleRunResult;
 pub use settings::{BoundedRun, EnabledServices, ScheduleSpec, Settings, Setup};
 pub use supervisor::ServiceFailure;
 pub use task_change::TaskChange;
-pub use time::{ClockReading, MachineBoot, MachineClocks, TimeSource, now};
+pub use time::{ClockReading, MachineBoot, MachineClocks, TimeSource, machine_clock_now};

@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use pointsman_core::store::{NewLogLine, Store, StoreError};
+use pointsman_core::store::{AttemptLogLine, Store, StoreError};
 use pointsman_core::task::{LogLevel, LogLine};
 use pointsman_core::{TaskSeq, Timestamp};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -22,18 +22,18 @@ use crate::supervisor::Service;
 use crate::time::StoreBackoff;
 
 /// The maximum number of stored lines of one attempt.
-pub(crate) const MAX_ATTEMPT_LINES: usize = 10_000;
+pub(crate) const MAX_LOG_LINES_PER_ATTEMPT: usize = 10_000;
 /// The maximum total size of the stored lines of one attempt.
-pub(crate) const MAX_ATTEMPT_BYTES: usize = 16 << 20;
+pub(crate) const MAX_LOG_BYTES_PER_ATTEMPT: usize = 16 << 20;
 /// The maximum size of one stored line.
-pub(crate) const MAX_LINE_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_LOG_LINE_BYTES: usize = 64 * 1024;
 /// The capacity of the channel between one attempt and its forwarder.
 pub(crate) const ATTEMPT_LOG_CHANNEL_CAPACITY: usize = 64;
 /// The capacity of the channel between all forwarders and the writer.
 const NODE_LOG_CHANNEL_CAPACITY: usize = 256;
 
 enum LogWriteRequest {
-    Line(NewLogLine),
+    Line(AttemptLogLine),
     Flush(oneshot::Sender<()>),
 }
 
@@ -96,8 +96,10 @@ impl LogWriterHandle {
             if let Some(line) = quota.admit_line(line) {
                 has_lines = true;
                 // The writer is gone only when the node has stopped.
-                let _ =
-                    self.request_sender.send(LogWriteRequest::Line(NewLogLine { task, fence, line })).await;
+                let _ = self
+                    .request_sender
+                    .send(LogWriteRequest::Line(AttemptLogLine { task_seq: task, fence, line }))
+                    .await;
             }
         }
         if has_lines {
@@ -121,7 +123,7 @@ pub(crate) struct LogWriter {
 /// Lines that were received and are not stored yet, and the attempts that wait until they are.
 #[derive(Default)]
 struct LogBatch {
-    lines: Vec<NewLogLine>,
+    lines: Vec<AttemptLogLine>,
     flush_waiters: Vec<oneshot::Sender<()>>,
 }
 
@@ -205,15 +207,15 @@ impl LogQuota {
             return None;
         }
         let line = LogLine { message: truncate_line(line.message), ..line };
-        let limit = if self.used_lines >= MAX_ATTEMPT_LINES {
-            Some(format!("{MAX_ATTEMPT_LINES} lines"))
-        } else if self.used_bytes + line.message.len() > MAX_ATTEMPT_BYTES {
-            Some(format!("{} MiB", MAX_ATTEMPT_BYTES >> 20))
+        let limit = if self.used_lines >= MAX_LOG_LINES_PER_ATTEMPT {
+            Some(format!("{MAX_LOG_LINES_PER_ATTEMPT} lines"))
+        } else if self.used_bytes + line.message.len() > MAX_LOG_BYTES_PER_ATTEMPT {
+            Some(format!("{} MiB", MAX_LOG_BYTES_PER_ATTEMPT >> 20))
         } else {
             None
         };
         self.is_truncated = limit.is_some();
-        let line = limit.map(|limit| truncation_mark(line.time, &limit)).unwrap_or(line);
+        let line = limit.map(|limit| truncation_mark_line(line.time, &limit)).unwrap_or(line);
         self.count_line(&line);
         Some(line)
     }
@@ -222,7 +224,7 @@ impl LogQuota {
     pub(crate) fn count_stored_line(&mut self, line: &LogLine) {
         self.count_line(line);
         self.is_truncated |=
-            self.used_lines > MAX_ATTEMPT_LINES || line.message.starts_with(TRUNCATION_MARK_PREFIX);
+            self.used_lines > MAX_LOG_LINES_PER_ATTEMPT || line.message.starts_with(TRUNCATION_MARK_PREFIX);
     }
 
     fn count_line(&mut self, line: &LogLine) {
@@ -245,15 +247,15 @@ impl LogQuota {
 /// The start of the truncation mark.
 const TRUNCATION_MARK_PREFIX: &str = "… output is cut here: the limit of ";
 
-fn truncation_mark(time: Timestamp, limit: &str) -> LogLine {
+fn truncation_mark_line(time: Timestamp, limit: &str) -> LogLine {
     LogLine { time, level: LogLevel::Error, message: format!("{TRUNCATION_MARK_PREFIX}{limit} is reached") }
 }
 
-/// Truncates a text to [`MAX_LINE_BYTES`], with an ellipsis at the end if it was longer.
+/// Truncates a text to [`MAX_LOG_LINE_BYTES`], with an ellipsis at the end if it was longer.
 pub(crate) fn truncate_line(mut text: String) -> String {
     const ELLIPSIS: char = '…';
-    if text.len() > MAX_LINE_BYTES {
-        let limit = MAX_LINE_BYTES - ELLIPSIS.len_utf8();
+    if text.len() > MAX_LOG_LINE_BYTES {
+        let limit = MAX_LOG_LINE_BYTES - ELLIPSIS.len_utf8();
         // A character has four bytes at most, so one of these is a boundary.
         let at = (limit - 3..=limit).rev().find(|at| text.is_char_boundary(*at));
         text.truncate(at.unwrap_or(0));
@@ -273,19 +275,20 @@ mod tests {
     #[test]
     fn lines_beyond_the_line_limit_are_replaced_by_one_mark() {
         let mut quota = LogQuota::default();
-        let kept: Vec<_> =
-            (0..MAX_ATTEMPT_LINES + 50).filter_map(|_| quota.admit_line(log_line("a log line"))).collect();
-        assert_eq!(kept.len(), MAX_ATTEMPT_LINES + 1);
-        assert!(kept[..MAX_ATTEMPT_LINES].iter().all(|l| l.message == "a log line"));
-        assert!(kept[MAX_ATTEMPT_LINES].message.contains("limit of 10000 lines"));
+        let kept: Vec<_> = (0..MAX_LOG_LINES_PER_ATTEMPT + 50)
+            .filter_map(|_| quota.admit_line(log_line("a log line")))
+            .collect();
+        assert_eq!(kept.len(), MAX_LOG_LINES_PER_ATTEMPT + 1);
+        assert!(kept[..MAX_LOG_LINES_PER_ATTEMPT].iter().all(|l| l.message == "a log line"));
+        assert!(kept[MAX_LOG_LINES_PER_ATTEMPT].message.contains("limit of 10000 lines"));
     }
 
     #[test]
     fn lines_beyond_the_byte_limit_are_replaced_by_one_mark() {
         let mut quota = LogQuota::default();
-        let long = "x".repeat(MAX_LINE_BYTES);
+        let long = "x".repeat(MAX_LOG_LINE_BYTES);
         let kept: Vec<_> = (0..1000).filter_map(|_| quota.admit_line(log_line(&long))).collect();
-        assert_eq!(kept.len(), MAX_ATTEMPT_BYTES / MAX_LINE_BYTES + 1);
+        assert_eq!(kept.len(), MAX_LOG_BYTES_PER_ATTEMPT / MAX_LOG_LINE_BYTES + 1);
         assert!(kept.last().unwrap().message.contains("limit of 16 MiB"));
         assert!(quota.admit_line(log_line("a short one")).is_none(), "no line follows the mark");
     }
@@ -293,7 +296,7 @@ mod tests {
     #[test]
     fn refunded_lines_do_not_count_against_the_quota() {
         let mut quota = LogQuota::default();
-        (0..MAX_ATTEMPT_LINES - 1).for_each(|_| drop(quota.admit_line(log_line("a log line"))));
+        (0..MAX_LOG_LINES_PER_ATTEMPT - 1).for_each(|_| drop(quota.admit_line(log_line("a log line"))));
         let refunded: Vec<_> = (0..3).filter_map(|_| quota.admit_line(log_line("a refunded line"))).collect();
         assert_eq!(refunded.len(), 2);
         quota.refund_lines(refunded.len(), refunded.iter().map(|line| line.message.len()).sum());
@@ -304,9 +307,9 @@ mod tests {
 
     #[test]
     fn long_lines_are_truncated_between_characters() {
-        for long in ["x".repeat(MAX_LINE_BYTES + 1), "é".repeat(MAX_LINE_BYTES)] {
+        for long in ["x".repeat(MAX_LOG_LINE_BYTES + 1), "é".repeat(MAX_LOG_LINE_BYTES)] {
             let kept = truncate_line(long);
-            assert!(kept.len() <= MAX_LINE_BYTES && kept.len() > MAX_LINE_BYTES - 8);
+            assert!(kept.len() <= MAX_LOG_LINE_BYTES && kept.len() > MAX_LOG_LINE_BYTES - 8);
             assert!(kept.ends_with('…'));
         }
         assert_eq!(truncate_line("short".into()), "short");

@@ -28,7 +28,7 @@ pub struct Metrics {
     attempt_seconds: Family<HandlerLabels, Histogram, fn() -> Histogram>,
     tasks_ended: Family<TaskEndLabels, Counter>,
     ended_attempts: Family<AttemptEndLabels, Counter>,
-    attempt_counters: AttemptCounters,
+    ended_attempt_counters: EndedAttemptCounters,
     slots: Gauge,
     slots_busy: Gauge,
     backlog: Family<BacklogLabels, Gauge>,
@@ -38,7 +38,7 @@ pub struct Metrics {
 
 /// The number of ended attempts of all handlers, by how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AttemptCounts {
+pub struct EndedAttemptCounts {
     pub succeeded: u64,
     pub failed: u64,
     /// Attempts whose handler asked to run the task again later.
@@ -47,9 +47,9 @@ pub struct AttemptCounts {
     pub released: u64,
 }
 
-/// The counters behind [`AttemptCounts`].
+/// The counters behind [`EndedAttemptCounts`].
 #[derive(Debug, Default)]
-struct AttemptCounters {
+struct EndedAttemptCounters {
     succeeded: Counter,
     failed: Counter,
     snoozed: Counter,
@@ -113,7 +113,7 @@ impl Default for Metrics {
             attempt_seconds: Family::new_with_constructor(seconds_histogram),
             tasks_ended: Family::default(),
             ended_attempts: Family::default(),
-            attempt_counters: AttemptCounters::default(),
+            ended_attempt_counters: EndedAttemptCounters::default(),
             slots: Gauge::default(),
             slots_busy: Gauge::default(),
             backlog: Family::default(),
@@ -165,12 +165,12 @@ impl Metrics {
     }
 
     /// The attempts that have ended on this node, or at pull workers connected to it.
-    pub fn attempt_counts(&self) -> AttemptCounts {
-        AttemptCounts {
-            succeeded: self.attempt_counters.succeeded.get(),
-            failed: self.attempt_counters.failed.get(),
-            snoozed: self.attempt_counters.snoozed.get(),
-            released: self.attempt_counters.released.get(),
+    pub fn ended_attempt_counts(&self) -> EndedAttemptCounts {
+        EndedAttemptCounts {
+            succeeded: self.ended_attempt_counters.succeeded.get(),
+            failed: self.ended_attempt_counters.failed.get(),
+            snoozed: self.ended_attempt_counters.snoozed.get(),
+            released: self.ended_attempt_counters.released.get(),
         }
     }
 
@@ -178,7 +178,7 @@ impl Metrics {
         self.service_failures.get_or_create(&ServiceLabels { service }).inc();
     }
 
-    pub(crate) fn observe_emit(&self, time: Duration) {
+    pub(crate) fn observe_emit_duration(&self, time: Duration) {
         self.emit_seconds.observe(time.as_secs_f64());
     }
 
@@ -191,10 +191,10 @@ impl Metrics {
 
     pub(crate) fn count_ended_attempt(&self, handler: &HandlerName, ended: &AttemptResult, time: Duration) {
         let (end, counter) = match ended {
-            AttemptResult::Succeeded { .. } => ("succeeded", &self.attempt_counters.succeeded),
-            AttemptResult::Failed { .. } => ("failed", &self.attempt_counters.failed),
-            AttemptResult::Snoozed { .. } => ("snoozed", &self.attempt_counters.snoozed),
-            AttemptResult::Released => ("released", &self.attempt_counters.released),
+            AttemptResult::Succeeded { .. } => ("succeeded", &self.ended_attempt_counters.succeeded),
+            AttemptResult::Failed { .. } => ("failed", &self.ended_attempt_counters.failed),
+            AttemptResult::Snoozed { .. } => ("snoozed", &self.ended_attempt_counters.snoozed),
+            AttemptResult::Released => ("released", &self.ended_attempt_counters.released),
         };
         counter.inc();
         let handler = HandlerNameLabel(handler.clone());
@@ -205,7 +205,7 @@ impl Metrics {
     }
 
     /// Counts a task if it has ended.
-    pub(crate) fn count_ended_task(&self, handler: &HandlerName, status: TaskStatus) {
+    pub(crate) fn count_task_if_ended(&self, handler: &HandlerName, status: TaskStatus) {
         match status {
             TaskStatus::Done | TaskStatus::Error | TaskStatus::Missing => {
                 let labels =
@@ -216,23 +216,23 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn set_slots(&self, total: usize, busy: usize) {
+    pub(crate) fn set_slot_gauges(&self, total: usize, busy: usize) {
         self.slots.set(total as i64);
         self.slots_busy.set(busy as i64);
     }
 
     /// Sets the backlog gauges from the store's queues, summed over all tenants of a handler; `None` clears them.
-    pub(crate) fn set_backlog(&self, queues: Option<&[QueueView]>) {
+    pub(crate) fn set_backlog_gauges(&self, queues: Option<&[QueueView]>) {
         self.is_backlog_read.set(i64::from(queues.is_some()));
         let mut sums: BTreeMap<(&HandlerName, &'static str), u64> = BTreeMap::new();
         for queue in queues.unwrap_or_default() {
             for (state, count) in [
-                ("ready", queue.ready),
-                ("waiting", queue.waiting),
-                ("scheduled", queue.scheduled),
-                ("running", queue.running),
-                ("halted", queue.halted),
-                ("missing", queue.missing),
+                ("ready", queue.ready_count),
+                ("waiting", queue.waiting_count),
+                ("scheduled", queue.scheduled_count),
+                ("running", queue.running_count),
+                ("halted", queue.halted_count),
+                ("missing", queue.missing_count),
             ] {
                 *sums.entry((&queue.handler, state)).or_default() += count;
             }
@@ -258,19 +258,19 @@ mod tests {
             metrics.count_ended_attempt(&HandlerName::new(handler).unwrap(), ended, Duration::ZERO);
         }
         assert_eq!(
-            metrics.attempt_counts(),
-            AttemptCounts { failed: 2, released: 1, ..AttemptCounts::default() }
+            metrics.ended_attempt_counts(),
+            EndedAttemptCounts { failed: 2, released: 1, ..EndedAttemptCounts::default() }
         );
     }
 
     #[test]
-    fn metric_names_are_as_documented() {
+    fn metrics_are_encoded_under_stable_names() {
         let metrics = Metrics::default();
         let handler = HandlerName::new("index").unwrap();
-        metrics.count_ended_task(&handler, TaskStatus::Done);
-        metrics.count_ended_task(&handler, TaskStatus::New);
+        metrics.count_task_if_ended(&handler, TaskStatus::Done);
+        metrics.count_task_if_ended(&handler, TaskStatus::New);
         metrics.count_ended_attempt(&handler, &AttemptResult::Released, Duration::from_millis(1));
-        metrics.set_slots(16, 3);
+        metrics.set_slot_gauges(16, 3);
         let text = metrics.encode();
         for line in [
             "pointsman_events_emitted_total 0",

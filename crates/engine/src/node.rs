@@ -55,12 +55,12 @@ pub(crate) struct Node {
     /// Wakes the clock: a rule was lifted.
     pub(crate) rule_lifted: Notify,
     /// Whether ready tasks wait for a slot.
-    pub(crate) is_saturated: watch::Sender<bool>,
+    pub(crate) has_ready_tasks_waiting_for_slot: watch::Sender<bool>,
     active_setup: ArcSwap<ActiveSetup>,
     setup_changed: watch::Sender<()>,
     id: AtomicI64,
     /// Whether the last announcement of this node's capabilities failed, so that it must be repeated.
-    needs_announcement: AtomicBool,
+    needs_capability_announcement: AtomicBool,
 }
 
 /// The parts of a node that exist before it joins the store.
@@ -77,7 +77,7 @@ impl Node {
     pub(crate) fn new(parts: NodeParts, id: NodeId, setup: Setup) -> Self {
         let wake_signals = Arc::new(WakeSignals::new());
         let bounded_run = parts.settings.bounded_run.as_ref();
-        let slots = if parts.settings.services.worker { parts.settings.slots } else { 0 };
+        let slots = if parts.settings.enabled_services.worker { parts.settings.slot_count } else { 0 };
         let slots = Slots::new(slots, bounded_run.map(|bounded_run| bounded_run.max_attempts));
         let active_setup = ArcSwap::from_pointee(ActiveSetup::new(setup, bounded_run));
         Self {
@@ -99,11 +99,11 @@ impl Node {
             wake_signals,
             attempt_check_requested: Notify::new(),
             rule_lifted: Notify::new(),
-            is_saturated: watch::Sender::new(false),
+            has_ready_tasks_waiting_for_slot: watch::Sender::new(false),
             active_setup,
             setup_changed: watch::Sender::new(()),
             id: AtomicI64::new(id),
-            needs_announcement: AtomicBool::new(false),
+            needs_capability_announcement: AtomicBool::new(false),
         }
     }
 
@@ -162,15 +162,19 @@ impl Node {
         finished: &FinishReceipt,
         at: Timestamp,
     ) {
-        let EndedAttempt { task, finished_attempt } = ended;
-        self.metrics.count_ended_task(&task.handler, finished.status);
-        self.metrics.events_emitted.inc_by(finished.emitted.len() as u64);
+        let EndedAttempt { task_summary: task, finished_attempt } = ended;
+        self.metrics.count_task_if_ended(&task.handler, finished.status);
+        self.metrics.events_emitted.inc_by(finished.emitted_events.len() as u64);
         // The journal head is advanced first, so that a watcher that is notified of the change finds its events there.
-        if let Some(last) = finished.emitted.last() {
+        if let Some(last) = finished.emitted_events.last() {
             self.wake_signals.advance_journal_head(last.id);
         }
         self.task_changes.notify_attempt_finished(task, finished, ended.error(), at);
-        self.task_changes.notify_tasks_created(&finished_attempt.emitted_events, &finished.emitted, at);
+        self.task_changes.notify_tasks_created(
+            &finished_attempt.emitted_events,
+            &finished.emitted_events,
+            at,
+        );
         if !finished_attempt.log_lines.is_empty() {
             self.log_writer.notify_lines_stored();
         }
@@ -178,7 +182,7 @@ impl Node {
 
     /// Notifies watchers of the next step of an order. A step that runs already, or has ended since, was reported by
     /// the node that ran it.
-    pub(crate) async fn notify_order_step(
+    pub(crate) async fn notify_watchers_of_next_step(
         &self,
         tenant: &Tenant,
         order: &OrderKey,
@@ -199,21 +203,21 @@ impl Node {
 
     /// Announces in the store what this node can run.
     pub(crate) async fn announce_capabilities(&self) -> Result<(), StoreError> {
-        let handlers = match self.settings.services.worker {
+        let handlers = match self.settings.enabled_services.worker {
             true => BTreeSet::clone(&self.active_setup.load().runnable_handlers),
             false => BTreeSet::new(),
         };
         let registrant = self.settings.bounded_run.is_none().then(|| self.settings.registration_name.clone());
         let (slots, clock) = (self.slots.total(), self.time_source.clock_report());
         self.store
-            .announce_capabilities(self.id(), NodeCapabilities { registrant, handlers, slots, clock })
+            .store_node_capabilities(self.id(), NodeCapabilities { registrant, handlers, slots, clock })
             .await
     }
 
     /// Announces the capabilities; if the store fails, the next sweep announces them again.
     pub(crate) async fn announce_capabilities_or_retry_later(&self) {
         let announced = self.announce_capabilities().await;
-        self.needs_announcement.store(announced.is_err(), Ordering::Release);
+        self.needs_capability_announcement.store(announced.is_err(), Ordering::Release);
         if let Err(error) = announced {
             self.count_store_error();
             tracing::debug!(%error, "could not announce this node's handlers; retrying with the next sweep");
@@ -221,7 +225,7 @@ impl Node {
     }
 
     pub(crate) fn has_announced_capabilities(&self) -> bool {
-        !self.needs_announcement.load(Ordering::Acquire)
+        !self.needs_capability_announcement.load(Ordering::Acquire)
     }
 
     /// Counts a failed store call. The store itself logs its outages, once for all callers.
@@ -249,7 +253,7 @@ impl ActiveSetup {
         let non_pull_handlers = setup.handlers.iter().filter(|spec| !spec.def.pull);
         let runners = non_pull_handlers.filter_map(|spec| {
             let runner = spec.runner.clone()?;
-            Some((spec.def.name.clone(), RunnerWithTimeout { runner, timeout: spec.timeout }))
+            Some((spec.def.name.clone(), RunnerWithTimeout { runner, timeout: spec.attempt_timeout }))
         });
         let runners: HashMap<_, _> = runners.collect();
         let is_included =
@@ -265,16 +269,17 @@ impl ActiveSetup {
 
     /// Estimates how many tasks of this node will be ready at once when these events are journaled, at most `max`. Of
     /// many events only a sample is examined, because the number is only used to reserve slots.
-    pub(crate) fn estimate_ready_tasks<'a>(
+    pub(crate) fn estimate_tasks_ready_on_emit<'a>(
         &self,
         events: impl Iterator<Item = &'a NewEvent> + Clone,
         max: usize,
         now: Timestamp,
     ) -> usize {
-        const SAMPLE_SIZE: usize = 64;
-        let sample_step = events.clone().count().div_ceil(SAMPLE_SIZE).max(1);
+        const MAX_SAMPLED_EVENTS: usize = 64;
+        let sample_step = events.clone().count().div_ceil(MAX_SAMPLED_EVENTS).max(1);
         let due_now = events.step_by(sample_step).filter(|event| event.due.is_none_or(|due| due <= now));
-        let bindings = due_now.flat_map(|event| self.setup.routes.resolve_handlers(&event.event_type));
+        let bindings =
+            due_now.flat_map(|event| self.setup.routes.find_handlers_of_event_type(&event.event_type));
         let tasks = bindings.filter(|binding| self.runnable_handlers.contains(&binding.handler)).count();
         tasks.saturating_mul(sample_step).min(max)
     }
@@ -290,6 +295,6 @@ pub(crate) fn build_registration(setup: &Setup, settings: &Settings) -> Registra
         tenant_weights: setup.tenant_weights.clone(),
         chains: setup.chains.clone(),
         chain_routes: setup.chain_routes.clone(),
-        file_digests: setup.file_digests.clone(),
+        configured_object_digests: setup.file_digests.clone(),
     }
 }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! While somebody follows the journal, one filler reads new events once after each commit, and all followers read them
-//! from memory. A follower that waits for certain events is woken only by those ([`Observer::wait_for_match`]). When
+//! from memory. A follower that waits for certain events is woken only by those ([`Observer::wait_for_matching_event`]). When
 //! nobody has read for a while, the tail is dropped, and the journal is not read until somebody reads again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,10 +39,10 @@ const MAX_EVENTS_PER_FILLER_READ: usize = 2_000;
 pub struct Observer {
     store: Arc<dyn Store>,
     metrics: Arc<Metrics>,
-    tail: RwLock<Option<JournalTail>>,
+    journal_tail: RwLock<Option<JournalTail>>,
     wake_signals: Arc<WakeSignals>,
     /// The newest id that the tail has reached.
-    filled_until: watch::Sender<EventId>,
+    tail_filled_up_to_event: watch::Sender<EventId>,
     followers: Arc<Followers>,
     /// The number of followers that wait for new events.
     waiting_follower_count: AtomicUsize,
@@ -65,9 +65,9 @@ impl Observer {
         Self {
             store,
             metrics,
-            tail: RwLock::new(None),
+            journal_tail: RwLock::new(None),
             wake_signals,
-            filled_until: watch::Sender::new(EventId::ZERO),
+            tail_filled_up_to_event: watch::Sender::new(EventId::ZERO),
             followers: Arc::default(),
             waiting_follower_count: AtomicUsize::new(0),
             last_read_at: Mutex::default(),
@@ -89,7 +89,7 @@ impl Observer {
         if self.has_tail() {
             // Events that were committed before this call must be in the page.
             let journal_head = *self.wake_signals.journal_head.borrow();
-            let mut filled = self.filled_until.subscribe();
+            let mut filled = self.tail_filled_up_to_event.subscribe();
             let caught_up =
                 timeout(TAIL_CATCH_UP_TIMEOUT, filled.wait_for(|filled| *filled >= journal_head)).await;
             if caught_up.is_ok()
@@ -98,20 +98,26 @@ impl Observer {
                 return Ok(page);
             }
         }
-        self.read_from_store(JournalQuery { after, until, filter: filter.clone(), limit, backwards: false })
-            .await
+        self.read_from_store(JournalQuery {
+            after_event_id: after,
+            up_to_event_id: until,
+            filter: filter.clone(),
+            limit,
+            backwards: false,
+        })
+        .await
     }
 
     /// Reads the newest `limit` matching events after `after`, newest first.
-    pub async fn read_newest(
+    pub async fn read_newest_events(
         &self,
         filter: &EventFilter,
         after: EventId,
         limit: usize,
     ) -> Result<EventPage, StoreError> {
         self.read_from_store(JournalQuery {
-            after,
-            until: None,
+            after_event_id: after,
+            up_to_event_id: None,
             filter: filter.clone(),
             limit,
             backwards: true,
@@ -126,39 +132,39 @@ impl Observer {
     }
 
     /// Drops expired events from the tail. Called after pruning, because no commit notifies the filler of it.
-    pub(crate) async fn drop_expired_from_tail(&self) -> Result<(), StoreError> {
+    pub(crate) async fn drop_expired_tail_events(&self) -> Result<(), StoreError> {
         if !self.has_tail() {
             return Ok(());
         }
-        let expired_up_to = self.read_journal_range().await?.expired_up_to;
-        if let Some(tail) = &mut *self.tail.write().unwrap_or_else(PoisonError::into_inner) {
-            tail.drop_expired(expired_up_to);
+        let expired_up_to = self.read_journal_range().await?.last_expired_event_id;
+        if let Some(tail) = &mut *self.journal_tail.write().unwrap_or_else(PoisonError::into_inner) {
+            tail.drop_expired_events(expired_up_to);
         }
         Ok(())
     }
 
     /// Waits until a matching event exists after `after`, and advances `after` past events that do not match, also when
     /// the future is dropped. Costs nothing while nothing matches.
-    pub async fn wait_for_match(&self, filter: &EventFilter, after: &mut EventId) {
+    pub async fn wait_for_matching_event(&self, filter: &EventFilter, after: &mut EventId) {
         let _waiting_guard = WaitingFollowerGuard::new(self);
         self.record_read();
         let from = *after;
-        let follower = self.followers.add(filter, from, || self.unmatched_until(filter, from));
+        let follower = self.followers.add(filter, from, || self.find_unmatched_up_to(filter, from));
         FollowerCursorGuard { follower, cursor: after }.follower.wait_until_woken().await;
     }
 
     /// The id up to which no event of the tail after `after` matches. `None` if an event matches, or if the tail begins
     /// later than `after`.
-    fn unmatched_until(&self, filter: &EventFilter, after: EventId) -> Option<EventId> {
-        let tail = self.tail.read().unwrap_or_else(PoisonError::into_inner);
+    fn find_unmatched_up_to(&self, filter: &EventFilter, after: EventId) -> Option<EventId> {
+        let tail = self.journal_tail.read().unwrap_or_else(PoisonError::into_inner);
         match &*tail {
             // The follower is woken if the tail later begins after this cursor.
             None => Some(after),
             Some(tail) if tail.head() <= after => Some(after),
             Some(tail) => tail
-                .find_page(filter, after, None, 1)
+                .find_cached_page(filter, after, None, 1)
                 .filter(|page| page.events.is_empty())
-                .map(|page| page.scanned_up_to),
+                .map(|page| page.last_scanned_event_id),
         }
     }
 
@@ -175,10 +181,10 @@ impl Observer {
                 // A failed run may have left an incomplete tail.
                 self.drop_tail();
                 // A reader that arrived before the tail was dropped has not woken the filler.
-                if !self.has_readers() {
+                if !self.has_recent_or_waiting_readers() {
                     self.filler_wakeup.notified().await;
                 }
-                while self.has_readers() {
+                while self.has_recent_or_waiting_readers() {
                     if let Err(error) = self.fill_tail_while_readers_exist(&mut backoff).await {
                         tracing::debug!(
                             %error,
@@ -199,12 +205,12 @@ impl Observer {
         let mut head_changes = self.wake_signals.journal_head.subscribe();
         if !self.has_tail() {
             let journal_range = self.read_journal_range().await?;
-            self.wake_signals.advance_journal_head(journal_range.head);
-            self.set_tail(Some(JournalTail::starting_at(journal_range)));
-            self.followers.restart_notifications_after(journal_range.head);
-            self.filled_until.send_replace(journal_range.head);
+            self.wake_signals.advance_journal_head(journal_range.newest_event_id);
+            self.set_tail(Some(JournalTail::new_empty(journal_range)));
+            self.followers.restart_notifications_after(journal_range.newest_event_id);
+            self.tail_filled_up_to_event.send_replace(journal_range.newest_event_id);
         }
-        while self.has_readers() {
+        while self.has_recent_or_waiting_readers() {
             head_changes.borrow_and_update();
             self.fill_tail_to_head().await?;
             backoff.reset();
@@ -217,25 +223,25 @@ impl Observer {
     /// Reads until the head is reached.
     async fn fill_tail_to_head(&self) -> Result<(), StoreError> {
         loop {
-            let after = *self.filled_until.borrow();
+            let after = *self.tail_filled_up_to_event.borrow();
             let everything = EventFilter::default();
             let query = JournalQuery {
-                after,
-                until: None,
+                after_event_id: after,
+                up_to_event_id: None,
                 filter: everything,
                 limit: MAX_EVENTS_PER_FILLER_READ,
                 backwards: false,
             };
             let page = self.read_from_store(query).await?;
-            let head = page.journal_range.head;
-            let filled = page.scanned_up_to.max(after);
+            let head = page.journal_range.newest_event_id;
+            let filled = page.last_scanned_event_id.max(after);
             let events = page.events.clone();
-            if let Some(tail) = &mut *self.tail.write().unwrap_or_else(PoisonError::into_inner) {
+            if let Some(tail) = &mut *self.journal_tail.write().unwrap_or_else(PoisonError::into_inner) {
                 tail.append_page(page);
             }
             self.wake_signals.advance_journal_head(head);
-            self.followers.notify_events(&events, filled);
-            self.filled_until.send_if_modified(|was| std::mem::replace(was, filled) != filled);
+            self.followers.wake_followers_of_events(&events, filled);
+            self.tail_filled_up_to_event.send_if_modified(|was| std::mem::replace(was, filled) != filled);
             if filled >= head || filled == after {
                 return Ok(());
             }
@@ -258,13 +264,13 @@ impl Observer {
         until: Option<EventId>,
         limit: usize,
     ) -> Option<EventPage> {
-        let tail = self.tail.read().unwrap_or_else(PoisonError::into_inner);
-        tail.as_ref()?.find_page(filter, after, until, limit)
+        let tail = self.journal_tail.read().unwrap_or_else(PoisonError::into_inner);
+        tail.as_ref()?.find_cached_page(filter, after, until, limit)
     }
 
     /// Whether the tail is in memory and being filled.
     pub(crate) fn has_tail(&self) -> bool {
-        self.tail.read().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.journal_tail.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Drops the tail and wakes all followers, which then read from the store.
@@ -274,7 +280,7 @@ impl Observer {
     }
 
     fn set_tail(&self, tail: Option<JournalTail>) {
-        *self.tail.write().unwrap_or_else(PoisonError::into_inner) = tail;
+        *self.journal_tail.write().unwrap_or_else(PoisonError::into_inner) = tail;
     }
 
     /// Records a read, and wakes the filler if there is no tail.
@@ -285,7 +291,7 @@ impl Observer {
         }
     }
 
-    fn has_readers(&self) -> bool {
+    fn has_recent_or_waiting_readers(&self) -> bool {
         let read_at = *self.last_read_at.lock().unwrap_or_else(PoisonError::into_inner);
         self.waiting_follower_count.load(Ordering::Acquire) > 0
             || read_at.is_some_and(|read_at| read_at.elapsed() < TAIL_IDLE_TIMEOUT)

@@ -5,8 +5,8 @@ use pointsman_core::chain::{ChainNodeAction, ChainNodeId, ChainPath, OrderKey};
 use pointsman_core::journal::{JournalRange, PathFilter};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
-    ChainView, OrderBatch, OrderBatchError, OrderCommand, OrderCursor, OrderError, OrderPage, OrderReceipt,
-    OrderView, StoreError,
+    ChainView, OrderBatch, OrderBatchError, OrderBatchReceipt, OrderCommand, OrderCursor, OrderError,
+    OrderPage, OrderView, StoreError,
 };
 
 use crate::Engine;
@@ -21,7 +21,7 @@ impl Engine {
     pub async fn add_orders(
         &self,
         batch: impl Into<OrderBatch>,
-    ) -> Result<Result<OrderReceipt, OrderBatchError>, StoreError> {
+    ) -> Result<Result<OrderBatchReceipt, OrderBatchError>, StoreError> {
         let receipt = match self.store().add_orders(batch.into(), self.now()).await? {
             Ok(receipt) if !receipt.repeated => receipt,
             repeated_or_refused => return Ok(repeated_or_refused),
@@ -30,7 +30,7 @@ impl Engine {
             self.node().wake_signals.advance_journal_head(newest);
         }
         for added in receipt.orders.iter().rev().take(MAX_NOTIFIED_ORDERS) {
-            self.notify_order_step(&added.tenant, &added.order).await;
+            self.notify_watchers_of_next_step_or_log(&added.tenant, &added.order).await;
         }
         self.node().wake_signals.notify_work();
         Ok(Ok(receipt))
@@ -75,7 +75,7 @@ impl Engine {
     ) -> Result<Result<(), OrderError>, StoreError> {
         let result = self.store().apply_order_command(tenant, key, command, self.now()).await?;
         if result.is_ok() {
-            self.notify_order_step(tenant, key).await;
+            self.notify_watchers_of_next_step_or_log(tenant, key).await;
             self.wake_services();
         }
         Ok(result)
@@ -121,8 +121,8 @@ impl Engine {
     }
 
     /// Notifies watchers of the next step of an order.
-    async fn notify_order_step(&self, tenant: &Tenant, key: &OrderKey) {
-        if let Err(error) = self.node().notify_order_step(tenant, key).await {
+    async fn notify_watchers_of_next_step_or_log(&self, tenant: &Tenant, key: &OrderKey) {
+        if let Err(error) = self.node().notify_watchers_of_next_step(tenant, key).await {
             self.node().count_store_error();
             tracing::warn!(
                 %error, order = %key,

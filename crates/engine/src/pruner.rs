@@ -28,7 +28,12 @@ async fn prune_repeatedly(node: Arc<Node>) {
             continue;
         }
         match prune_batch(&node, journal, history).await {
-            Ok(PruneReport { events, tasks, objects, has_more }) => {
+            Ok(PruneReport {
+                deleted_event_count: events,
+                deleted_task_count: tasks,
+                deleted_object_count: objects,
+                has_more,
+            }) => {
                 if events + tasks + objects > 0 {
                     tracing::debug!(events, tasks, objects, "deleted expired rows");
                 }
@@ -46,10 +51,17 @@ async fn prune_repeatedly(node: Arc<Node>) {
 /// Deletes one batch of expired rows, and drops expired events from the observer's memory: events may have expired
 /// although their rows are not deleted yet.
 async fn prune_batch(node: &Node, journal: Retention, history: Retention) -> Result<PruneReport, StoreError> {
-    let pruned =
-        node.store.prune(journal, history, node.settings.object_retention, node.time_source.now()).await?;
-    node.metrics.objects_pruned.inc_by(pruned.objects);
-    node.observer.drop_expired_from_tail().await?;
+    let pruned = node
+        .store
+        .prune_events_tasks_and_objects(
+            journal,
+            history,
+            node.settings.object_retention,
+            node.time_source.now(),
+        )
+        .await?;
+    node.metrics.objects_pruned.inc_by(pruned.deleted_object_count);
+    node.observer.drop_expired_tail_events().await?;
     Ok(pruned)
 }
 
@@ -66,41 +78,45 @@ mod tests {
     /// The observer is not notified of pruning by a commit, so the pruner does it.
     #[tokio::test]
     async fn a_cursor_is_torn_as_soon_as_events_after_it_expire() {
-        let store = Arc::new(Sqlite::in_memory(crate::now()).unwrap());
+        let store = Arc::new(Sqlite::in_memory(crate::machine_clock_now()).unwrap());
         let mut settings = Settings::default();
-        settings.services.pruner = false;
+        settings.enabled_services.pruner = false;
         let engine = Engine::start(store, settings, Setup::default()).await.unwrap();
         let (node, everything) = (engine.node(), EventFilter::default());
         let page =
             async |after: EventId| engine.observer().read_page(&everything, after, None, 5000).await.unwrap();
-        let begin = engine.observer().read_journal_range().await.unwrap().head;
+        let begin = engine.observer().read_journal_range().await.unwrap().newest_event_id;
         while !node.observer.has_tail() {
             page(begin).await;
             tokio::task::yield_now().await;
         }
         let event = NewEvent::new(EventType::new("a").unwrap());
-        engine.emit(EmitBatch { events: vec![event; 3000], idempotency: None }).await.unwrap();
+        engine.emit(EmitBatch { events: vec![event; 3000], idempotency_key: None }).await.unwrap();
         let ids: Vec<_> = page(begin).await.events.iter().map(|event| event.id).collect();
         assert_eq!(ids.len(), 3000);
 
         let retention = Retention { max_count: 500, max_age: Duration::from_secs(86_400) };
         while prune_batch(node, retention, Retention::default()).await.unwrap().has_more {}
-        let expired_up_to = engine.store().read_journal_range().await.unwrap().expired_up_to;
+        let expired_up_to = engine.store().read_journal_range().await.unwrap().last_expired_event_id;
         let last = ids.iter().position(|id| *id == expired_up_to).unwrap();
         assert!((1..2500).contains(&last), "{last}");
         for index in [0, last - 1, last, last + 1, 2999] {
             let page = page(ids[index]).await;
-            assert_eq!(page.journal_range.is_torn(ids[index]), index < last, "{index}, expired up to {last}");
-            assert_eq!(page.journal_range.expired_up_to, expired_up_to);
+            assert_eq!(
+                page.journal_range.has_gap_after(ids[index]),
+                index < last,
+                "{index}, expired up to {last}"
+            );
+            assert_eq!(page.journal_range.last_expired_event_id, expired_up_to);
         }
         engine.stop(Duration::ZERO).await;
     }
 
     #[tokio::test]
     async fn unused_objects_are_deleted_and_counted() {
-        let store = Arc::new(Sqlite::in_memory(crate::now()).unwrap());
+        let store = Arc::new(Sqlite::in_memory(crate::machine_clock_now()).unwrap());
         let mut settings = Settings { object_retention: Duration::ZERO, ..Settings::default() };
-        settings.services.pruner = false;
+        settings.enabled_services.pruner = false;
         let engine = Engine::start(store, settings, Setup::default()).await.unwrap();
         let node = engine.node();
         let object_event = |n: usize| {
@@ -108,7 +124,7 @@ mod tests {
             NewEvent { key, ..NewEvent::new(EventType::new("a").unwrap()) }
         };
         engine
-            .emit(EmitBatch { events: (0..700).map(object_event).collect(), idempotency: None })
+            .emit(EmitBatch { events: (0..700).map(object_event).collect(), idempotency_key: None })
             .await
             .unwrap();
         let keep_nothing = Retention { max_count: 0, max_age: Duration::ZERO };
@@ -117,7 +133,7 @@ mod tests {
         }
         assert!(node.metrics.encode().contains("pointsman_objects_pruned_total 700"));
         let again =
-            engine.emit(EmitBatch { events: vec![object_event(1)], idempotency: None }).await.unwrap();
+            engine.emit(EmitBatch { events: vec![object_event(1)], idempotency_key: None }).await.unwrap();
         assert_eq!(again.events[0].prev, None);
         engine.stop(Duration::ZERO).await;
     }

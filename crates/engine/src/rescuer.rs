@@ -38,7 +38,7 @@ pub(crate) async fn run_attempt_checks(node: Arc<Node>, stop: CancellationToken)
 }
 
 async fn sweep_repeatedly(node: Arc<Node>) {
-    let mut guard = RescueGuard::new(Instant::now(), node.settings.lease);
+    let mut guard = RescueGuard::new(Instant::now(), node.settings.node_lease_duration);
     loop {
         sleep(node.settings.sweep_interval).await;
         let requested_at = Instant::now();
@@ -49,7 +49,7 @@ async fn sweep_repeatedly(node: Arc<Node>) {
                 guard.record_failure();
                 tracing::warn!(
                     %error,
-                    lease = ?node.settings.lease,
+                    lease = ?node.settings.node_lease_duration,
                     "heartbeat or rescue failed; retrying with the next sweep. If this lasts longer than the lease, other \
                      nodes take over this node's tasks: check the store"
                 );
@@ -70,7 +70,7 @@ async fn sweep_once(
     }
     guard.record_heartbeat_answer(requested_at, Instant::now());
     node.running_attempts.stop_lost_attempts(&*node.store).await?;
-    if node.settings.services.rescuer && guard.may_rescue(Instant::now()) {
+    if node.settings.enabled_services.rescuer && guard.may_rescue(Instant::now()) {
         rescue_tasks(node).await?;
     }
     Ok(())
@@ -80,7 +80,7 @@ async fn sweep_once(
 /// follows ends those that lost their task; tasks claimed since then still belong to this node.
 async fn rejoin_as_new_node(node: &Arc<Node>) -> Result<(), StoreError> {
     tracing::warn!(
-        lease = ?node.settings.lease,
+        lease = ?node.settings.node_lease_duration,
         "this node sent no heartbeat for longer than the lease and was declared dead; it joins again, and its attempts \
          whose tasks were given to other nodes are cancelled"
     );
@@ -99,7 +99,12 @@ async fn register_setup_if_expired(node: &Arc<Node>) -> Result<(), StoreError> {
     {
         return Ok(());
     }
-    store.register(build_registration(&node.active_setup().setup, settings), node.time_source.now()).await
+    store
+        .register_definitions(
+            build_registration(&node.active_setup().setup, settings),
+            node.time_source.now(),
+        )
+        .await
 }
 
 /// Frees the tasks of dead nodes and workers, and notifies watchers.
@@ -111,12 +116,17 @@ pub(crate) async fn rescue_tasks(node: &Arc<Node>) -> Result<(), StoreError> {
     // Pull workers whose leases began before this node started, or expired by a step of the clock, get the time of a
     // full lease to renew them.
     let renewals_possible_since = node.started_at.max(node.time_source.time_reset_at());
-    let had_time_to_renew = at.duration_since(renewals_possible_since) >= node.settings.lease;
+    let had_time_to_renew = at.duration_since(renewals_possible_since) >= node.settings.node_lease_duration;
     let leased_since = if had_time_to_renew { Timestamp::MIN } else { renewals_possible_since };
     // A bounded run may not know all handlers, so it marks no tasks missing.
     let mark_missing = node.settings.bounded_run.is_none();
-    let sweep = RescueSweep { node_timeout: node.settings.lease, leased_since, mark_missing };
-    let RescueReport { freed_tasks, marked_missing } = node.store.rescue(sweep, at).await?;
+    let sweep = RescueSweep {
+        node_timeout: node.settings.node_lease_duration,
+        pull_worker_leases_since: leased_since,
+        mark_missing,
+    };
+    let RescueReport { freed_tasks, marked_missing_count: marked_missing } =
+        node.store.rescue_tasks(sweep, at).await?;
     if marked_missing > 0 {
         tracing::warn!(
             tasks = marked_missing,

@@ -12,16 +12,20 @@ use pointsman_core::{HandlerName, TaskSeq, TaskStatus};
 use crate::Engine;
 
 /// The number of tasks that are read at a time.
-const PAGE_SIZE: usize = 500;
+const TASKS_PER_PAGE: usize = 500;
 /// The maximum number of pages that are read for one notification.
-const MAX_PAGES: usize = 4;
+const MAX_PAGES_PER_NOTIFICATION: usize = 4;
 
 impl Engine {
     /// Notifies watchers of the given tasks that wait now; a task that runs already was reported by the node that runs
     /// it. All given tasks match the filter, except that their status may have changed.
-    pub(crate) async fn notify_retried_tasks(&self, filter: &TaskFilter, tasks: &BTreeSet<TaskSeq>) {
+    pub(crate) async fn notify_watchers_of_retried_tasks(
+        &self,
+        filter: &TaskFilter,
+        tasks: &BTreeSet<TaskSeq>,
+    ) {
         if self.node().task_changes.has_subscribers()
-            && let Err(error) = self.notify_waiting_tasks(filter, tasks).await
+            && let Err(error) = self.notify_watchers_of_waiting_tasks(filter, tasks).await
         {
             self.node().count_store_error();
             tracing::warn!(
@@ -31,7 +35,7 @@ impl Engine {
         }
     }
 
-    async fn notify_waiting_tasks(
+    async fn notify_watchers_of_waiting_tasks(
         &self,
         filter: &TaskFilter,
         tasks: &BTreeSet<TaskSeq>,
@@ -44,10 +48,10 @@ impl Engine {
         };
         let mut found = Vec::new();
         let mut before = Some(TaskSeq(newest.0.saturating_add(1)));
-        for _ in 0..MAX_PAGES {
-            let page = self.store().list_tasks(waiting_filter.clone(), before, PAGE_SIZE).await?;
+        for _ in 0..MAX_PAGES_PER_NOTIFICATION {
+            let page = self.store().list_tasks(waiting_filter.clone(), before, TASKS_PER_PAGE).await?;
             found.extend(page.tasks.into_iter().filter(|task| tasks.contains(&task.seq)));
-            before = page.next.filter(|next| next > oldest);
+            before = page.next_cursor.filter(|next| next > oldest);
             if before.is_none() {
                 break;
             }
@@ -68,13 +72,13 @@ impl Engine {
             statuses: vec![TaskStatus::Missing],
             ..TaskFilter::default()
         };
-        for _ in 0..MAX_PAGES {
+        for _ in 0..MAX_PAGES_PER_NOTIFICATION {
             if !self.node().task_changes.has_subscribers() {
                 break;
             }
-            let page = self.store().list_tasks(filter.clone(), before, PAGE_SIZE).await?;
+            let page = self.store().list_tasks(filter.clone(), before, TASKS_PER_PAGE).await?;
             found.extend(page.tasks.into_iter().map(|task| task.seq));
-            before = page.next;
+            before = page.next_cursor;
             if before.is_none() {
                 break;
             }

@@ -18,7 +18,7 @@ use crate::TimeSource;
 pub struct HandlerSpec {
     pub def: HandlerDef,
     /// An attempt that takes longer fails.
-    pub timeout: Duration,
+    pub attempt_timeout: Duration,
     /// `None` for a pulled handler, whose tasks are leased by pull workers.
     pub runner: Option<Arc<dyn Runner>>,
 }
@@ -27,7 +27,7 @@ pub struct HandlerSpec {
 #[async_trait]
 pub trait Runner: Send + Sync {
     /// The kind of handler in one word: `in-process`, `http`, `command`.
-    fn kind(&self) -> &'static str;
+    fn handler_kind(&self) -> &'static str;
 
     /// A label of the target, without secrets because everybody who may see the handler sees it: the origin of a URL,
     /// or the name of a program and the number of its arguments. `None` if there is no target.
@@ -42,7 +42,7 @@ pub trait Runner: Send + Sync {
 
 impl fmt::Debug for dyn Runner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kind())
+        f.write_str(self.handler_kind())
     }
 }
 

@@ -2,8 +2,8 @@
 
 use pointsman_core::fire::FireAction;
 use pointsman_core::store::{
-    AddedOrder, CollectionRunError, CollectionRunReceipt, EmitBatch, IdempotencyError, IdempotencyKey,
-    NewCollectionRun, NewOrder, OrderBatch, OrderBatchError, OrderError, SequencedEvent,
+    AddedOrder, CollectionRunError, CollectionRunReceipt, EmitBatch, EmittedEventReceipt, IdempotencyError,
+    IdempotencyKey, NewCollectionRun, NewOrder, OrderBatch, OrderBatchError, OrderError,
 };
 use pointsman_core::{EventId, NewEvent, ScheduleName};
 use serde::Deserialize;
@@ -24,7 +24,7 @@ pub enum ScheduleRunResult {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum RecordedScheduleRun {
-    Events(Vec<SequencedEvent>),
+    Events(Vec<EmittedEventReceipt>),
     Orders(Vec<AddedOrder>),
     Task(CollectionRunReceipt),
 }
@@ -58,7 +58,7 @@ impl Engine {
         name: &ScheduleName,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<Option<(ScheduleRunResult, bool)>, EmitError> {
-        let setup = self.setup();
+        let setup = self.current_setup();
         let Some(schedule) = setup.schedules.iter().find(|schedule| schedule.name == *name) else {
             return Ok(None);
         };
@@ -81,7 +81,7 @@ impl Engine {
         idempotency: Option<&IdempotencyKey>,
     ) -> Result<Option<ScheduleRunResult>, EmitError> {
         let Some(key) = idempotency else { return Ok(None) };
-        let recorded = self.store().find_idempotency_record(key.clone()).await.map_err(EmitError::Store)?;
+        let recorded = self.store().find_idempotent_response(key.clone()).await.map_err(EmitError::Store)?;
         let Some(response) = recorded.map_err(EmitError::IdempotencyRefused)? else { return Ok(None) };
         let result = serde_json::from_str(&response).ok().and_then(RecordedScheduleRun::into_result);
         result.map(Some).ok_or_else(|| IdempotencyError::Conflict(key.key.clone()).into())
@@ -92,7 +92,7 @@ impl Engine {
         event: NewEvent,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<Option<(ScheduleRunResult, bool)>, EmitError> {
-        let receipt = self.emit(EmitBatch { events: vec![event], idempotency }).await?;
+        let receipt = self.emit(EmitBatch { events: vec![event], idempotency_key: idempotency }).await?;
         Ok(receipt.events.first().map(|event| (ScheduleRunResult::Event(event.id), receipt.repeated)))
     }
 
@@ -117,13 +117,13 @@ impl Engine {
         order: NewOrder,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<Option<(ScheduleRunResult, bool)>, EmitError> {
-        let batch = OrderBatch { orders: vec![order], reuse_ended_ids: true, idempotency };
+        let batch = OrderBatch { orders: vec![order], reuse_ended_ids: true, idempotency_key: idempotency };
         match self.add_orders(batch).await? {
             Ok(receipt) => {
                 let added = receipt.orders.into_iter().next();
                 Ok(added.map(|added| (ScheduleRunResult::Order(Ok(added)), receipt.repeated)))
             }
-            Err(OrderBatchError::Order(_, refused)) => {
+            Err(OrderBatchError::OrderRefused(_, refused)) => {
                 Ok(Some((ScheduleRunResult::Order(Err(refused)), false)))
             }
             Err(OrderBatchError::Idempotency(conflict)) => Err(conflict.into()),

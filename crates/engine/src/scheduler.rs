@@ -20,7 +20,7 @@ pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
 }
 
 async fn schedule_tasks_ahead(node: Arc<Node>) {
-    let mut is_saturated = node.is_saturated.subscribe();
+    let mut is_saturated = node.has_ready_tasks_waiting_for_slot.subscribe();
     while is_saturated.wait_for(|saturated| *saturated).await.is_ok() {
         if node.time_source.is_in_service()
             && let Err(error) =

@@ -24,9 +24,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::EmitError;
 use crate::node::Node;
-use crate::node_claim::NodeClaim;
 use crate::slots::ReservedSlots;
 use crate::supervisor::Service;
+use crate::unstarted_claim::UnstartedClaim;
 
 /// The maximum load of one transaction.
 const MAX_BATCH_LOAD: EmissionLoad = EmissionLoad { emissions: usize::MAX, events: 10_000, bytes: 16 << 20 };
@@ -56,7 +56,7 @@ impl EmissionLoad {
     const SMALLEST: Self = Self { emissions: 1, events: 1, bytes: size_of::<NewEvent>() };
 
     fn from_emission(emission: &EmitBatch) -> Self {
-        let bytes = emission.events.iter().map(event_size).sum();
+        let bytes = emission.events.iter().map(approximate_event_bytes).sum();
         Self { emissions: 1, events: emission.events.len(), bytes }
     }
 
@@ -82,7 +82,7 @@ impl EmissionLoad {
 }
 
 /// The approximate size of an event in memory, in bytes.
-fn event_size(event: &NewEvent) -> usize {
+fn approximate_event_bytes(event: &NewEvent) -> usize {
     let context_bytes: usize = event.context.iter().map(|(name, value)| name.len() + value.len()).sum();
     size_of::<NewEvent>() + event.value.as_str().len() + context_bytes
 }
@@ -159,7 +159,7 @@ pub(crate) struct Sequencer {
 struct EmissionQueue {
     pending_receiver: mpsc::UnboundedReceiver<PendingEmission>,
     /// An emission that no longer fitted into the last batch.
-    carried_over: Option<PendingEmission>,
+    carried_over_emission: Option<PendingEmission>,
     /// The number of emissions in the last batch, and until when the next batch waits for as many.
     last_batch_len: usize,
     linger_until: Instant,
@@ -169,7 +169,7 @@ impl EmissionQueue {
     fn new(pending: mpsc::UnboundedReceiver<PendingEmission>) -> Self {
         Self {
             pending_receiver: pending,
-            carried_over: None,
+            carried_over_emission: None,
             last_batch_len: 0,
             linger_until: Instant::now(),
         }
@@ -178,7 +178,7 @@ impl EmissionQueue {
     /// Waits for the first emission of the next batch; none after the sequencer was stopped.
     async fn wait_for_first_emission(&mut self, stop: &CancellationToken) -> Option<PendingEmission> {
         loop {
-            if let Some(pending) = self.carried_over.take() {
+            if let Some(pending) = self.carried_over_emission.take() {
                 return Some(pending);
             }
             tokio::select! {
@@ -201,7 +201,7 @@ impl EmissionQueue {
         {
             load = load.plus(next.reservation.load);
             if !load.fits_into(MAX_BATCH_LOAD) {
-                self.carried_over = Some(next);
+                self.carried_over_emission = Some(next);
                 break;
             }
             batch.push(next);
@@ -265,13 +265,13 @@ impl Sequencer {
         let pause_version = node.start_gate.pause_version();
         match node.store.append(emissions, node.build_claim_request(&reserved_slots), now).await {
             Ok((receipts, claim)) => {
-                let claim = NodeClaim::new(node, claim);
+                let claim = UnstartedClaim::new(node, claim);
                 self.report_journaled_events(&receipts, watched_emissions.as_deref());
                 if claim.new_tasks_without_slot > 0 {
                     node.slots.record_tasks_without_slot(claim.new_tasks_without_slot);
                 }
                 // The worker claims the tasks that this claim left, and delayed ones when they are due.
-                let needs_worker = claim.has_more || has_delayed_events;
+                let needs_worker = claim.has_more_ready_tasks || has_delayed_events;
                 claim.start_tasks(&mut reserved_slots, pause_version);
                 if needs_worker {
                     node.wake_signals.notify_work();
@@ -303,7 +303,7 @@ impl Sequencer {
             return ReservedSlots::empty();
         }
         let events = emissions.iter().flat_map(|emission| &emission.events);
-        slots.reserve(self.node.active_setup().estimate_ready_tasks(
+        slots.reserve_up_to(self.node.active_setup().estimate_tasks_ready_on_emit(
             events,
             free,
             self.node.time_source.now(),
@@ -352,7 +352,7 @@ mod tests {
     }
 
     fn enqueue_emission(sender: &mpsc::UnboundedSender<PendingEmission>) {
-        let emission = EmitBatch { events: vec![], idempotency: None };
+        let emission = EmitBatch { events: vec![], idempotency_key: None };
         let reservation =
             LoadReservation::try_reserve(&Arc::default(), EmissionLoad::from_emission(&emission)).unwrap();
         sender.send(PendingEmission { emission, reply_sender: oneshot::channel().0, reservation }).unwrap();

@@ -20,16 +20,16 @@ pub struct Settings {
     /// and the last registration under a name replaces the earlier ones; registrations under different names add up.
     pub registration_name: String,
     /// The number of tasks that run at a time.
-    pub slots: usize,
+    pub slot_count: usize,
     /// How long a node may be without a heartbeat before its tasks are given to others.
-    pub lease: Duration,
+    pub node_lease_duration: Duration,
     /// How often the rescuer sends heartbeats and frees tasks of dead nodes.
     pub sweep_interval: Duration,
     pub journal_retention: Retention,
     pub history_retention: Retention,
     /// How long an unused object is kept after its last event.
     pub object_retention: Duration,
-    pub services: EnabledServices,
+    pub enabled_services: EnabledServices,
     /// The time source of the node. Measure the clock of a store's server before opening the store, so that nothing is
     /// written with a wrong time.
     pub time_source: Arc<TimeSource>,
@@ -54,13 +54,13 @@ impl Default for Settings {
         Self {
             node_name: "pointsman".into(),
             registration_name: "server".into(),
-            slots: 16,
-            lease: Duration::from_secs(30),
+            slot_count: 16,
+            node_lease_duration: Duration::from_secs(30),
             sweep_interval: Duration::from_secs(5),
             journal_retention: Retention::default(),
             history_retention: Retention::default(),
             object_retention: DEFAULT_OBJECT_RETENTION,
-            services: EnabledServices::default(),
+            enabled_services: EnabledServices::default(),
             time_source: Arc::default(),
             bounded_run: None,
         }

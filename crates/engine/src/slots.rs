@@ -26,7 +26,7 @@ pub(crate) struct Slots {
     is_closed: AtomicBool,
     is_store_failing: AtomicBool,
     slots_returned: Notify,
-    budget: Option<AttemptBudget>,
+    attempt_budget: Option<AttemptBudget>,
     new_task_reserve: Mutex<NewTaskReserve>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Slots {
 #[derive(Debug)]
 struct NewTaskReserve {
     /// The number of slots when the reserve last grew.
-    reserved_slots: usize,
+    slots_when_last_grown: usize,
     /// When the reserve last grew.
     grown_at: Instant,
 }
@@ -57,7 +57,7 @@ impl NewTaskReserve {
         let slots = (self.current_slots_and_duration().0 + tasks)
             .max(total_slots / INITIAL_NEW_TASK_RESERVE_DIVISOR)
             .min(total_slots / MAX_NEW_TASK_RESERVE_DIVISOR);
-        *self = Self { reserved_slots: slots, grown_at: Instant::now() };
+        *self = Self { slots_when_last_grown: slots, grown_at: Instant::now() };
     }
 
     /// The current number of reserved slots, and how long it stays the same.
@@ -65,8 +65,8 @@ impl NewTaskReserve {
         let passed = self.grown_at.elapsed();
         let steps = (passed.as_millis() / NEW_TASK_RESERVE_SHRINK_INTERVAL.as_millis()) as usize;
         let left = NEW_TASK_RESERVE_SHRINK_INTERVAL.saturating_mul(steps as u32 + 1).saturating_sub(passed);
-        let step = self.reserved_slots.div_ceil(NEW_TASK_RESERVE_SHRINK_STEPS);
-        (self.reserved_slots.saturating_sub(steps.saturating_mul(step)), left)
+        let step = self.slots_when_last_grown.div_ceil(NEW_TASK_RESERVE_SHRINK_STEPS);
+        (self.slots_when_last_grown.saturating_sub(steps.saturating_mul(step)), left)
     }
 }
 
@@ -88,13 +88,16 @@ impl Slots {
     /// Creates `total` slots; `max_attempts` is the budget of a bounded run.
     pub(crate) fn new(total: usize, max_attempts: Option<u64>) -> Self {
         Self {
-            budget: max_attempts.map(AttemptBudget::new),
+            attempt_budget: max_attempts.map(AttemptBudget::new),
             total,
             free_slots: Arc::new(Semaphore::new(total)),
             is_closed: AtomicBool::new(false),
             is_store_failing: AtomicBool::new(false),
             slots_returned: Notify::new(),
-            new_task_reserve: Mutex::new(NewTaskReserve { reserved_slots: 0, grown_at: Instant::now() }),
+            new_task_reserve: Mutex::new(NewTaskReserve {
+                slots_when_last_grown: 0,
+                grown_at: Instant::now(),
+            }),
         }
     }
 
@@ -109,7 +112,7 @@ impl Slots {
     /// The number of slots that could be reserved now.
     pub(crate) fn available_count(&self) -> usize {
         let budget_left =
-            self.budget.as_ref().map_or(usize::MAX, |budget| budget.permits.available_permits());
+            self.attempt_budget.as_ref().map_or(usize::MAX, |budget| budget.permits.available_permits());
         if self.is_closed.load(Ordering::Acquire) {
             0
         } else {
@@ -131,7 +134,7 @@ impl Slots {
     }
 
     /// The number of free slots that the worker may use for the backlog.
-    pub(crate) fn available_for_backlog(&self) -> usize {
+    pub(crate) fn available_count_for_backlog(&self) -> usize {
         self.available_count().saturating_sub(self.lock_new_task_reserve().current_slots_and_duration().0)
     }
 
@@ -140,17 +143,17 @@ impl Slots {
     }
 
     /// Reserves up to `max` free slots, without waiting for more.
-    pub(crate) fn reserve(&self, max: usize) -> ReservedSlots {
+    pub(crate) fn reserve_up_to(&self, max: usize) -> ReservedSlots {
         loop {
             let count = self.available_count().min(max).min(u32::MAX as usize) as u32;
             if count == 0 {
                 return ReservedSlots::empty();
             }
             let take = |from: &Arc<Semaphore>| from.clone().try_acquire_many_owned(count);
-            let budget = self.budget.as_ref().map(|budget| take(&budget.permits)).transpose();
+            let budget = self.attempt_budget.as_ref().map(|budget| take(&budget.permits)).transpose();
             // Another service may have reserved some meanwhile; then try again with fewer.
             if let (Ok(slots), Ok(budget)) = (take(&self.free_slots), budget) {
-                return ReservedSlots { slots: Some(slots), budget };
+                return ReservedSlots { slot_permits: Some(slots), budget_permits: budget };
             }
         }
     }
@@ -171,19 +174,19 @@ impl Slots {
 
     /// Counts an attempt that has started against the budget.
     pub(crate) fn record_attempt_started(&self) {
-        if let Some(budget) = &self.budget {
+        if let Some(budget) = &self.attempt_budget {
             budget.remaining_attempts.send_modify(|left| *left = left.saturating_sub(1));
         }
     }
 
     /// Whether the budget is used up.
     pub(crate) fn is_budget_spent(&self) -> bool {
-        self.budget.as_ref().is_some_and(|budget| *budget.remaining_attempts.borrow() == 0)
+        self.attempt_budget.as_ref().is_some_and(|budget| *budget.remaining_attempts.borrow() == 0)
     }
 
     /// Waits until the budget is used up; for ever if there is none.
     pub(crate) async fn wait_until_budget_spent(&self) {
-        match &self.budget {
+        match &self.attempt_budget {
             // The budget owns the sender, so it is not dropped while this waits.
             Some(budget) => drop(budget.remaining_attempts.subscribe().wait_for(|left| *left == 0).await),
             None => std::future::pending().await,
@@ -217,23 +220,23 @@ impl Slots {
 /// Slots reserved for a claim. Those that are not taken are free again when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ReservedSlots {
-    slots: Option<OwnedSemaphorePermit>,
-    budget: Option<OwnedSemaphorePermit>,
+    slot_permits: Option<OwnedSemaphorePermit>,
+    budget_permits: Option<OwnedSemaphorePermit>,
 }
 
 impl ReservedSlots {
     pub(crate) fn empty() -> Self {
-        Self { slots: None, budget: None }
+        Self { slot_permits: None, budget_permits: None }
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.slots.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
+        self.slot_permits.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
     }
 
     /// Takes one slot for an attempt.
     pub(crate) fn take_slot(&mut self) -> Option<Slot> {
-        let slot = self.slots.as_mut().and_then(|permits| permits.split(1))?;
-        if let Some(permit) = self.budget.as_mut().and_then(|permits| permits.split(1)) {
+        let slot = self.slot_permits.as_mut().and_then(|permits| permits.split(1))?;
+        if let Some(permit) = self.budget_permits.as_mut().and_then(|permits| permits.split(1)) {
             permit.forget();
         }
         Some(slot)
@@ -247,8 +250,8 @@ mod tests {
     #[test]
     fn no_slot_is_given_twice_and_none_is_lost() {
         let slots = Slots::new(3, None);
-        let mut first = slots.reserve(2);
-        let second = slots.reserve(5);
+        let mut first = slots.reserve_up_to(2);
+        let second = slots.reserve_up_to(5);
         assert_eq!((first.count(), second.count(), slots.available_count()), (2, 1, 0));
         let one = first.take_slot();
         drop((first, second));
@@ -260,19 +263,26 @@ mod tests {
     #[test]
     fn some_slots_stay_reserved_after_a_new_task_found_none() {
         let slots = Slots::new(16, None);
-        assert_eq!(slots.available_for_backlog(), 16);
+        assert_eq!(slots.available_count_for_backlog(), 16);
         slots.record_tasks_without_slot(1);
-        assert_eq!((slots.available_for_backlog(), slots.available_count()), (12, 16));
-        let backlog = slots.reserve(slots.available_for_backlog());
-        assert_eq!((backlog.count(), slots.available_for_backlog(), slots.reserve(9).count()), (12, 0, 4));
+        assert_eq!((slots.available_count_for_backlog(), slots.available_count()), (12, 16));
+        let backlog = slots.reserve_up_to(slots.available_count_for_backlog());
+        assert_eq!(
+            (backlog.count(), slots.available_count_for_backlog(), slots.reserve_up_to(9).count()),
+            (12, 0, 4)
+        );
         drop(backlog);
         slots.record_tasks_without_slot(2);
-        assert_eq!(slots.available_for_backlog(), 10, "the reserve grows by the number of missed tasks");
+        assert_eq!(
+            slots.available_count_for_backlog(),
+            10,
+            "the reserve grows by the number of missed tasks"
+        );
         slots.record_tasks_without_slot(100);
-        assert_eq!(slots.available_for_backlog(), 8, "the reserve is at most half of the slots");
+        assert_eq!(slots.available_count_for_backlog(), 8, "the reserve is at most half of the slots");
         let few = Slots::new(3, None);
         few.record_tasks_without_slot(1);
-        assert_eq!(few.available_for_backlog(), 3);
+        assert_eq!(few.available_count_for_backlog(), 3);
     }
 
     #[test]
@@ -280,13 +290,13 @@ mod tests {
         let reserve = |half_intervals: u32| {
             let grown_at =
                 Instant::now().checked_sub(NEW_TASK_RESERVE_SHRINK_INTERVAL / 2 * half_intervals).unwrap();
-            NewTaskReserve { reserved_slots: 3, grown_at }.current_slots_and_duration()
+            NewTaskReserve { slots_when_last_grown: 3, grown_at }.current_slots_and_duration()
         };
         assert_eq!([0, 3, 5, 7, 1_001].map(|half_intervals| reserve(half_intervals).0), [3, 2, 1, 0, 0]);
         assert!(reserve(3).1 <= NEW_TASK_RESERVE_SHRINK_INTERVAL / 2 && reserve(3).1 > Duration::ZERO);
         let grown_at = Instant::now().checked_sub(NEW_TASK_RESERVE_SHRINK_INTERVAL * 4).unwrap();
         assert_eq!(
-            NewTaskReserve { reserved_slots: 1_024, grown_at }.current_slots_and_duration().0,
+            NewTaskReserve { slots_when_last_grown: 1_024, grown_at }.current_slots_and_duration().0,
             512,
             "a large reserve shrinks as fast as a small one"
         );
@@ -296,18 +306,18 @@ mod tests {
     fn closed_slots_cannot_be_reserved() {
         let slots = Slots::new(3, None);
         slots.close();
-        assert_eq!(slots.reserve(1).count(), 0);
+        assert_eq!(slots.reserve_up_to(1).count(), 0);
     }
 
     #[tokio::test]
     async fn an_attempt_budget_is_reserved_with_the_slots_and_spent_only_by_started_attempts() {
         let slots = Slots::new(3, Some(4));
-        let mut first = slots.reserve(9);
+        let mut first = slots.reserve_up_to(9);
         assert_eq!((first.count(), slots.available_count()), (3, 0));
         drop((first.take_slot(), first.take_slot()));
         drop(first);
         assert_eq!(slots.available_count(), 2, "unused slots and budget were returned");
-        let mut second = slots.reserve(9);
+        let mut second = slots.reserve_up_to(9);
         drop((second.take_slot(), second.take_slot(), second.take_slot()));
         assert_eq!((slots.available_count(), slots.is_budget_spent()), (0, false));
         (0..4).for_each(|_| slots.record_attempt_started());

@@ -59,7 +59,7 @@ pub(crate) struct StartGate {
     pauses: RwLock<RecordedPauses>,
     /// The number of attempts that are about to start, announced before and after the last pause. Each pause swaps the
     /// two counters.
-    starting_counts: [AtomicUsize; 2],
+    starting_attempt_counts: [AtomicUsize; 2],
     /// The number of pauses that were applied. Its parity selects the counter of attempts that announce their start.
     pause_generation: AtomicUsize,
     pause_lock: Mutex<()>,
@@ -77,7 +77,7 @@ impl Drop for StartGuard<'_> {
 
 #[derive(Debug, Default)]
 struct RecordedPauses {
-    count: u64,
+    pause_count: u64,
     /// The latest pause of each scope, with its sequence number.
     latest_by_scope: Vec<(u64, Pause)>,
 }
@@ -92,15 +92,15 @@ impl StartGate {
         let _pause_guard = self.pause_lock.lock().await;
         self.record_pause(pause);
         let previous_counter = self.pause_generation.fetch_add(1, Ordering::SeqCst) % 2;
-        while self.starting_counts[previous_counter].load(Ordering::SeqCst) > 0 {
+        while self.starting_attempt_counts[previous_counter].load(Ordering::SeqCst) > 0 {
             tokio::task::yield_now().await;
         }
     }
 
     fn record_pause(&self, pause: Pause) {
         let mut pauses = self.pauses.write().unwrap_or_else(PoisonError::into_inner);
-        pauses.count += 1;
-        let number = pauses.count;
+        pauses.pause_count += 1;
+        let number = pauses.pause_count;
         pauses.latest_by_scope.retain(|(_, other)| !other.has_same_scope(&pause));
         pauses.latest_by_scope.push((number, pause));
     }
@@ -108,19 +108,19 @@ impl StartGate {
     /// Announces that an attempt is about to check for pauses and to start. An attempt that announces itself too late
     /// to be waited for finds the new pause.
     pub(crate) fn announce_start(&self) -> StartGuard<'_> {
-        let count = &self.starting_counts[self.pause_generation.load(Ordering::SeqCst) % 2];
+        let count = &self.starting_attempt_counts[self.pause_generation.load(Ordering::SeqCst) % 2];
         count.fetch_add(1, Ordering::SeqCst);
         StartGuard(count)
     }
 
     pub(crate) fn pause_version(&self) -> PauseVersion {
-        PauseVersion(self.pauses.read().unwrap_or_else(PoisonError::into_inner).count)
+        PauseVersion(self.pauses.read().unwrap_or_else(PoisonError::into_inner).pause_count)
     }
 
     /// Whether a pause that was set after this version applies to the task.
     pub(crate) fn is_paused_since(&self, version: PauseVersion, task: &ClaimedTask) -> bool {
         let pauses = self.pauses.read().unwrap_or_else(PoisonError::into_inner);
-        if pauses.count == version.0 {
+        if pauses.pause_count == version.0 {
             return false;
         }
         let queue = queue_subject_of_task(&task.subject);
@@ -134,7 +134,7 @@ fn queue_subject_of_task(subject: &TaskSubject) -> QueueSubject {
         TaskSubject::Event(_) => QueueSubject::Events,
         TaskSubject::CollectionRun(run) => QueueSubject::Collection(run.source_collection.collection.clone()),
         TaskSubject::Step(step) => {
-            QueueSubject::ChainNode { chain: step.order.chain.clone(), node: step.node.clone() }
+            QueueSubject::ChainNode { chain: step.order_key.chain.clone(), node: step.node.clone() }
         }
     }
 }

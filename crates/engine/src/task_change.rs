@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pointsman_core::store::{ClaimedTask, FinishReceipt, SequencedEvent};
+use pointsman_core::store::{ClaimedTask, EmittedEventReceipt, FinishReceipt};
 use pointsman_core::task::{ErrorReason, Task, TaskState};
 use pointsman_core::{
     EventId, EventType, HandlerName, NewEvent, ObjectKey, TaskId, TaskStatus, Tenant, Timestamp,
@@ -58,7 +58,7 @@ impl TaskChangeNotifier {
     pub(crate) fn notify_tasks_created(
         &self,
         events: &[NewEvent],
-        sequenced: &[SequencedEvent],
+        sequenced: &[EmittedEventReceipt],
         at: Timestamp,
     ) {
         if !self.has_subscribers() {
@@ -66,7 +66,7 @@ impl TaskChangeNotifier {
         }
         for (event, sequenced) in events.iter().zip(sequenced) {
             for id in &sequenced.tasks {
-                let Some(handler) = parse_handler_name(id, &event.event_type) else { continue };
+                let Some(handler) = parse_handler_from_task_id(id, &event.event_type) else { continue };
                 self.send(TaskChange {
                     id: id.clone(),
                     handler,
@@ -108,7 +108,7 @@ impl TaskChangeNotifier {
             let error = error.map(Into::into);
             self.send(TaskChange {
                 error,
-                due_at: finished.due,
+                due_at: finished.next_attempt_due_at,
                 ..change_from_summary(task, finished.status, at)
             });
         }
@@ -128,7 +128,7 @@ impl TaskChangeNotifier {
             status: task.lifecycle.state.status(),
             error_reason: task.lifecycle.state.error_reason(),
             attempt: task.lifecycle.attempt,
-            event_id: task.event,
+            event_id: task.event_id,
             id: task.id,
             handler: task.handler,
             tenant: task.tenant,
@@ -164,7 +164,7 @@ fn change_from_summary(task: &ClaimedTaskSummary, status: TaskStatus, at: Timest
 }
 
 /// Parses the handler from a task's id, which has the form `handler_type_uuid`.
-fn parse_handler_name(id: &TaskId, event_type: &EventType) -> Option<HandlerName> {
+fn parse_handler_from_task_id(id: &TaskId, event_type: &EventType) -> Option<HandlerName> {
     let (prefix, _uuid) = id.as_str().rsplit_once('_')?;
     HandlerName::new(prefix.strip_suffix(event_type.as_str())?.strip_suffix('_')?).ok()
 }
@@ -179,7 +179,7 @@ mod tests {
     fn handler_name_is_parsed_from_the_task_id() {
         let event_type = EventType::new("a_b.c_d").unwrap();
         let id = TaskId::new("in_dex_a", event_type.as_str(), TaskIdNamespace(1).uuid_of_seq(TaskSeq(9)));
-        assert_eq!(parse_handler_name(&id, &event_type).unwrap().as_str(), "in_dex_a");
-        assert_eq!(parse_handler_name(&TaskId::from_text("nonsense"), &event_type), None);
+        assert_eq!(parse_handler_from_task_id(&id, &event_type).unwrap().as_str(), "in_dex_a");
+        assert_eq!(parse_handler_from_task_id(&TaskId::from_text("nonsense"), &event_type), None);
     }
 }

@@ -40,7 +40,7 @@ impl Engine {
     ) -> Result<Result<CollectionRunReceipt, CollectionRunError>, StoreError> {
         let result = self.store().run_collection(run, idempotency, self.now()).await?;
         if let Ok(CollectionRunReceipt { task, created: true, repeated: false }) = &result {
-            self.notify_waiting_task(task).await?;
+            self.notify_waiting_task_and_wake_services(task).await?;
         }
         Ok(result)
     }
@@ -53,7 +53,7 @@ impl Engine {
         let retried = self.store().retry_tasks(vec![task.seq], self.now()).await?;
         let retried = retried.into_iter().next().unwrap_or(Err(TaskCommandError::NoSuchTask));
         if retried.is_ok() {
-            self.notify_waiting_task(id).await?;
+            self.notify_waiting_task_and_wake_services(id).await?;
         }
         Ok(retried)
     }
@@ -63,7 +63,7 @@ impl Engine {
         let cancelled = self.store().cancel_task(id, self.now()).await?;
         if cancelled.is_ok() {
             if let Some((task, _)) = self.store().read_task(id).await? {
-                self.node().metrics.count_ended_task(&task.handler, task.lifecycle.state.status());
+                self.node().metrics.count_task_if_ended(&task.handler, task.lifecycle.state.status());
                 self.node().task_changes.notify_task_state(task, self.now());
             }
             self.wake_services();
@@ -77,7 +77,7 @@ impl Engine {
         let adopted = self.store().adopt_missing_tasks(handler, self.now()).await?;
         self.wake_services();
         let handler_filter = TaskFilter { handler: Some(handler.clone()), ..TaskFilter::default() };
-        self.notify_retried_tasks(&handler_filter, &missing_tasks).await;
+        self.notify_watchers_of_retried_tasks(&handler_filter, &missing_tasks).await;
         Ok(adopted)
     }
 
@@ -90,7 +90,7 @@ impl Engine {
 
     /// Notifies watchers that a task waits to be run. A task that runs already, or has ended since, was reported by the
     /// node that ran it.
-    async fn notify_waiting_task(&self, id: &TaskId) -> Result<(), StoreError> {
+    async fn notify_waiting_task_and_wake_services(&self, id: &TaskId) -> Result<(), StoreError> {
         let waits =
             |task: &Task| matches!(task.lifecycle.state, TaskState::New { .. } | TaskState::Scheduled);
         if let Some((task, _)) = self.store().read_task(id).await?.filter(|(task, _)| waits(task)) {

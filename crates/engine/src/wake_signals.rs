@@ -10,9 +10,9 @@ use tokio::sync::{Notify, watch};
 #[derive(Debug)]
 pub(crate) struct WakeSignals {
     /// Wakes the worker: there may be work.
-    pub(crate) worker: Notify,
+    pub(crate) worker_wakeup: Notify,
     /// Wakes the long-poll broker, where pull workers wait: there may be work.
-    pub(crate) pull_broker: Notify,
+    pub(crate) pull_broker_wakeup: Notify,
     /// The newest event id that was reported.
     pub(crate) journal_head: watch::Sender<EventId>,
 }
@@ -20,16 +20,16 @@ pub(crate) struct WakeSignals {
 impl WakeSignals {
     pub(crate) fn new() -> Self {
         Self {
-            worker: Notify::new(),
-            pull_broker: Notify::new(),
+            worker_wakeup: Notify::new(),
+            pull_broker_wakeup: Notify::new(),
             journal_head: watch::Sender::new(EventId::ZERO),
         }
     }
 
     /// Wakes the worker and the long-poll broker: there may be work.
     pub(crate) fn notify_work(&self) {
-        self.worker.notify_one();
-        self.pull_broker.notify_one();
+        self.worker_wakeup.notify_one();
+        self.pull_broker_wakeup.notify_one();
     }
 
     /// Records that the journal has grown up to this id, and wakes its readers.

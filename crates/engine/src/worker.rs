@@ -19,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::attempt_ending::EndedAttempt;
 use crate::node::Node;
-use crate::node_claim::NodeClaim;
 use crate::supervisor::Service;
 use crate::time::StoreBackoff;
+use crate::unstarted_claim::UnstartedClaim;
 
 /// The maximum number of ends in one transaction.
 const MAX_ENDS_PER_BATCH: usize = 1024;
@@ -29,7 +29,7 @@ const MAX_ENDS_PER_BATCH: usize = 1024;
 const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 /// The minimum sleep until a task is due. A task that is due but cannot be claimed (another node has it) must not cause
 /// a tight loop.
-const MIN_SLEEP: Duration = Duration::from_millis(20);
+const MIN_SLEEP_UNTIL_DUE: Duration = Duration::from_millis(20);
 
 /// The service that stores the ends of attempts and fills the slots.
 pub(crate) struct Worker {
@@ -40,7 +40,7 @@ pub(crate) struct Worker {
     /// Whether the store may have tasks for this node.
     may_have_work: bool,
     /// When the next waiting task is due.
-    next_due: Option<Timestamp>,
+    next_task_due_at: Option<Timestamp>,
     /// Whether the last store call failed.
     is_store_failing: bool,
     backoff: StoreBackoff,
@@ -50,7 +50,7 @@ impl Service for Worker {
     /// Works until stopped; then sends the remaining ends.
     async fn run(&mut self, stop: CancellationToken) {
         while self.wait_for_work(&stop).await {
-            self.flush_and_claim().await;
+            self.store_ends_and_claim_tasks().await;
         }
         self.flush_remaining_ends().await;
     }
@@ -66,7 +66,7 @@ impl Worker {
             ended_attempt_receiver,
             unsent_ends: vec![],
             may_have_work: true,
-            next_due: None,
+            next_task_due_at: None,
             is_store_failing: false,
             backoff: StoreBackoff::new(),
         }
@@ -81,20 +81,20 @@ impl Worker {
             };
         }
         loop {
-            let has_slots = self.node.slots.available_for_backlog() > 0;
+            let has_slots = self.node.slots.available_count_for_backlog() > 0;
             if self.may_have_work && has_slots {
                 return true;
             }
             let is_saturated = self.may_have_work && !has_slots && !self.node.slots.is_budget_spent();
             self.node
-                .is_saturated
+                .has_ready_tasks_waiting_for_slot
                 .send_if_modified(|was| std::mem::replace(was, is_saturated) != is_saturated);
             let duration = self.time_until_next_claim();
             tokio::select! {
                 received_count = self.ended_attempt_receiver.recv_many(&mut self.unsent_ends, MAX_ENDS_PER_BATCH) => {
                     return received_count > 0;
                 }
-                () = self.node.wake_signals.worker.notified() => self.may_have_work = true,
+                () = self.node.wake_signals.worker_wakeup.notified() => self.may_have_work = true,
                 () = self.node.slots.wait_for_returned_slots() => {}
                 () = sleep(duration) => self.may_have_work = true,
                 () = stop.cancelled() => return false,
@@ -110,13 +110,14 @@ impl Worker {
             .time_until_new_task_reserve_shrinks()
             .unwrap_or(Duration::MAX)
             .min(self.node.settings.sweep_interval);
-        let due =
-            self.next_due.map_or(max, |due| due.duration_since(self.node.time_source.now()).max(MIN_SLEEP));
+        let due = self
+            .next_task_due_at
+            .map_or(max, |due| due.duration_since(self.node.time_source.now()).max(MIN_SLEEP_UNTIL_DUE));
         due.min(max)
     }
 
     /// Sends the waiting ends, and claims tasks for the free slots.
-    async fn flush_and_claim(&mut self) {
+    async fn store_ends_and_claim_tasks(&mut self) {
         // Attempts on this thread that are about to end may do so first, so that their ends are included.
         tokio::task::yield_now().await;
         while self.unsent_ends.len() < MAX_ENDS_PER_BATCH
@@ -124,7 +125,7 @@ impl Worker {
         {
             self.unsent_ends.push(ended);
         }
-        let mut reserved_slots = self.node.slots.reserve(self.node.slots.available_for_backlog());
+        let mut reserved_slots = self.node.slots.reserve_up_to(self.node.slots.available_count_for_backlog());
         let claim = self.node.build_claim_request(&reserved_slots);
         let pause_version = self.node.start_gate.pause_version();
         let (is_claiming, has_ends) = (claim.is_some(), !self.unsent_ends.is_empty());
@@ -133,10 +134,10 @@ impl Worker {
                 self.record_store_recovery();
                 if is_claiming {
                     // If more tasks are ready but none was claimed, claiming again at once would find none either.
-                    self.may_have_work = claim.has_more && claim.has_tasks();
-                    self.next_due = earliest(
-                        claim.next_due,
-                        self.next_due.filter(|due| *due > self.node.time_source.now()),
+                    self.may_have_work = claim.has_more_ready_tasks && claim.has_tasks();
+                    self.next_task_due_at = earliest(
+                        claim.next_claim_due_at,
+                        self.next_task_due_at.filter(|due| *due > self.node.time_source.now()),
                     );
                 } else {
                     // Without a slot there may be work: an end may have unblocked other tasks. With slots there was
@@ -152,7 +153,7 @@ impl Worker {
     async fn send_ends_and_claim_request(
         &mut self,
         claim: Option<ClaimRequest>,
-    ) -> Result<NodeClaim, StoreError> {
+    ) -> Result<UnstartedClaim, StoreError> {
         if !self.unsent_ends.is_empty() {
             return self.send_ends(claim).await;
         }
@@ -160,15 +161,15 @@ impl Worker {
             Some(claim) => self.node.store.claim_tasks(claim, self.node.time_source.now()).await?,
             None => ClaimResult::default(),
         };
-        Ok(NodeClaim::new(&self.node, result))
+        Ok(UnstartedClaim::new(&self.node, result))
     }
 
-    async fn send_ends(&mut self, claim: Option<ClaimRequest>) -> Result<NodeClaim, StoreError> {
+    async fn send_ends(&mut self, claim: Option<ClaimRequest>) -> Result<UnstartedClaim, StoreError> {
         let finished_attempts: Vec<FinishedAttempt> =
             self.unsent_ends.iter().map(|ended| ended.finished_attempt.clone()).collect();
         let at = self.node.time_source.now();
         let (results, claim) = self.node.store.finish_attempts(finished_attempts, claim, at).await?;
-        let claim = NodeClaim::new(&self.node, claim);
+        let claim = UnstartedClaim::new(&self.node, claim);
         for (ended, result) in std::mem::take(&mut self.unsent_ends).into_iter().zip(results) {
             self.report_end_result(ended, result, at);
         }
@@ -183,12 +184,13 @@ impl Worker {
         at: Timestamp,
     ) {
         let node = &self.node;
-        let task = &ended.task;
+        let task = &ended.task_summary;
         match result {
             Ok(finished) => {
                 node.report_finished_attempt(&ended, &finished, at);
                 let due_times = ended.finished_attempt.emitted_events.iter().filter_map(|emit| emit.due);
-                self.next_due = due_times.chain(finished.due).chain(self.next_due).min();
+                self.next_task_due_at =
+                    due_times.chain(finished.next_attempt_due_at).chain(self.next_task_due_at).min();
             }
             Err(rejected) => {
                 tracing::info!(

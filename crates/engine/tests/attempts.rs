@@ -134,7 +134,7 @@ async fn an_attempt_that_takes_too_long_is_cancelled_and_fails() {
         .handler_with_spec(
             "h",
             |spec| {
-                spec.timeout = Duration::from_millis(30);
+                spec.attempt_timeout = Duration::from_millis(30);
                 spec.def.retry.max_retries = 0;
             },
             handler,
@@ -152,8 +152,8 @@ async fn an_attempt_that_takes_too_long_is_cancelled_and_fails() {
 
 #[tokio::test]
 async fn a_handler_that_ignores_its_cancellation_is_dropped() {
-    struct Cleanup(Arc<AtomicBool>);
-    impl Drop for Cleanup {
+    struct SetFlagOnDrop(Arc<AtomicBool>);
+    impl Drop for SetFlagOnDrop {
         fn drop(&mut self) {
             self.0.store(true, Ordering::SeqCst);
         }
@@ -163,7 +163,7 @@ async fn a_handler_that_ignores_its_cancellation_is_dropped() {
     let handler = {
         let is_cleaned_up = is_cleaned_up.clone();
         move |_: Delivery| {
-            let cleanup = Cleanup(is_cleaned_up.clone());
+            let cleanup = SetFlagOnDrop(is_cleaned_up.clone());
             async move {
                 let _cleanup = cleanup;
                 std::future::pending().await
@@ -174,7 +174,7 @@ async fn a_handler_that_ignores_its_cancellation_is_dropped() {
         .handler_with_spec(
             "h",
             |spec| {
-                spec.timeout = Duration::from_millis(10);
+                spec.attempt_timeout = Duration::from_millis(10);
                 spec.def.retry.max_retries = 0;
             },
             handler,
@@ -287,11 +287,11 @@ async fn a_handler_may_not_emit_engine_events() {
 
 #[tokio::test]
 async fn log_lines_are_kept_in_order_up_to_the_limit() {
-    const LINES: usize = 10_500;
+    const LOGGED_LINE_COUNT: usize = 10_500;
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
-            for n in 0..LINES {
+            for n in 0..LOGGED_LINE_COUNT {
                 d.log_sink.write_line(now(), LogLevel::Info, format!("line {n}")).await;
             }
             let last = LogLine { time: now(), level: LogLevel::Info, message: "with the end".into() };

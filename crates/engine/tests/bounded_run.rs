@@ -11,7 +11,7 @@ use pointsman_core::store::Registry;
 use pointsman_engine::{BoundedRun, BoundedRunError, HandlerOutcome};
 use pointsman_store_sqlite::SqliteStore;
 
-fn two_handler_engine(calls: &CallLog) -> TestEngineBuilder {
+fn two_handler_engine_builder(calls: &CallLog) -> TestEngineBuilder {
     TestEngineBuilder::default()
         .slots(4)
         .handler("one", recording_handler(calls))
@@ -20,8 +20,8 @@ fn two_handler_engine(calls: &CallLog) -> TestEngineBuilder {
         .route("b", "other")
 }
 
-fn bounded_engine(calls: &CallLog, handlers: &[&str], max_events: u64) -> TestEngineBuilder {
-    let mut builder = two_handler_engine(calls);
+fn bounded_engine_builder(calls: &CallLog, handlers: &[&str], max_events: u64) -> TestEngineBuilder {
+    let mut builder = two_handler_engine_builder(calls);
     builder.settings.bounded_run = Some(bounded_run(handlers, max_events));
     builder
 }
@@ -32,8 +32,8 @@ fn bounded_run(handlers: &[&str], max_events: u64) -> BoundedRun {
 
 /// Registers the handlers with a node that runs nothing, and emits these events.
 async fn register_and_emit(store: &SqliteStore, mut builder: TestEngineBuilder, events: Vec<NewEvent>) {
-    builder.settings.services.worker = false;
-    builder.settings.services.rescuer = false;
+    builder.settings.enabled_services.worker = false;
+    builder.settings.enabled_services.rescuer = false;
     let engine = builder.start(store).await;
     if !events.is_empty() {
         emit(&engine, events).await;
@@ -44,8 +44,8 @@ async fn register_and_emit(store: &SqliteStore, mut builder: TestEngineBuilder, 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_bounded_run_starts_no_more_attempts_than_its_limit() {
     let (store, calls) = (in_memory_store(), CallLog::default());
-    register_and_emit(&store, two_handler_engine(&calls), vec![]).await;
-    let engine = bounded_engine(&calls, &[], 25).start(&store).await;
+    register_and_emit(&store, two_handler_engine_builder(&calls), vec![]).await;
+    let engine = bounded_engine_builder(&calls, &[], 25).start(&store).await;
     // Some tasks wait already, and some are claimed as they are created.
     for round in 0..20 {
         let events = (0..5).map(|number| keyed_event("a", &format!("k{round}-{number}"))).collect();
@@ -56,15 +56,16 @@ async fn a_bounded_run_starts_no_more_attempts_than_its_limit() {
     engine.stop(TEST_TIMEOUT).await;
     assert_eq!(calls.entries().len(), 25);
     let queues = store.list_queues(None).await.unwrap();
-    let remaining: u64 = queues.iter().map(|queue| queue.ready + queue.scheduled + queue.running).sum();
+    let remaining: u64 =
+        queues.iter().map(|queue| queue.ready_count + queue.scheduled_count + queue.running_count).sum();
     assert_eq!(remaining, 75);
 }
 
 #[tokio::test]
 async fn only_the_named_handlers_are_run() {
     let (store, calls) = (in_memory_store(), CallLog::default());
-    register_and_emit(&store, two_handler_engine(&calls), vec![]).await;
-    let engine = bounded_engine(&calls, &["other"], 3).start(&store).await;
+    register_and_emit(&store, two_handler_engine_builder(&calls), vec![]).await;
+    let engine = bounded_engine_builder(&calls, &["other"], 3).start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, (0..4).map(|number| keyed_event("a", &format!("k{number}"))).collect()).await;
     emit(&engine, (0..3).map(|number| keyed_event("b", &format!("k{number}"))).collect()).await;
@@ -103,8 +104,12 @@ async fn a_bounded_run_does_not_change_the_registration() {
     // The task of `old` stays until a permanent node marks it missing.
     let old = TestEngineBuilder::default().handler("old", recording_handler(&calls)).route("c", "old");
     register_and_emit(&store, old, vec![keyed_event("c", "w")]).await;
-    register_and_emit(&store, two_handler_engine(&calls), vec![keyed_event("a", "x"), keyed_event("b", "y")])
-        .await;
+    register_and_emit(
+        &store,
+        two_handler_engine_builder(&calls),
+        vec![keyed_event("a", "x"), keyed_event("b", "y")],
+    )
+    .await;
     let before = store.read_merged_registration().await.unwrap();
     // The bounded run knows one of the handlers, and no routes.
     let mut bounded_builder = TestEngineBuilder::default().handler("other", recording_handler(&calls));
@@ -118,16 +123,16 @@ async fn a_bounded_run_does_not_change_the_registration() {
     let after = store.read_merged_registration().await.unwrap();
     assert_eq!((after.handlers, after.routes), (before.handlers, before.routes));
     let queues = store.list_queues(None).await.unwrap();
-    assert_eq!(queues.iter().map(|queue| queue.missing).sum::<u64>(), 0);
+    assert_eq!(queues.iter().map(|queue| queue.missing_count).sum::<u64>(), 0);
     let queue_of_one = queues.iter().find(|queue| queue.handler == handler_name("one")).unwrap();
-    assert_eq!(queue_of_one.ready, 2, "tasks that the bounded run cannot run wait for other nodes");
+    assert_eq!(queue_of_one.ready_count, 2, "tasks that the bounded run cannot run wait for other nodes");
 }
 
 #[tokio::test]
 async fn a_bounded_run_with_different_handlers_is_refused() {
     let (store, calls) = (in_memory_store(), CallLog::default());
     let all_handlers = bounded_run(&[], 1);
-    let own_setup = two_handler_engine(&calls).setup;
+    let own_setup = two_handler_engine_builder(&calls).setup;
     assert_eq!(
         all_handlers.check_registered_handlers(&store, &own_setup).await.unwrap(),
         Err(BoundedRunError::NoHandlersRegistered)
@@ -145,10 +150,10 @@ async fn a_bounded_run_with_different_handlers_is_refused() {
         other.check_registered_handlers(&store, &own_setup).await.unwrap(),
         Err(BoundedRunError::HandlerNotRegistered(handler_name("other")))
     );
-    let engine = bounded_engine(&calls, &[], 1).start(&store).await;
+    let engine = bounded_engine_builder(&calls, &[], 1).start(&store).await;
     assert!(store.list_nodes().await.unwrap()[0].capabilities.handlers.is_empty());
     engine.stop(TEST_TIMEOUT).await;
     assert!(calls.entries().is_empty());
-    register_and_emit(&store, two_handler_engine(&calls), vec![]).await;
+    register_and_emit(&store, two_handler_engine_builder(&calls), vec![]).await;
     assert_eq!(all_handlers.check_registered_handlers(&store, &own_setup).await.unwrap(), Ok(()));
 }

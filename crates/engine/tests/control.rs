@@ -60,7 +60,13 @@ async fn no_attempt_starts_after_a_pause_was_acknowledged() {
     }
     assert_eq!(starts_while_paused.load(Ordering::SeqCst), 0);
     let wait_until_all_ran = async {
-        while store.list_queues(None).await.unwrap().iter().any(|queue| queue.ready + queue.running > 0) {
+        while store
+            .list_queues(None)
+            .await
+            .unwrap()
+            .iter()
+            .any(|queue| queue.ready_count + queue.running_count > 0)
+        {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -85,7 +91,7 @@ async fn concurrent_reconfigurations_leave_node_and_store_consistent() {
             reconfiguration.await.unwrap();
         }
         let stored = store.read_merged_registration().await.unwrap().handlers.remove(0);
-        assert_eq!(engine.setup().handlers[0].def, stored);
+        assert_eq!(engine.current_setup().handlers[0].def, stored);
     }
     engine.stop(Duration::ZERO).await;
 }

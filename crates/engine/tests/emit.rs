@@ -13,22 +13,22 @@ use pointsman_core::journal::EventFilter;
 use pointsman_core::store::{EmitBatch, IdempotencyError, IdempotencyKey};
 use pointsman_engine::{EmitError, Engine, HandlerOutcome};
 
-async fn list_journal_ids(engine: &Engine) -> Vec<EventId> {
+async fn list_emitted_event_ids(engine: &Engine) -> Vec<EventId> {
     let (mut ids, mut after) = (Vec::new(), EventId::ZERO);
     loop {
         let page = engine.observer().read_page(&EventFilter::default(), after, None, 1000).await.unwrap();
         let emitted = page.events.iter().filter(|event| !event.is_engine_event());
         ids.extend(emitted.map(|event| event.id));
-        if page.scanned_up_to >= page.journal_range.head {
+        if page.last_scanned_event_id >= page.journal_range.newest_event_id {
             return ids;
         }
-        after = page.scanned_up_to;
+        after = page.last_scanned_event_id;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_producers_each_get_their_own_receipt() {
-    const PRODUCERS: usize = 64;
+    const PRODUCER_COUNT: usize = 64;
     const EVENTS_PER_PRODUCER: usize = 20;
     let folder = tempfile::tempdir().unwrap();
     let store = pointsman_store_sqlite::Sqlite::open(folder.path().join("p.db"), now()).unwrap();
@@ -37,7 +37,7 @@ async fn concurrent_producers_each_get_their_own_receipt() {
         .route("a", "h")
         .start(&store)
         .await;
-    let producers = (0..PRODUCERS).map(|p| {
+    let producers = (0..PRODUCER_COUNT).map(|p| {
         let engine = engine.clone();
         tokio::spawn(async move {
             let mut last = None;
@@ -55,13 +55,13 @@ async fn concurrent_producers_each_get_their_own_receipt() {
     for ids in futures::future::join_all(producers).await {
         acknowledged.extend(ids.unwrap());
     }
-    assert_eq!(acknowledged.len(), PRODUCERS * EVENTS_PER_PRODUCER);
-    let journal = list_journal_ids(&engine).await;
+    assert_eq!(acknowledged.len(), PRODUCER_COUNT * EVENTS_PER_PRODUCER);
+    let journal = list_emitted_event_ids(&engine).await;
     assert!(journal.is_sorted());
     assert_eq!(journal.into_iter().collect::<HashSet<_>>(), acknowledged);
     let handled = "pointsman_tasks_ended_total{handler=\"h\",status=\"done\"}";
     within_timeout("all tasks to end", async {
-        while read_metric(&engine, handled) < (PRODUCERS * EVENTS_PER_PRODUCER) as u64 {
+        while read_metric(&engine, handled) < (PRODUCER_COUNT * EVENTS_PER_PRODUCER) as u64 {
             tokio::task::yield_now().await;
         }
     })
@@ -74,7 +74,7 @@ async fn a_dropped_emit_does_not_affect_other_producers() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default().start(&store).await;
     for n in 0..50 {
-        let emission = EmitBatch { events: vec![keyed_event("a", "x")], idempotency: None };
+        let emission = EmitBatch { events: vec![keyed_event("a", "x")], idempotency_key: None };
         if n % 2 == 0 {
             // Polled once, so that it was handed over, and then dropped.
             let dropped_emit = engine.emit(emission);
@@ -84,7 +84,7 @@ async fn a_dropped_emit_does_not_affect_other_producers() {
             engine.emit(emission).await.unwrap();
         }
     }
-    assert_eq!(list_journal_ids(&engine).await.len(), 50);
+    assert_eq!(list_emitted_event_ids(&engine).await.len(), 50);
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -102,7 +102,7 @@ async fn concurrent_repeats_of_an_idempotency_key_create_one_event() {
             key: "once".into(),
             request_digest: [digest; 32],
         });
-        EmitBatch { events: vec![keyed_event("a", "x")], idempotency }
+        EmitBatch { events: vec![keyed_event("a", "x")], idempotency_key: idempotency }
     };
     let concurrent_emits = (0..100).map(|_| engine.emit(emission(1)));
     let receipts: Vec<_> =
@@ -111,15 +111,15 @@ async fn concurrent_repeats_of_an_idempotency_key_create_one_event() {
     assert!(receipts.iter().all(|receipt| receipt.events == receipts[0].events));
     let conflict = engine.emit(emission(2)).await;
     assert!(matches!(conflict, Err(EmitError::IdempotencyRefused(IdempotencyError::Conflict(_)))));
-    assert_eq!(list_journal_ids(&engine).await.len(), 1);
+    assert_eq!(list_emitted_event_ids(&engine).await.len(), 1);
     assert_eq!(read_metric(&engine, "pointsman_events_emitted_total"), 1);
     engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn each_task_of_a_large_batch_has_a_slot_from_the_start() {
-    const EVENTS: usize = 300;
-    const ROUNDS: usize = 10;
+    const EVENT_COUNT: usize = 300;
+    const ROUND_COUNT: usize = 10;
     let store = in_memory_store();
     let (begun_sender, mut begun_receiver) = tokio::sync::watch::channel(0);
     let begun_sender = Arc::new(begun_sender);
@@ -128,23 +128,23 @@ async fn each_task_of_a_large_batch_has_a_slot_from_the_start() {
         std::future::pending()
     };
     let engine = TestEngineBuilder::default()
-        .slots(EVENTS * ROUNDS * 4)
+        .slots(EVENT_COUNT * ROUND_COUNT * 4)
         .handler("h", handler)
         .route("a", "h")
         .start(&store)
         .await;
     let mut least_written = u64::MAX;
-    for round in 0..ROUNDS {
+    for round in 0..ROUND_COUNT {
         let before = store.writer().status().rows_written();
-        let keys = (0..EVENTS).map(|n| format!("{round}.{n}"));
+        let keys = (0..EVENT_COUNT).map(|n| format!("{round}.{n}"));
         emit(&engine, keys.map(|key| keyed_event("a", &key)).collect()).await;
-        within_timeout("all to begin", begun_receiver.wait_for(|count| *count == EVENTS * (round + 1)))
+        within_timeout("all to begin", begun_receiver.wait_for(|count| *count == EVENT_COUNT * (round + 1)))
             .await
             .unwrap();
         least_written = least_written.min(store.writer().status().rows_written() - before);
     }
     // The worker may have reserved all slots in some rounds, but not in all.
-    let expected_rows = 3 * EVENTS as u64; // events, objects, tasks
+    let expected_rows = 3 * EVENT_COUNT as u64; // events, objects, tasks
     assert!(
         (expected_rows..expected_rows + 20).contains(&least_written),
         "{least_written} rows: none is written twice"

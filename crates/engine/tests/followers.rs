@@ -31,12 +31,12 @@ fn spawn_follower(
     tokio::spawn(async move {
         let mut received = Vec::new();
         while !has_received_enough(&received) {
-            engine.observer().wait_for_match(&filter, &mut after).await;
+            engine.observer().wait_for_matching_event(&filter, &mut after).await;
             wakeup_count.fetch_add(1, Ordering::Relaxed);
             let page = engine.observer().read_page(&filter, after, None, 100).await.unwrap();
-            assert!(!page.journal_range.is_torn(after));
+            assert!(!page.journal_range.has_gap_after(after));
             received.extend(page.events);
-            after = page.scanned_up_to;
+            after = page.last_scanned_event_id;
         }
         received
     })
@@ -48,7 +48,7 @@ fn event_ids(events: &[Arc<Event>]) -> Vec<EventId> {
 
 /// Waits until the tail is in memory, and returns the head of the journal.
 async fn wait_for_tail(engine: &Engine) -> EventId {
-    let head = engine.observer().read_journal_range().await.unwrap().head;
+    let head = engine.observer().read_journal_range().await.unwrap().newest_event_id;
     engine.observer().read_page(&EventFilter::default(), head, None, 1).await.unwrap();
     wait_until("the tail", || async {
         let before = read_metric(engine, "pointsman_journal_reads_total");
@@ -63,9 +63,9 @@ async fn wait_for_tail(engine: &Engine) -> EventId {
 /// Followers of one order, and followers of all events, get each event once and in order, and share their reads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_followers_of_orders_share_their_reads() {
-    const FOLLOWERS: usize = 1000;
-    const UNFILTERED_FOLLOWERS: usize = 20;
-    const ORDERS: usize = 100;
+    const FOLLOWER_COUNT: usize = 1000;
+    const UNFILTERED_FOLLOWER_COUNT: usize = 20;
+    const ORDER_COUNT: usize = 100;
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .handler("a", |_| async { HandlerOutcome::succeeded() })
@@ -78,21 +78,21 @@ async fn a_thousand_followers_of_orders_share_their_reads() {
         received.last().is_some_and(|last| last.event_type.as_str() == "OrderFinished")
     };
     let wakeup_count = Arc::new(AtomicUsize::new(0));
-    let followers: Vec<_> = (0..FOLLOWERS)
+    let followers: Vec<_> = (0..FOLLOWER_COUNT)
         .map(|n| {
-            let key = format!("/x,{}", n % ORDERS);
+            let key = format!("/x,{}", n % ORDER_COUNT);
             (key.clone(), spawn_follower(&engine, key_filter(&key), begin, finished, wakeup_count.clone()))
         })
         .collect();
     let has_received_all = move |received: &[Arc<Event>]| {
-        received.iter().filter(|event| event.event_type.as_str() == "FileBasedRemoved").count() == ORDERS
+        received.iter().filter(|event| event.event_type.as_str() == "FileBasedRemoved").count() == ORDER_COUNT
     };
-    let unfiltered_followers: Vec<_> = (0..UNFILTERED_FOLLOWERS)
+    let unfiltered_followers: Vec<_> = (0..UNFILTERED_FOLLOWER_COUNT)
         .map(|_| spawn_follower(&engine, EventFilter::default(), begin, has_received_all, Arc::default()))
         .collect();
 
     let before = read_metric(&engine, "pointsman_journal_reads_total");
-    for n in 0..ORDERS {
+    for n in 0..ORDER_COUNT {
         let id = Some(OrderId::new(n.to_string()).unwrap());
         let new = NewOrder { id, ..NewOrder::new(ChainPath::new("/x").unwrap()) };
         engine.add_orders(vec![new]).await.unwrap().unwrap();
@@ -118,10 +118,10 @@ async fn a_thousand_followers_of_orders_share_their_reads() {
     }
     // At most one read for each commit: an order is added, claimed, ended and claimed again, and ended.
     let reads = read_metric(&engine, "pointsman_journal_reads_total") - before;
-    assert!(reads <= 6 * ORDERS as u64, "{reads} reads of the journal for {ORDERS} orders");
+    assert!(reads <= 6 * ORDER_COUNT as u64, "{reads} reads of the journal for {ORDER_COUNT} orders");
     // No follower is woken by events that do not match.
     let wakeup_count = wakeup_count.load(Ordering::Relaxed);
-    assert!(wakeup_count <= FOLLOWERS * 8, "{FOLLOWERS} followers were woken {wakeup_count} times");
+    assert!(wakeup_count <= FOLLOWER_COUNT * 8, "{FOLLOWER_COUNT} followers were woken {wakeup_count} times");
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -138,24 +138,30 @@ async fn a_waiting_cursor_advances_past_unmatched_events_and_is_not_torn() {
             emit(&engine, (0..1000).map(|_| keyed_event("a", "other")).collect()).await;
         }
         let retention =
-            Retention { max_count: Retention::MIN_JOURNAL_EVENTS, max_age: Duration::from_secs(86_400) };
-        while store.prune(retention, Retention::default(), Duration::MAX, now()).await.unwrap().has_more {}
-        let head = engine.observer().read_journal_range().await.unwrap().head;
+            Retention { max_count: Retention::MIN_JOURNAL_MAX_COUNT, max_age: Duration::from_secs(86_400) };
+        while store
+            .prune_events_tasks_and_objects(retention, Retention::default(), Duration::MAX, now())
+            .await
+            .unwrap()
+            .has_more
+        {}
+        let head = engine.observer().read_journal_range().await.unwrap().newest_event_id;
         engine.observer().read_page(&EventFilter::default(), head, None, 1).await.unwrap()
     };
     let last = tokio::select! {
-        () = engine.observer().wait_for_match(&filter, &mut after) => panic!("no matching event was emitted"),
-        page = emit_and_prune => page.journal_range.head,
+        () = engine.observer().wait_for_matching_event(&filter, &mut after) => panic!("no matching event was emitted"),
+        page = emit_and_prune => page.journal_range.newest_event_id,
     };
     assert_eq!(after, last);
-    assert!(engine.observer().read_journal_range().await.unwrap().is_torn(begin));
+    assert!(engine.observer().read_journal_range().await.unwrap().has_gap_after(begin));
     let before = read_metric(&engine, "pointsman_journal_reads_total");
     let page = engine.observer().read_page(&filter, after, None, 10).await.unwrap();
-    assert!(page.events.is_empty() && !page.journal_range.is_torn(after));
+    assert!(page.events.is_empty() && !page.journal_range.has_gap_after(after));
     assert_eq!(read_metric(&engine, "pointsman_journal_reads_total"), before);
 
     let matching_ids = emit(&engine, vec![keyed_event("a", "followed")]).await.events[0].id;
-    within_timeout("the matching event", engine.observer().wait_for_match(&filter, &mut after)).await;
+    within_timeout("the matching event", engine.observer().wait_for_matching_event(&filter, &mut after))
+        .await;
     let page = engine.observer().read_page(&filter, after, None, 10).await.unwrap();
     assert_eq!(event_ids(&page.events), [matching_ids]);
     engine.stop(TEST_TIMEOUT).await;
@@ -164,22 +170,22 @@ async fn a_waiting_cursor_advances_past_unmatched_events_and_is_not_torn() {
 /// A follower that starts to wait while events arrive misses none and gets none twice, wherever its cursor is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_follower_that_joins_while_events_arrive_misses_none() {
-    const EVENTS: usize = 400;
+    const EVENT_COUNT: usize = 400;
     let store = in_memory_store();
     let engine = TestEngineBuilder::default().start(&store).await;
-    let begin = engine.observer().read_journal_range().await.unwrap().head;
+    let begin = engine.observer().read_journal_range().await.unwrap().newest_event_id;
     let producer = {
         let engine = engine.clone();
         tokio::spawn(async move {
             let mut matching_ids = Vec::new();
-            for n in 0..EVENTS {
+            for n in 0..EVENT_COUNT {
                 let receipt = emit(&engine, vec![keyed_event("a", &format!("k{}", n % 2))]).await;
                 matching_ids.extend((n % 2 == 0).then_some(receipt.events[0].id));
             }
             matching_ids
         })
     };
-    let has_received_all = |received: &[Arc<Event>]| received.len() == EVENTS / 2;
+    let has_received_all = |received: &[Arc<Event>]| received.len() == EVENT_COUNT / 2;
     let mut followers = Vec::new();
     while followers.len() < 50 {
         followers.push(spawn_follower(&engine, key_filter("k0"), begin, has_received_all, Arc::default()));

@@ -8,8 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use handler_support::{
-    claimed_task, collection_run_task, event_of_task, expect_failure, minimal_claimed_task, new_delivery,
-    run_attempt,
+    claimed_task_with_all_values, claimed_task_without_optional_values, collection_run_task, event_of_task,
+    expect_failure, new_delivery, run_attempt,
 };
 use nix::errno::Errno;
 use nix::sys::signal::kill;
@@ -28,14 +28,14 @@ fn shell_handler(script: &str) -> CommandHandler {
 
 fn command_handler(argv: &[&str]) -> CommandHandler {
     let argv = argv.iter().map(|argument| argument.to_string()).collect();
-    CommandHandler::new(CommandSpec { argv, env: BTreeMap::new(), dir: None, run_as: None }).unwrap()
+    CommandHandler::new(CommandSpec { argv, env: BTreeMap::new(), working_dir: None, run_as: None }).unwrap()
 }
 
-async fn shell_outcome(script: &str) -> HandlerOutcome {
-    run_attempt(&shell_handler(script), claimed_task()).await.0
+async fn run_shell_for_outcome(script: &str) -> HandlerOutcome {
+    run_attempt(&shell_handler(script), claimed_task_with_all_values()).await.0
 }
 
-async fn shell_output(script: &str, task: ClaimedTask) -> Vec<String> {
+async fn run_shell_for_log_lines(script: &str, task: ClaimedTask) -> Vec<String> {
     let (outcome, lines) = run_attempt(&shell_handler(script), task).await;
     assert!(matches!(outcome.result, AttemptResult::Succeeded { .. }), "{outcome:?}");
     lines.into_iter().map(|line| line.message).collect()
@@ -64,10 +64,10 @@ async fn the_environment_contains_only_documented_variables() {
     let spec = CommandSpec {
         argv: vec!["env".into()],
         env: BTreeMap::from([("SHOP".into(), "open".into()), ("POINTSMAN_TYPE".into(), "forged".into())]),
-        dir: None,
+        working_dir: None,
         run_as: None,
     };
-    let (_, lines) = run_attempt(&CommandHandler::new(spec).unwrap(), claimed_task()).await;
+    let (_, lines) = run_attempt(&CommandHandler::new(spec).unwrap(), claimed_task_with_all_values()).await;
     let variables: BTreeMap<_, _> = lines.iter().filter_map(|line| line.message.split_once('=')).collect();
     let variable_names: Vec<_> = variables.keys().copied().collect();
     let mut expected = vec![
@@ -97,7 +97,7 @@ async fn the_environment_contains_only_documented_variables() {
     assert_eq!(variables["POINTSMAN_SOURCE"], "index");
     assert_eq!(variables["POINTSMAN_KEY"], "record: 100% \"ü\"");
     assert_eq!(variables["POINTSMAN_TENANT"], "shop");
-    assert_eq!(variables["POINTSMAN_TASK_ID"], claimed_task().id.as_str());
+    assert_eq!(variables["POINTSMAN_TASK_ID"], claimed_task_with_all_values().id.as_str());
     assert_eq!(variables["POINTSMAN_ATTEMPT"], "2");
     assert_eq!(variables["POINTSMAN_FENCE"], "77");
     assert_eq!(variables["POINTSMAN_LATE"], "true");
@@ -106,22 +106,29 @@ async fn the_environment_contains_only_documented_variables() {
 #[tokio::test]
 async fn absent_values_have_no_variable() {
     let script = "env | grep -cE '^POINTSMAN_(KEY|PREV|PREV_SENT|LATE)=' || true";
-    assert_eq!(shell_output(script, minimal_claimed_task()).await, ["0"]);
+    assert_eq!(run_shell_for_log_lines(script, claimed_task_without_optional_values()).await, ["0"]);
 }
 
 #[tokio::test]
 async fn the_event_is_on_stdin_and_reading_it_is_optional() {
-    assert_eq!(shell_output("cat", claimed_task()).await, [event_of_task(&claimed_task()).to_json()]);
+    assert_eq!(
+        run_shell_for_log_lines("cat", claimed_task_with_all_values()).await,
+        [event_of_task(&claimed_task_with_all_values()).to_json()]
+    );
     let value = Json::parse(&format!("\"{}\"", "x".repeat(1 << 20))).unwrap();
-    let subject = TaskSubject::Event(Event { value, ..event_of_task(&claimed_task()) }.into());
-    let large_task = ClaimedTask { subject, ..claimed_task() };
-    assert_eq!(shell_output("exec <&-; echo stdin closed", large_task.clone()).await, ["stdin closed"]);
-    assert_eq!(shell_output("echo stdin unread", large_task).await, ["stdin unread"]);
+    let subject =
+        TaskSubject::Event(Event { value, ..event_of_task(&claimed_task_with_all_values()) }.into());
+    let large_task = ClaimedTask { subject, ..claimed_task_with_all_values() };
+    assert_eq!(
+        run_shell_for_log_lines("exec <&-; echo stdin closed", large_task.clone()).await,
+        ["stdin closed"]
+    );
+    assert_eq!(run_shell_for_log_lines("echo stdin unread", large_task).await, ["stdin unread"]);
 }
 
 #[tokio::test]
 async fn a_source_command_receives_its_collection() {
-    let stdin = shell_output("cat", collection_run_task()).await.remove(0);
+    let stdin = run_shell_for_log_lines("cat", collection_run_task()).await.remove(0);
     let id = collection_run_task().id;
     let expected = serde_json::json!({
         "task_id": id.as_str(), "source": "shop", "collection": "orders", "tenant": "north",
@@ -129,9 +136,9 @@ async fn a_source_command_receives_its_collection() {
     });
     assert_eq!(serde_json::from_str::<serde_json::Value>(&stdin).unwrap(), expected);
     let unplanned = ClaimedTask { planned_at: None, ..collection_run_task() };
-    assert!(shell_output("cat", unplanned).await[0].ends_with(r#""planned_at":""}"#));
+    assert!(run_shell_for_log_lines("cat", unplanned).await[0].ends_with(r#""planned_at":""}"#));
 
-    let lines = shell_output("env | grep ^POINTSMAN_ | sort", collection_run_task()).await;
+    let lines = run_shell_for_log_lines("env | grep ^POINTSMAN_ | sort", collection_run_task()).await;
     let variables: BTreeMap<_, _> = lines.iter().filter_map(|line| line.split_once('=')).collect();
     let variable_names: Vec<_> = variables.keys().map(|name| name.trim_start_matches("POINTSMAN_")).collect();
     assert_eq!(variable_names, ["ATTEMPT", "COLLECTION", "EFFECTS", "FENCE", "SOURCE", "TASK_ID", "TENANT"]);
@@ -141,24 +148,28 @@ async fn a_source_command_receives_its_collection() {
 
 #[tokio::test]
 async fn arguments_are_not_interpreted_by_a_shell() {
-    let (outcome, lines) = run_attempt(&command_handler(&["echo", "$HOME; `id`", "*"]), claimed_task()).await;
+    let (outcome, lines) =
+        run_attempt(&command_handler(&["echo", "$HOME; `id`", "*"]), claimed_task_with_all_values()).await;
     assert!(matches!(outcome.result, AttemptResult::Succeeded { result: None }));
     assert_eq!(lines[0].message, "$HOME; `id` *");
 }
 
 #[tokio::test]
 async fn the_exit_code_decides_the_outcome() {
-    assert!(matches!(shell_outcome("exit 0").await.result, AttemptResult::Succeeded { result: None }));
-    assert_eq!(expect_failure(&shell_outcome("exit 3").await), ("exit code 3", false));
+    assert!(matches!(
+        run_shell_for_outcome("exit 0").await.result,
+        AttemptResult::Succeeded { result: None }
+    ));
+    assert_eq!(expect_failure(&run_shell_for_outcome("exit 3").await), ("exit code 3", false));
     let failure_with_stderr =
-        shell_outcome("echo first >&2; echo 'no space left' >&2; echo >&2; exit 1").await;
+        run_shell_for_outcome("echo first >&2; echo 'no space left' >&2; echo >&2; exit 1").await;
     assert_eq!(expect_failure(&failure_with_stderr), ("exit code 1: no space left", false));
     assert_eq!(
-        expect_failure(&shell_outcome("kill -KILL $$").await),
+        expect_failure(&run_shell_for_outcome("kill -KILL $$").await),
         ("killed by signal 9 (SIGKILL)", false)
     );
     let missing_program =
-        run_attempt(&command_handler(&["pointsman-no-such-program"]), claimed_task()).await.0;
+        run_attempt(&command_handler(&["pointsman-no-such-program"]), claimed_task_with_all_values()).await.0;
     let expected = "cannot start \"pointsman-no-such-program\": there is no such program";
     assert_eq!(expect_failure(&missing_program), (expected, false));
 }
@@ -166,13 +177,22 @@ async fn the_exit_code_decides_the_outcome() {
 #[tokio::test]
 async fn a_command_runs_in_its_folder() {
     let dir = tempfile::tempdir().unwrap();
-    let spec =
-        |dir| CommandSpec { argv: vec!["pwd".into()], env: BTreeMap::new(), dir: Some(dir), run_as: None };
+    let spec = |dir| CommandSpec {
+        argv: vec!["pwd".into()],
+        env: BTreeMap::new(),
+        working_dir: Some(dir),
+        run_as: None,
+    };
     let (_, lines) =
-        run_attempt(&CommandHandler::new(spec(dir.path().into())).unwrap(), claimed_task()).await;
+        run_attempt(&CommandHandler::new(spec(dir.path().into())).unwrap(), claimed_task_with_all_values())
+            .await;
     assert_eq!(lines[0].message, dir.path().canonicalize().unwrap().display().to_string());
-    let missing_folder =
-        run_attempt(&CommandHandler::new(spec(dir.path().join("gone"))).unwrap(), claimed_task()).await.0;
+    let missing_folder = run_attempt(
+        &CommandHandler::new(spec(dir.path().join("gone"))).unwrap(),
+        claimed_task_with_all_values(),
+    )
+    .await
+    .0;
     assert!(expect_failure(&missing_folder).0.contains("does not exist"), "{missing_folder:?}");
 }
 
@@ -187,8 +207,9 @@ async fn a_command_runs_as_its_user_without_supplementary_groups() {
         stat -c '%u %a' "$POINTSMAN_EFFECTS"; ls "$(dirname "$POINTSMAN_EFFECTS")" 2>/dev/null || echo unlisted
         rm -f "$POINTSMAN_EFFECTS" 2>/dev/null || echo kept"#;
     let argv = vec!["sh".into(), "-c".into(), script.into()];
-    let spec = CommandSpec { argv, env: BTreeMap::new(), dir: Some("/".into()), run_as: run_as.ok() };
-    let (outcome, lines) = run_attempt(&CommandHandler::new(spec).unwrap(), claimed_task()).await;
+    let spec = CommandSpec { argv, env: BTreeMap::new(), working_dir: Some("/".into()), run_as: run_as.ok() };
+    let (outcome, lines) =
+        run_attempt(&CommandHandler::new(spec).unwrap(), claimed_task_with_all_values()).await;
     let lines: Vec<_> = lines.iter().map(|line| line.message.as_str()).collect();
     assert_eq!(lines, ["65534", "65533", "65533", "65534 600", "unlisted", "kept"]);
     assert_eq!(outcome.result, AttemptResult::Succeeded { result: Some(Json::parse("1").unwrap()) });
@@ -200,8 +221,13 @@ async fn a_program_that_its_user_may_not_run_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
     let argv = vec!["true".into()];
-    let spec = CommandSpec { argv, env: BTreeMap::new(), dir: Some(dir.path().into()), run_as: Some(run_as) };
-    let outcome = run_attempt(&CommandHandler::new(spec).unwrap(), claimed_task()).await.0;
+    let spec = CommandSpec {
+        argv,
+        env: BTreeMap::new(),
+        working_dir: Some(dir.path().into()),
+        run_as: Some(run_as),
+    };
+    let outcome = run_attempt(&CommandHandler::new(spec).unwrap(), claimed_task_with_all_values()).await.0;
     let expected = "cannot start \"true\": its user may not execute the program, or may not enter its folder";
     assert_eq!(expect_failure(&outcome), (expected, false));
 }
@@ -214,7 +240,7 @@ async fn snoozes_last_five_minutes_by_default() {
         (r#"echo '{"snooze":60}' >>"$POINTSMAN_EFFECTS""#, 60),
     ] {
         let before = jiff::Timestamp::now().as_microsecond();
-        let outcome = shell_outcome(script).await;
+        let outcome = run_shell_for_outcome(script).await;
         let after = jiff::Timestamp::now().as_microsecond();
         let AttemptResult::Snoozed { until } = outcome.result else { panic!("{outcome:?}") };
         let wait = seconds * 1_000_000;
@@ -229,7 +255,7 @@ async fn effects_are_read_from_a_private_file() {
         echo "$POINTSMAN_EFFECTS"
         echo '{"emit":[{"type":"record.indexed","key":"record:1","value":{"n":1.50}}]}' >>"$POINTSMAN_EFFECTS"
         echo '{"log":["a line in the effects"],"result":{"pages":3}}' >>"$POINTSMAN_EFFECTS""#;
-    let (outcome, lines) = run_attempt(&shell_handler(script), claimed_task()).await;
+    let (outcome, lines) = run_attempt(&shell_handler(script), claimed_task_with_all_values()).await;
     assert_eq!(
         outcome.result,
         AttemptResult::Succeeded { result: Some(Json::parse(r#"{"pages":3}"#).unwrap()) }
@@ -261,7 +287,7 @@ async fn invalid_effects_fail_for_good_and_none_is_applied() {
         (r#"head -c 5000000 /dev/zero >"$POINTSMAN_EFFECTS""#, "more than 4194304 bytes"),
         (r#"rm "$POINTSMAN_EFFECTS"; mkfifo "$POINTSMAN_EFFECTS""#, "no longer a plain file"),
     ] {
-        let outcome = shell_outcome(script).await;
+        let outcome = run_shell_for_outcome(script).await;
         let (error, is_permanent) = expect_failure(&outcome);
         assert!(is_permanent && error.contains(expected), "{error}");
         assert!(outcome.log_lines.is_empty());
@@ -270,10 +296,11 @@ async fn invalid_effects_fail_for_good_and_none_is_applied() {
 
 #[tokio::test]
 async fn effects_do_not_turn_a_failure_into_a_success() {
-    let refused = shell_outcome(r#"echo '{"retry":false,"log":["x"]}' >>"$POINTSMAN_EFFECTS"; exit 2"#).await;
+    let refused =
+        run_shell_for_outcome(r#"echo '{"retry":false,"log":["x"]}' >>"$POINTSMAN_EFFECTS"; exit 2"#).await;
     assert_eq!(expect_failure(&refused), ("exit code 2", true));
     assert_eq!(refused.log_lines[0].message, "x");
-    let broken = shell_outcome(r#"printf '{"emit":[{"ty' >>"$POINTSMAN_EFFECTS"; exit 2"#).await;
+    let broken = run_shell_for_outcome(r#"printf '{"emit":[{"ty' >>"$POINTSMAN_EFFECTS"; exit 2"#).await;
     assert_eq!(expect_failure(&broken), ("exit code 2", false));
     assert!(broken.log_lines[0].message.contains("line 1"), "{broken:?}");
 }
@@ -281,7 +308,7 @@ async fn effects_do_not_turn_a_failure_into_a_success() {
 #[tokio::test]
 async fn every_output_line_is_logged_in_order_even_if_identical() {
     let script = "i=0; while [ $i -lt 10000 ]; do echo a line; i=$((i+1)); done; echo last >&2; printf tail";
-    let (_, lines) = run_attempt(&shell_handler(script), claimed_task()).await;
+    let (_, lines) = run_attempt(&shell_handler(script), claimed_task_with_all_values()).await;
     let (info, error): (Vec<LogLine>, Vec<LogLine>) =
         lines.into_iter().partition(|l| l.level == LogLevel::Info);
     assert_eq!(info.len(), 10_001);
@@ -289,21 +316,21 @@ async fn every_output_line_is_logged_in_order_even_if_identical() {
     assert_eq!(info[10_000].message, "tail");
     assert!(info.is_sorted_by_key(|line| line.time));
     assert_eq!(error.iter().map(|line| line.message.as_str()).collect::<Vec<_>>(), ["last"]);
-    let numbered = shell_output("seq 1 20000", claimed_task()).await;
+    let numbered = run_shell_for_log_lines("seq 1 20000", claimed_task_with_all_values()).await;
     assert!(numbered.iter().enumerate().all(|(index, line)| *line == (index + 1).to_string()));
 }
 
 #[tokio::test]
 async fn output_that_is_not_utf8_is_replaced() {
     assert_eq!(
-        shell_output(r"printf 'a\000b\377c\n\n\303\251'", claimed_task()).await,
+        run_shell_for_log_lines(r"printf 'a\000b\377c\n\n\303\251'", claimed_task_with_all_values()).await,
         ["a\u{FFFD}b\u{FFFD}c", "", "é"]
     );
 }
 
 #[tokio::test]
 async fn lines_arrive_while_the_command_runs() {
-    let (delivery, mut lines, cancel) = new_delivery(claimed_task());
+    let (delivery, mut lines, cancel) = new_delivery(claimed_task_with_all_values());
     let handler = shell_handler("echo ready; exec sleep 600");
     let running = tokio::spawn(async move { handler.run(delivery).await });
     assert_eq!(lines.recv().await.unwrap().message, "ready");
@@ -321,7 +348,7 @@ async fn cancelling_ends_the_whole_process_group() {
     for script in
         [SPAWN_CHILD_SCRIPT.to_owned(), format!("trap '' TERM; {SPAWN_CHILD_SCRIPT}; {SPAWN_CHILD_SCRIPT}")]
     {
-        let (delivery, mut lines, cancel) = new_delivery(claimed_task());
+        let (delivery, mut lines, cancel) = new_delivery(claimed_task_with_all_values());
         let handler = shell_handler(&script);
         let running = tokio::spawn(async move { handler.run(delivery).await });
         let child: i32 = lines.recv().await.unwrap().message.parse().unwrap();
@@ -336,7 +363,7 @@ async fn cancelling_ends_the_whole_process_group() {
 
 #[tokio::test]
 async fn dropping_the_attempt_kills_the_whole_process_group() {
-    let (delivery, mut lines, _cancel) = new_delivery(claimed_task());
+    let (delivery, mut lines, _cancel) = new_delivery(claimed_task_with_all_values());
     let handler = shell_handler(&format!("trap '' TERM; {SPAWN_CHILD_SCRIPT}"));
     let running = tokio::spawn(async move { handler.run(delivery).await });
     let child: i32 = lines.recv().await.unwrap().message.parse().unwrap();
@@ -349,7 +376,8 @@ async fn dropping_the_attempt_kills_the_whole_process_group() {
 
 #[tokio::test]
 async fn a_grandchild_that_keeps_the_output_open_does_not_delay_the_attempt() {
-    let (outcome, lines) = run_attempt(&shell_handler("sleep 600 & echo $!"), claimed_task()).await;
+    let (outcome, lines) =
+        run_attempt(&shell_handler("sleep 600 & echo $!"), claimed_task_with_all_values()).await;
     assert!(matches!(outcome.result, AttemptResult::Succeeded { .. }), "{outcome:?}");
     wait_until_process_ended(lines[0].message.parse().unwrap()).await;
 }
@@ -369,8 +397,11 @@ async fn background_processes_end_with_a_command_that_succeeds_or_fails() {
         (SPAWN_DETACHED_SCRIPT, "exit 0"),
         (SPAWN_DETACHED_SCRIPT, "exit 1"),
     ] {
-        let (_, lines) =
-            run_attempt(&shell_handler(&format!("{start_script}\n{exit_command}")), claimed_task()).await;
+        let (_, lines) = run_attempt(
+            &shell_handler(&format!("{start_script}\n{exit_command}")),
+            claimed_task_with_all_values(),
+        )
+        .await;
         let pid: i32 = lines[0].message.parse().unwrap();
         assert!(has_process_ended(pid), "{start_script}: process {pid} survives the attempt");
         assert_eq!(lines[1].message, "killed 1 process that the command had left running");
@@ -380,7 +411,7 @@ async fn background_processes_end_with_a_command_that_succeeds_or_fails() {
 #[tokio::test]
 async fn a_process_in_its_own_session_ends_with_a_cancelled_attempt() {
     adopt_orphans().unwrap();
-    let (delivery, mut lines, cancel) = new_delivery(claimed_task());
+    let (delivery, mut lines, cancel) = new_delivery(claimed_task_with_all_values());
     let handler = shell_handler(&format!("{SPAWN_DETACHED_SCRIPT}; sleep 600"));
     let running = tokio::spawn(async move { handler.run(delivery).await });
     let detached: i32 = lines.recv().await.unwrap().message.parse().unwrap();
@@ -393,7 +424,7 @@ async fn a_process_in_its_own_session_ends_with_a_cancelled_attempt() {
 #[tokio::test]
 async fn a_process_in_its_own_session_ends_with_a_dropped_attempt() {
     adopt_orphans().unwrap();
-    let (delivery, mut lines, _cancel) = new_delivery(claimed_task());
+    let (delivery, mut lines, _cancel) = new_delivery(claimed_task_with_all_values());
     let handler = shell_handler(&format!("{SPAWN_DETACHED_SCRIPT}; sleep 600"));
     let running = tokio::spawn(async move { handler.run(delivery).await });
     let detached: i32 = lines.recv().await.unwrap().message.parse().unwrap();
@@ -409,7 +440,7 @@ async fn a_detached_process_that_keeps_the_output_open_does_not_delay_the_attemp
     let script = r#"mkfifo "$POINTSMAN_EFFECTS.fifo"
         setsid sh -c 'echo $$; echo >"$0"; exec sleep 600' "$POINTSMAN_EFFECTS.fifo" &
         read -r _ <"$POINTSMAN_EFFECTS.fifo""#;
-    let (outcome, lines) = run_attempt(&shell_handler(script), claimed_task()).await;
+    let (outcome, lines) = run_attempt(&shell_handler(script), claimed_task_with_all_values()).await;
     assert!(matches!(outcome.result, AttemptResult::Succeeded { .. }), "{outcome:?}");
     wait_until_process_ended(lines[0].message.parse().unwrap()).await;
 }
@@ -417,11 +448,12 @@ async fn a_detached_process_that_keeps_the_output_open_does_not_delay_the_attemp
 #[tokio::test]
 async fn an_attempt_does_not_kill_processes_of_other_attempts() {
     adopt_orphans().unwrap();
-    let (delivery, mut lines, cancel) = new_delivery(claimed_task());
+    let (delivery, mut lines, cancel) = new_delivery(claimed_task_with_all_values());
     let handler = shell_handler(&format!("{SPAWN_DETACHED_SCRIPT}; sleep 600"));
     let running = tokio::spawn(async move { handler.run(delivery).await });
     let detached: i32 = lines.recv().await.unwrap().message.parse().unwrap();
-    let (outcome, _) = run_attempt(&shell_handler(SPAWN_DETACHED_SCRIPT), claimed_task()).await;
+    let (outcome, _) =
+        run_attempt(&shell_handler(SPAWN_DETACHED_SCRIPT), claimed_task_with_all_values()).await;
     assert!(matches!(outcome.result, AttemptResult::Succeeded { .. }), "{outcome:?}");
     assert!(!has_process_ended(detached) && !running.is_finished());
     cancel.cancel();
@@ -431,7 +463,7 @@ async fn an_attempt_does_not_kill_processes_of_other_attempts() {
 
 #[tokio::test]
 async fn a_cancelled_attempt_starts_no_command() {
-    let (delivery, mut lines, cancel) = new_delivery(claimed_task());
+    let (delivery, mut lines, cancel) = new_delivery(claimed_task_with_all_values());
     cancel.cancel();
     let outcome = shell_handler("echo started").run(delivery).await;
     assert!(expect_failure(&outcome).0.contains("cancelled"));
@@ -443,7 +475,8 @@ fn commands_that_cannot_be_started_are_refused() {
     let new = |argv: &[&str], env: &[(&str, &str)]| {
         let argv = argv.iter().map(|a| a.to_string()).collect();
         let env = env.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        CommandHandler::new(CommandSpec { argv, env, dir: None, run_as: None }).map(|handler| handler.kind())
+        CommandHandler::new(CommandSpec { argv, env, working_dir: None, run_as: None })
+            .map(|handler| handler.handler_kind())
     };
     assert_eq!(new(&["true"], &[("A", "b=c")]), Ok("command"));
     assert_eq!(new(&[], &[]), Err(BadCommand::NoProgram));

@@ -3,7 +3,7 @@
 
 mod handler_support;
 
-#[path = "handler_support/server.rs"]
+#[path = "handler_support/test_server.rs"]
 mod test_server;
 
 use std::sync::Arc;
@@ -11,14 +11,16 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::StatusCode;
 use handler_support::{
-    claimed_task, collection_run_task, event_of_task, expect_failure, minimal_claimed_task, new_delivery,
-    run_attempt,
+    claimed_task_with_all_values, claimed_task_without_optional_values, collection_run_task, event_of_task,
+    expect_failure, new_delivery, run_attempt,
 };
 use pointsman_core::Json;
 use pointsman_core::limit::TargetHealth;
 use pointsman_core::store::AttemptResult;
 use pointsman_core::task::LogLevel;
-use pointsman_engine::handlers::http::{BadTarget, HttpHandler, HttpTarget, NetworkAccess, WebhookSecret};
+use pointsman_engine::handlers::http::{
+    BadHttpTarget, HttpHandler, HttpTarget, NetworkAccess, WebhookSecret,
+};
 use pointsman_engine::{HandlerOutcome, Runner};
 use test_server::{build_response, http_handler, http_target, start_server};
 use tokio::sync::Notify;
@@ -32,7 +34,7 @@ async fn outcome_of_response(
 ) -> HandlerOutcome {
     let body = body.into();
     let (url, _) = start_server(move || build_response(status, headers, &body)).await;
-    run_attempt(&http_handler(url), claimed_task()).await.0
+    run_attempt(&http_handler(url), claimed_task_with_all_values()).await.0
 }
 
 const JSON_CONTENT_TYPE: &[(&str, &str)] = &[("content-type", "application/json; charset=utf-8")];
@@ -47,12 +49,13 @@ async fn a_delivery_is_a_cloud_event() {
         ],
         ..http_target(url)
     };
-    let (outcome, lines) = run_attempt(&HttpHandler::new(target).unwrap(), claimed_task()).await;
+    let (outcome, lines) =
+        run_attempt(&HttpHandler::new(target).unwrap(), claimed_task_with_all_values()).await;
     assert_eq!(outcome.result, AttemptResult::Succeeded { result: None });
     assert_eq!((lines[0].level, lines[0].message.as_str()), (LogLevel::Info, "HTTP 204 No Content"));
 
     let (headers, body) = received_requests.take().remove(0);
-    assert_eq!(body, event_of_task(&claimed_task()).value.as_str());
+    assert_eq!(body, event_of_task(&claimed_task_with_all_values()).value.as_str());
     for (name, value) in [
         ("content-type", "application/json"),
         ("ce-specversion", "1.0"),
@@ -63,7 +66,7 @@ async fn a_delivery_is_a_cloud_event() {
         ("ce-time", "2016-11-04T11:07:35.827000Z"),
         ("pointsman-prev", "1478257655000000"),
         ("pointsman-prev-sent", "5"),
-        ("pointsman-task", claimed_task().id.as_str()),
+        ("pointsman-task", claimed_task_with_all_values().id.as_str()),
         ("pointsman-attempt", "2"),
         ("pointsman-fence", "77"),
         ("pointsman-late", "true"),
@@ -79,7 +82,7 @@ async fn a_delivery_is_a_cloud_event() {
 #[tokio::test]
 async fn absent_values_have_no_header() {
     let (url, received_requests) = start_server(|| build_response(200, &[], "")).await;
-    run_attempt(&http_handler(url), minimal_claimed_task()).await;
+    run_attempt(&http_handler(url), claimed_task_without_optional_values()).await;
     let (headers, _) = received_requests.take().remove(0);
     for name in ["ce-subject", "pointsman-prev", "pointsman-prev-sent", "pointsman-late", "traceparent"] {
         assert!(!headers.contains_key(name), "{name}");
@@ -92,9 +95,9 @@ async fn the_reference_implementation_accepts_the_signatures() {
     let (url, received_requests) = start_server(|| build_response(200, &[], "")).await;
     let texts = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"];
     let secrets: Vec<WebhookSecret> = texts.iter().map(|text| text.parse().unwrap()).collect();
-    let handler = HttpHandler::new(HttpTarget { secrets, ..http_target(url) }).unwrap();
-    run_attempt(&handler, claimed_task()).await;
-    run_attempt(&handler, claimed_task()).await;
+    let handler = HttpHandler::new(HttpTarget { webhook_secrets: secrets, ..http_target(url) }).unwrap();
+    run_attempt(&handler, claimed_task_with_all_values()).await;
+    run_attempt(&handler, claimed_task_with_all_values()).await;
     let received = received_requests.take();
     for (headers, body) in &received {
         for text in texts {
@@ -102,7 +105,11 @@ async fn the_reference_implementation_accepts_the_signatures() {
         }
         let other_webhook = standardwebhooks::Webhook::new("whsec_c3RyYW5nZXJzdHJhbmdlcnN0cmFuZ2Vy").unwrap();
         assert!(other_webhook.verify(body, headers).is_err());
-        assert_eq!(headers["webhook-id"], claimed_task().id.as_str(), "the same at every attempt");
+        assert_eq!(
+            headers["webhook-id"],
+            claimed_task_with_all_values().id.as_str(),
+            "the same at every attempt"
+        );
     }
     assert_eq!(received.len(), 2);
 }
@@ -180,7 +187,7 @@ async fn redirects_are_failures() {
     let (redirect_target, received_requests) = start_server(|| build_response(200, &[], "")).await;
     let (url, _) =
         start_server(move || build_response(307, &[("location", redirect_target.as_str())], "")).await;
-    let outcome = run_attempt(&http_handler(url), claimed_task()).await.0;
+    let outcome = run_attempt(&http_handler(url), claimed_task_with_all_values()).await.0;
     let error = "HTTP 307 Temporary Redirect: redirects are not followed";
     assert_eq!(expect_failure(&outcome), (error, false));
     assert!(received_requests.take().is_empty());
@@ -191,7 +198,8 @@ async fn a_source_run_is_delivered_like_an_event() {
     let (url, received_requests) = start_server(|| build_response(204, &[], "")).await;
     let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     let handler =
-        HttpHandler::new(HttpTarget { secrets: vec![secret.parse().unwrap()], ..http_target(url) }).unwrap();
+        HttpHandler::new(HttpTarget { webhook_secrets: vec![secret.parse().unwrap()], ..http_target(url) })
+            .unwrap();
     run_attempt(&handler, collection_run_task()).await;
     let (headers, body) = received_requests.take().remove(0);
     let id = collection_run_task().id;
@@ -270,7 +278,7 @@ async fn an_unreachable_target_is_reported_with_its_root_cause() {
     drop(listener);
     let outcome = run_attempt(
         &http_handler(format!("http://{address}/?token=secret").parse().unwrap()),
-        claimed_task(),
+        claimed_task_with_all_values(),
     )
     .await
     .0;
@@ -284,7 +292,7 @@ async fn an_unreachable_target_is_reported_with_its_root_cause() {
 async fn https_targets_never_receive_plain_http() {
     let (url, received_requests) = start_server(|| build_response(200, &[], "")).await;
     let secure = url.as_str().replace("http://", "https://").parse().unwrap();
-    let outcome = run_attempt(&http_handler(secure), claimed_task()).await.0;
+    let outcome = run_attempt(&http_handler(secure), claimed_task_with_all_values()).await.0;
     let (error, is_permanent) = expect_failure(&outcome);
     assert!(error.starts_with("cannot reach https://127.0.0.1:") && !is_permanent, "{error}");
     assert!(received_requests.take().is_empty(), "nothing is sent in the clear");
@@ -299,12 +307,12 @@ async fn a_truncated_response_is_a_failure() {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut request = Vec::new();
         // To the end of the body: closing with something unread would reset the connection.
-        while !request.ends_with(event_of_task(&claimed_task()).value.as_str().as_bytes()) {
+        while !request.ends_with(event_of_task(&claimed_task_with_all_values()).value.as_str().as_bytes()) {
             assert!(stream.read_buf(&mut request).await.unwrap() > 0);
         }
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await.unwrap();
     });
-    let outcome = run_attempt(&http_handler(url), claimed_task()).await.0;
+    let outcome = run_attempt(&http_handler(url), claimed_task_with_all_values()).await.0;
     let (error, is_permanent) = expect_failure(&outcome);
     assert!(error.contains("broke off") && !is_permanent, "{error}");
     assert_eq!(outcome.target_health, Some(TargetHealth::Failing));
@@ -321,7 +329,7 @@ async fn cancelling_ends_the_request() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
     tokio::spawn(async move { axum::serve(listener, app).await });
-    let (delivery, _lines, cancel) = new_delivery(claimed_task());
+    let (delivery, _lines, cancel) = new_delivery(claimed_task_with_all_values());
     let handler = http_handler(url);
     let running = tokio::spawn(async move { handler.run(delivery).await });
     arrived.notified().await;
@@ -338,8 +346,9 @@ async fn addresses_that_are_not_allowed_are_never_connected_to() {
     let access = NetworkAccess::default();
     for host in ["127.0.0.1", "localhost", "0x7f.1", "[::ffff:127.0.0.1]", "2130706433"] {
         let url = format!("http://{host}:{port}/").parse().unwrap();
-        let handler = HttpHandler::new(HttpTarget { access: access.clone(), ..http_target(url) }).unwrap();
-        let outcome = run_attempt(&handler, claimed_task()).await.0;
+        let handler =
+            HttpHandler::new(HttpTarget { network_access: access.clone(), ..http_target(url) }).unwrap();
+        let outcome = run_attempt(&handler, claimed_task_with_all_values()).await.0;
         let (error, is_permanent) = expect_failure(&outcome);
         assert!(is_permanent, "{host}: {error}");
         assert!(error.contains("127.0.0.1") || error.contains("::1"), "{error}");
@@ -354,9 +363,10 @@ async fn a_host_name_can_be_allowed() {
     let (url, received_requests) = start_server(|| build_response(200, &[], "")).await;
     let url_with_name: Url = format!("http://localhost:{}/", url.port().unwrap()).parse().unwrap();
     let access =
-        NetworkAccess { allows_loopback: false, allowed_addresses: vec!["localhost".parse().unwrap()] };
-    let handler = HttpHandler::new(HttpTarget { access, ..http_target(url_with_name) }).unwrap();
-    let outcome = run_attempt(&handler, claimed_task()).await.0;
+        NetworkAccess { allows_loopback: false, allowed_destinations: vec!["localhost".parse().unwrap()] };
+    let handler =
+        HttpHandler::new(HttpTarget { network_access: access, ..http_target(url_with_name) }).unwrap();
+    let outcome = run_attempt(&handler, claimed_task_with_all_values()).await.0;
     assert_eq!(outcome.result, AttemptResult::Succeeded { result: None });
     assert_eq!(received_requests.take().len(), 1);
 }
@@ -364,7 +374,7 @@ async fn a_host_name_can_be_allowed() {
 #[test]
 fn only_http_urls_are_accepted_and_secrets_are_not_printed() {
     let refused = HttpHandler::new(http_target("ftp://example.org/".parse().unwrap())).unwrap_err();
-    assert!(matches!(refused, BadTarget::UnsupportedScheme(scheme) if scheme == "ftp"));
+    assert!(matches!(refused, BadHttpTarget::UnsupportedScheme(scheme) if scheme == "ftp"));
     let target = HttpTarget {
         headers: vec![("authorization".parse().unwrap(), "Bearer hidden".parse().unwrap())],
         ..http_target("https://user:hidden@example.org/path?token=hidden".parse().unwrap())

@@ -16,7 +16,7 @@ const ROUND_COUNT: usize = 25;
 #[derive(Default)]
 struct LaneRecord {
     is_running: bool,
-    /// The events of this lane, each where it last ran.
+    /// The events of this lane's attempts, in the order in which the attempts started.
     run_events: Vec<EventId>,
     overlap_count: usize,
 }

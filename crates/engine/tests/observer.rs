@@ -28,18 +28,19 @@ async fn emitted_events_are_read_at_once_and_in_order() {
         // Before the first there is nothing to read after; then always exactly the new one.
         let expected = if n == 0 { 0 } else { 1 };
         assert_eq!(read.events.len(), expected);
-        assert_eq!(read.scanned_up_to, ids[n]);
+        assert_eq!(read.last_scanned_event_id, ids[n]);
     }
     let mut read = Vec::new();
     let mut after = EventId::ZERO;
     while read.len() < ids.len() {
         let page = read_page(&engine, after, 17).await;
-        assert!(page.events.len() <= 17 && !page.journal_range.is_torn(after));
+        assert!(page.events.len() <= 17 && !page.journal_range.has_gap_after(after));
         read.extend(page.events.iter().filter(|event| !event.is_engine_event()).map(|event| event.id));
-        after = page.scanned_up_to;
+        after = page.last_scanned_event_id;
     }
     assert_eq!(read, ids);
-    let newest = engine.observer().read_newest(&EventFilter::default(), EventId::ZERO, 3).await.unwrap();
+    let newest =
+        engine.observer().read_newest_events(&EventFilter::default(), EventId::ZERO, 3).await.unwrap();
     let newest: Vec<_> = newest.events.iter().map(|event| event.id).collect();
     assert_eq!(newest, [ids[199], ids[198], ids[197]]);
     engine.stop(TEST_TIMEOUT).await;
@@ -56,7 +57,7 @@ async fn filters_apply_to_cached_and_stored_events() {
     for (after, expected) in [(EventId::ZERO, 2), (first, 1)] {
         let page = engine.observer().read_page(&type_filter, after, None, 10).await.unwrap();
         assert_eq!(page.events.len(), expected);
-        assert_eq!(page.scanned_up_to, page.journal_range.head);
+        assert_eq!(page.last_scanned_event_id, page.journal_range.newest_event_id);
     }
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -67,38 +68,38 @@ async fn an_unknown_cursor_is_torn_and_a_valid_one_is_not() {
     let engine = TestEngineBuilder::default().start(&store).await;
     let last = emit(&engine, vec![keyed_event("a", "x")]).await.events[0].id;
     for _ in 0..2 {
-        assert!(!read_page(&engine, last, 10).await.journal_range.is_torn(last));
+        assert!(!read_page(&engine, last, 10).await.journal_range.has_gap_after(last));
         let foreign = EventId::new(last.get() + 1).unwrap();
-        assert!(read_page(&engine, foreign, 10).await.journal_range.is_torn(foreign));
+        assert!(read_page(&engine, foreign, 10).await.journal_range.has_gap_after(foreign));
     }
     assert_eq!(
         engine.observer().read_journal_range().await.unwrap(),
-        JournalRange { expired_up_to: EventId::ZERO, head: last }
+        JournalRange { last_expired_event_id: EventId::ZERO, newest_event_id: last }
     );
     engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_followers_share_journal_reads() {
-    const FOLLOWERS: usize = 1000;
-    const EVENTS: usize = 20;
+    const FOLLOWER_COUNT: usize = 1000;
+    const EVENT_COUNT: usize = 20;
     let store = in_memory_store();
     let engine = TestEngineBuilder::default().start(&store).await;
     let begin = emit(&engine, vec![keyed_event("a", "x")]).await.events[0].id;
     // One read starts the filler; from then on the head is in memory.
     let _ = read_page(&engine, begin, 1).await;
-    let ready = Arc::new(tokio::sync::Barrier::new(FOLLOWERS + 1));
+    let ready = Arc::new(tokio::sync::Barrier::new(FOLLOWER_COUNT + 1));
     let mut followers = Vec::new();
-    for _ in 0..FOLLOWERS {
+    for _ in 0..FOLLOWER_COUNT {
         let (engine, ready) = (engine.clone(), ready.clone());
         followers.push(tokio::spawn(async move {
             ready.wait().await;
             let (mut after, mut received) = (begin, Vec::new());
-            while received.len() < EVENTS {
-                engine.observer().wait_for_match(&EventFilter::default(), &mut after).await;
+            while received.len() < EVENT_COUNT {
+                engine.observer().wait_for_matching_event(&EventFilter::default(), &mut after).await;
                 let page = read_page(&engine, after, 100).await;
                 received.extend(page.events.iter().map(|event| event.id));
-                after = page.scanned_up_to;
+                after = page.last_scanned_event_id;
             }
             received
         }));
@@ -106,7 +107,7 @@ async fn a_thousand_followers_share_journal_reads() {
     ready.wait().await;
     let before = read_metric(&engine, "pointsman_journal_reads_total");
     let mut emitted = Vec::new();
-    for _ in 0..EVENTS {
+    for _ in 0..EVENT_COUNT {
         emitted.push(emit(&engine, vec![keyed_event("a", "x")]).await.events[0].id);
     }
     for follower in followers {
@@ -114,7 +115,7 @@ async fn a_thousand_followers_share_journal_reads() {
     }
     let reads = read_metric(&engine, "pointsman_journal_reads_total") - before;
     // Each commit may cost the filler one read, plus a few polls; not one read for each follower.
-    assert!(reads < FOLLOWERS as u64 / 5, "{reads} reads for {FOLLOWERS} followers");
+    assert!(reads < FOLLOWER_COUNT as u64 / 5, "{reads} reads for {FOLLOWER_COUNT} followers");
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -137,30 +138,35 @@ async fn a_journal_without_readers_is_not_read() {
 
 #[tokio::test]
 async fn a_cached_cursor_is_torn_when_events_after_it_expire() {
-    const EVENTS: usize = 11_000;
+    const EVENT_COUNT: usize = 11_000;
     let store = in_memory_store();
     let engine = TestEngineBuilder::default().start(&store).await;
     let first = emit(&engine, vec![keyed_event("a", "x")]).await.events[0].id;
     let _ = read_page(&engine, first, 1).await;
-    for _ in 0..EVENTS / 1000 {
+    for _ in 0..EVENT_COUNT / 1000 {
         emit(&engine, (0..1000).map(|_| keyed_event("a", "x")).collect()).await;
     }
-    let page_before_expiry = read_page(&engine, first, EVENTS).await;
-    assert_eq!(page_before_expiry.journal_range.expired_up_to, EventId::ZERO);
+    let page_before_expiry = read_page(&engine, first, EVENT_COUNT).await;
+    assert_eq!(page_before_expiry.journal_range.last_expired_event_id, EventId::ZERO);
 
     let retention =
-        Retention { max_count: Retention::MIN_JOURNAL_EVENTS, max_age: Duration::from_secs(86_400) };
-    while store.prune(retention, Retention::default(), Duration::MAX, now()).await.unwrap().has_more {}
+        Retention { max_count: Retention::MIN_JOURNAL_MAX_COUNT, max_age: Duration::from_secs(86_400) };
+    while store
+        .prune_events_tasks_and_objects(retention, Retention::default(), Duration::MAX, now())
+        .await
+        .unwrap()
+        .has_more
+    {}
     let journal_range = engine.observer().read_journal_range().await.unwrap();
-    assert!(journal_range.is_torn(first));
+    assert!(journal_range.has_gap_after(first));
     within_timeout("the tail to drop expired events", async {
-        while !read_page(&engine, first, 1).await.journal_range.is_torn(first) {
+        while !read_page(&engine, first, 1).await.journal_range.has_gap_after(first) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     })
     .await;
-    let remaining_page = read_page(&engine, journal_range.expired_up_to, EVENTS).await;
-    assert!(!remaining_page.journal_range.is_torn(journal_range.expired_up_to));
-    assert!(remaining_page.events.len() as u64 >= Retention::MIN_JOURNAL_EVENTS);
+    let remaining_page = read_page(&engine, journal_range.last_expired_event_id, EVENT_COUNT).await;
+    assert!(!remaining_page.journal_range.has_gap_after(journal_range.last_expired_event_id));
+    assert!(remaining_page.events.len() as u64 >= Retention::MIN_JOURNAL_MAX_COUNT);
     engine.stop(TEST_TIMEOUT).await;
 }

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
-#[path = "handler_support/server.rs"]
-mod server;
+#[path = "handler_support/test_server.rs"]
+mod test_server;
 
 #[path = "orders/chain_changes.rs"]
 mod chain_changes;
@@ -58,7 +58,8 @@ fn step_of_delivery(delivery: &Delivery) -> &StepRun {
 fn shell_handler(script: &str) -> Arc<CommandHandler> {
     let argv = ["sh", "-c", script].map(ToOwned::to_owned).to_vec();
     Arc::new(
-        CommandHandler::new(CommandSpec { argv, env: BTreeMap::new(), dir: None, run_as: None }).unwrap(),
+        CommandHandler::new(CommandSpec { argv, env: BTreeMap::new(), working_dir: None, run_as: None })
+            .unwrap(),
     )
 }
 
@@ -90,7 +91,7 @@ async fn list_order_events_until_nth(
         let mut remaining = occurrence;
         loop {
             let page = engine.observer().read_page(&filter, after, None, 1000).await.unwrap();
-            after = page.scanned_up_to;
+            after = page.last_scanned_event_id;
             for event in &page.events {
                 let fields: serde_json::Value = event.value.decode().unwrap();
                 let mut fields = fields.as_object().unwrap().clone();
@@ -106,7 +107,7 @@ async fn list_order_events_until_nth(
                     return;
                 }
             }
-            engine.observer().wait_for_match(&filter, &mut after).await;
+            engine.observer().wait_for_matching_event(&filter, &mut after).await;
         }
     })
     .await;
@@ -126,7 +127,7 @@ impl StepGate {
     }
 
     /// A handler whose steps block until they are released.
-    fn gated_step(
+    fn gated_step_handler(
         &self,
     ) -> impl Fn(Delivery) -> futures::future::BoxFuture<'static, HandlerOutcome> + Send + Sync + 'static
     {
@@ -145,7 +146,7 @@ impl StepGate {
         within_timeout("a step at the gate", self.arrived_steps.acquire()).await.unwrap().forget();
     }
 
-    fn release_one(&self) {
+    fn release_one_step(&self) {
         self.release_permits.add_permits(1);
     }
 }

@@ -178,7 +178,10 @@ async fn tasks_wait_for_a_node_that_has_their_handler() {
         TestEngineBuilder::default().handler("on_this_node", recording_handler(&calls)).start(&store).await;
     let Setup { handlers, routes, .. } = both_handlers().setup;
     let handlers = handlers.into_iter().map(|spec| spec.def).collect();
-    store.register(Registration { handlers, routes, ..Registration::default() }, now()).await.unwrap();
+    store
+        .register_definitions(Registration { handlers, routes, ..Registration::default() }, now())
+        .await
+        .unwrap();
 
     let mut watcher = TaskWatcher::new(&engine);
     for _ in 0..3 {
@@ -212,7 +215,7 @@ async fn handlers_can_be_replaced_while_running() {
     let new_setup =
         TestEngineBuilder::default().handler("new", recording_handler(&calls)).route("a", "new").setup;
     engine.reconfigure(new_setup).await.unwrap();
-    assert_eq!(engine.setup().handlers.len(), 1);
+    assert_eq!(engine.current_setup().handlers.len(), 1);
     emit(&engine, vec![keyed_event("a", "x")]).await;
     watcher.wait_for_ended_tasks(1).await;
     assert_eq!(calls.entries(), ["old", "new"]);

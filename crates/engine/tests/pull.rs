@@ -13,12 +13,18 @@ use pointsman_engine::{Engine, HandlerOutcome, PullRequest};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn engine_with_pulled_handler() -> TestEngineBuilder {
+fn builder_with_pulled_handler() -> TestEngineBuilder {
     TestEngineBuilder::default().pulled_handler("audit").route("a", "audit")
 }
 
 fn pull_request(max_tasks: usize, max_wait: Duration) -> PullRequest {
-    PullRequest { handlers: [handler_name("audit")].into(), max_tasks, max_wait, lease: HOUR, tenant: None }
+    PullRequest {
+        handlers: [handler_name("audit")].into(),
+        max_tasks,
+        max_wait,
+        lease_duration: HOUR,
+        tenant: None,
+    }
 }
 
 async fn pull_tasks(engine: &Engine, max_tasks: usize) -> Vec<ClaimedTask> {
@@ -36,7 +42,7 @@ fn log_line(message: &str) -> LogLine {
 #[tokio::test]
 async fn a_pull_worker_waits_logs_renews_and_ends_a_task() {
     let store = in_memory_store();
-    let engine = engine_with_pulled_handler().start(&store).await;
+    let engine = builder_with_pulled_handler().start(&store).await;
     assert_nothing_to_pull(&engine).await;
     let mut watcher = TaskWatcher::new(&engine);
     let worker = tokio::spawn({
@@ -76,7 +82,7 @@ async fn a_pull_worker_waits_logs_renews_and_ends_a_task() {
         ..HandlerOutcome::succeeded()
     };
     let finished = engine.end_leased_task(id, fence, outcome.clone()).await.unwrap().unwrap();
-    assert_eq!((finished.status, finished.emitted.len()), (TaskStatus::Done, 1));
+    assert_eq!((finished.status, finished.emitted_events.len()), (TaskStatus::Done, 1));
     assert_eq!(watcher.wait_for_ended_tasks(1).await[0].id, *id);
     assert!(engine.end_leased_task(id, fence, outcome).await.unwrap().is_err(), "it has ended");
     assert_eq!(read_log(&store, id).await, ["one", "two", "three"]);
@@ -89,7 +95,7 @@ async fn a_pull_worker_waits_logs_renews_and_ends_a_task() {
 #[tokio::test]
 async fn failures_and_snoozes_of_pull_workers_count_like_those_of_handlers() {
     let store = in_memory_store();
-    let engine = engine_with_pulled_handler().start(&store).await;
+    let engine = builder_with_pulled_handler().start(&store).await;
     emit(&engine, vec![keyed_event("a", "x")]).await;
     let first = pull_tasks(&engine, 1).await.remove(0);
     let finished =
@@ -117,12 +123,12 @@ async fn failures_and_snoozes_of_pull_workers_count_like_those_of_handlers() {
 #[tokio::test]
 async fn a_worker_that_disconnects_loses_its_lease_and_the_task_runs_again() {
     let store = in_memory_store();
-    let mut builder = engine_with_pulled_handler();
+    let mut builder = builder_with_pulled_handler();
     builder.settings.sweep_interval = Duration::from_millis(20);
     let engine = builder.start(&store).await;
     emit(&engine, vec![keyed_event("a", "x")]).await;
     let short_lease_request =
-        PullRequest { lease: Duration::from_millis(50), ..pull_request(1, TEST_TIMEOUT) };
+        PullRequest { lease_duration: Duration::from_millis(50), ..pull_request(1, TEST_TIMEOUT) };
     let lost_task = within_timeout("a task", engine.pull_tasks(short_lease_request)).await.unwrap().remove(0);
     let next_task = pull_tasks(&engine, 1).await.remove(0);
     assert_eq!((&next_task.id, next_task.attempt), (&lost_task.id, 2));
@@ -163,12 +169,12 @@ async fn a_worker_that_disconnects_loses_its_lease_and_the_task_runs_again() {
 #[tokio::test]
 async fn a_worker_that_renews_keeps_its_task() {
     let store = in_memory_store();
-    let mut builder = engine_with_pulled_handler();
+    let mut builder = builder_with_pulled_handler();
     builder.settings.sweep_interval = Duration::from_millis(10);
     let engine = builder.start(&store).await;
     emit(&engine, vec![keyed_event("a", "x")]).await;
     let lease = Duration::from_secs(2);
-    let short_lease_request = PullRequest { lease, ..pull_request(1, TEST_TIMEOUT) };
+    let short_lease_request = PullRequest { lease_duration: lease, ..pull_request(1, TEST_TIMEOUT) };
     let leased = within_timeout("a task", engine.pull_tasks(short_lease_request)).await.unwrap().remove(0);
     let leased_at = now();
     while now().duration_since(leased_at) < lease * 2 {
@@ -183,7 +189,7 @@ async fn a_worker_that_renews_keeps_its_task() {
 #[tokio::test]
 async fn after_a_cancel_the_requests_of_the_worker_are_refused() {
     let store = in_memory_store();
-    let engine = engine_with_pulled_handler().start(&store).await;
+    let engine = builder_with_pulled_handler().start(&store).await;
     emit(&engine, vec![keyed_event("a", "x")]).await;
     let leased = pull_tasks(&engine, 1).await.remove(0);
     engine.cancel_task(&leased.id).await.unwrap().unwrap();
@@ -203,9 +209,9 @@ async fn after_a_cancel_the_requests_of_the_worker_are_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn disconnected_workers_lose_no_tasks() {
-    const TASKS: usize = 200;
+    const TASK_COUNT: usize = 200;
     let store = in_memory_store();
-    let engine = engine_with_pulled_handler().start(&store).await;
+    let engine = builder_with_pulled_handler().start(&store).await;
     let disconnecting_workers: Vec<_> = (0..400)
         .map(|number: u64| {
             let engine = engine.clone();
@@ -217,13 +223,13 @@ async fn disconnected_workers_lose_no_tasks() {
             })
         })
         .collect();
-    let events = (0..TASKS).map(|number| keyed_event("a", &format!("k{number}"))).collect();
+    let events = (0..TASK_COUNT).map(|number| keyed_event("a", &format!("k{number}"))).collect();
     let receipt = emit(&engine, events).await;
     let mut leased = Vec::new();
     for worker in disconnecting_workers {
         leased.extend(worker.await.unwrap());
     }
-    while leased.len() < TASKS {
+    while leased.len() < TASK_COUNT {
         leased.extend(pull_tasks(&engine, 50).await);
     }
     for task in &leased {
@@ -239,7 +245,7 @@ async fn disconnected_workers_lose_no_tasks() {
 #[tokio::test]
 async fn each_task_goes_to_exactly_one_of_many_waiting_workers() {
     let store = in_memory_store();
-    let engine = engine_with_pulled_handler().start(&store).await;
+    let engine = builder_with_pulled_handler().start(&store).await;
     let waiting: Vec<_> = (0..1000)
         .map(|_| {
             let engine = engine.clone();
@@ -263,7 +269,7 @@ async fn each_task_goes_to_exactly_one_of_many_waiting_workers() {
 #[tokio::test]
 async fn pulls_respect_tenants_and_rules() {
     let store = in_memory_store();
-    let engine = engine_with_pulled_handler().start(&store).await;
+    let engine = builder_with_pulled_handler().start(&store).await;
     let north = Tenant::new("north").unwrap();
     emit(&engine, vec![keyed_event("a", "x"), NewEvent { tenant: north.clone(), ..keyed_event("a", "y") }])
         .await;
@@ -292,8 +298,10 @@ async fn pulls_respect_tenants_and_rules() {
 #[tokio::test]
 async fn a_worker_may_end_its_task_at_another_node() {
     let store = in_memory_store();
-    let (first_node, other_node) =
-        (engine_with_pulled_handler().start(&store).await, engine_with_pulled_handler().start(&store).await);
+    let (first_node, other_node) = (
+        builder_with_pulled_handler().start(&store).await,
+        builder_with_pulled_handler().start(&store).await,
+    );
     let receipt = emit(&first_node, vec![keyed_event("a", "x")]).await;
     let leased = pull_tasks(&first_node, 1).await.remove(0);
     let (id, fence) = (&leased.id, leased.fence);
@@ -315,7 +323,7 @@ async fn a_worker_may_end_its_task_at_another_node() {
 #[tokio::test]
 async fn the_log_of_a_pull_worker_is_truncated_at_the_limit() {
     let store = in_memory_store();
-    let engine = engine_with_pulled_handler().start(&store).await;
+    let engine = builder_with_pulled_handler().start(&store).await;
     emit(&engine, vec![keyed_event("a", "x")]).await;
     let leased = pull_tasks(&engine, 1).await.remove(0);
     for _ in 0..11 {
@@ -342,7 +350,7 @@ async fn the_log_of_a_pull_worker_is_truncated_at_the_limit() {
 #[tokio::test]
 async fn the_log_limit_holds_across_nodes() {
     let store = in_memory_store();
-    let engine = engine_with_pulled_handler().start(&store).await;
+    let engine = builder_with_pulled_handler().start(&store).await;
     emit(&engine, vec![keyed_event("a", "x")]).await;
     // Lines of an earlier attempt do not count against the quota of the next.
     let first = pull_tasks(&engine, 1).await.remove(0);
@@ -352,13 +360,13 @@ async fn the_log_limit_holds_across_nodes() {
     let leased = pull_tasks(&engine, 1).await.remove(0);
     let (id, fence) = (&leased.id, leased.fence);
     assert_eq!(engine.append_task_log(id, fence, lines(9999)).await.unwrap(), Ok(9999));
-    let other_node = engine_with_pulled_handler().start(&store).await;
+    let other_node = builder_with_pulled_handler().start(&store).await;
     assert_eq!(
         other_node.append_task_log(id, fence, lines(5)).await.unwrap(),
         Ok(2),
         "one line, and the mark"
     );
-    let third = engine_with_pulled_handler().start(&store).await;
+    let third = builder_with_pulled_handler().start(&store).await;
     assert_eq!(third.append_task_log(id, fence, lines(5)).await.unwrap(), Ok(0), "no line follows the mark");
     let lines = read_log(&store, id).await;
     assert_eq!(lines.len(), 3000 + 10_001);
@@ -371,12 +379,12 @@ async fn the_log_limit_holds_across_nodes() {
 #[tokio::test]
 async fn renewing_without_a_duration_uses_the_duration_of_the_claim() {
     let store = in_memory_store();
-    let engine = engine_with_pulled_handler().start(&store).await;
+    let engine = builder_with_pulled_handler().start(&store).await;
     emit(&engine, vec![keyed_event("a", "x")]).await;
     let leased = pull_tasks(&engine, 1).await.remove(0);
     let until = engine.renew_lease(&leased.id, leased.fence, None).await.unwrap().unwrap();
     assert!(until > now().plus(HOUR / 2));
-    let other_node = engine_with_pulled_handler().start(&store).await;
+    let other_node = builder_with_pulled_handler().start(&store).await;
     let until = other_node.renew_lease(&leased.id, leased.fence, None).await.unwrap().unwrap();
     assert!(until > now().plus(HOUR / 2), "also by a node that did not grant the lease");
     engine.stop(TEST_TIMEOUT).await;
@@ -386,20 +394,20 @@ async fn renewing_without_a_duration_uses_the_duration_of_the_claim() {
 #[tokio::test]
 async fn a_snooze_of_a_pull_worker_has_a_minimum_duration() {
     let store = in_memory_store();
-    let engine = engine_with_pulled_handler().start(&store).await;
+    let engine = builder_with_pulled_handler().start(&store).await;
     emit(&engine, vec![keyed_event("a", "x")]).await;
     let leased = pull_tasks(&engine, 1).await.remove(0);
     let at = now();
     let finished =
         engine.end_leased_task(&leased.id, leased.fence, snoozed_outcome(at)).await.unwrap().unwrap();
-    assert!(finished.due.unwrap() >= at.plus(Duration::from_secs(1)));
+    assert!(finished.next_attempt_due_at.unwrap() >= at.plus(Duration::from_secs(1)));
     engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_pull_without_waiting_finds_existing_tasks() {
     let store = in_memory_store();
-    let engine = engine_with_pulled_handler().start(&store).await;
+    let engine = builder_with_pulled_handler().start(&store).await;
     for round in 0..50 {
         // Some workers wait and disconnect; tasks that are emitted meanwhile go to the next worker.
         let disconnecting_pulls: Vec<_> =
@@ -423,7 +431,7 @@ async fn a_pull_without_waiting_finds_existing_tasks() {
 #[tokio::test]
 async fn a_stopping_node_answers_its_waiting_workers() {
     let store = in_memory_store();
-    let engine = engine_with_pulled_handler().start(&store).await;
+    let engine = builder_with_pulled_handler().start(&store).await;
     let waiting = tokio::spawn({
         let engine = engine.clone();
         async move { engine.pull_tasks(pull_request(1, TEST_TIMEOUT * 10)).await }

@@ -81,7 +81,7 @@ impl FailingHandlerFixture {
         self.failed_tasks.extend(tasks);
     }
 
-    fn repair(&self) {
+    fn repair_handler(&self) {
         self.is_repaired.store(true, Ordering::SeqCst);
     }
 
@@ -105,7 +105,7 @@ impl FailingHandlerFixture {
         loop {
             let page = self.store.list_tasks(filter.clone(), before, 500).await.unwrap();
             count += page.tasks.len();
-            before = page.next;
+            before = page.next_cursor;
             if before.is_none() {
                 return count;
             }
@@ -130,10 +130,13 @@ async fn failed_tasks_are_retried_oldest_first_without_cancelled_ones() {
         fixture.engine.count_and_sample_failed_tasks(TaskFilter::default(), 7).await.unwrap();
     assert_eq!(limited_count, 7);
 
-    fixture.repair();
+    fixture.repair_handler();
     let job = fixture.wait_until_redrive_ended(&fixture.start_redrive(|_| {})).await;
     assert_eq!(job.state, RedriveState::Done);
-    assert_eq!((job.matched, job.retried, job.refused), (TASK_COUNT as u64, TASK_COUNT as u64, 0));
+    assert_eq!(
+        (job.matched_count, job.retried_count, job.refused_count),
+        (TASK_COUNT as u64, TASK_COUNT as u64, 0)
+    );
     wait_until("all to be done", || async {
         fixture.count_tasks_with_status(TaskStatus::Done).await == TASK_COUNT
     })
@@ -145,7 +148,11 @@ async fn failed_tasks_are_retried_oldest_first_without_cancelled_ones() {
     let filter = TaskFilter { error_reasons: vec![ErrorReason::Canceled], ..TaskFilter::default() };
     let job =
         fixture.wait_until_redrive_ended(&fixture.start_redrive(|request| request.filter = filter)).await;
-    assert_eq!((job.state, job.matched, job.retried), (RedriveState::Done, 1, 1), "unless it is requested");
+    assert_eq!(
+        (job.state, job.matched_count, job.retried_count),
+        (RedriveState::Done, 1, 1),
+        "unless it is requested"
+    );
     fixture.engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -157,13 +164,13 @@ async fn a_canary_that_fails_again_stops_the_redrive() {
             [ALWAYS_FAILING_VALUE.to_owned()].into_iter().chain((1..50).map(|number| number.to_string())),
         )
         .await;
-    fixture.repair();
+    fixture.repair_handler();
     let job = fixture
         .wait_until_redrive_ended(&fixture.start_redrive(|request| request.canary_count = Some(2)))
         .await;
     let RedriveState::Stopped(reason) = job.state else { panic!("{job:?}") };
     assert!(reason.contains(fixture.failed_tasks[1].as_str()) && reason.contains("broken"), "{reason}");
-    assert_eq!((job.matched, job.retried), (51, 2));
+    assert_eq!((job.matched_count, job.retried_count), (51, 2));
     assert_eq!(
         fixture.count_tasks_with_status(TaskStatus::Error).await,
         50,
@@ -175,11 +182,11 @@ async fn a_canary_that_fails_again_stops_the_redrive() {
 #[tokio::test]
 async fn after_successful_canaries_the_other_tasks_are_retried() {
     let fixture = FailingHandlerFixture::with_failures(20).await;
-    fixture.repair();
+    fixture.repair_handler();
     let job = fixture
         .wait_until_redrive_ended(&fixture.start_redrive(|request| request.canary_count = Some(3)))
         .await;
-    assert_eq!((job.state, job.retried), (RedriveState::Done, 20));
+    assert_eq!((job.state, job.retried_count), (RedriveState::Done, 20));
     assert_eq!(fixture.engine.list_redrives().len(), 1);
     wait_until("all to be done", || async { fixture.count_tasks_with_status(TaskStatus::Done).await == 20 })
         .await;
@@ -189,13 +196,13 @@ async fn after_successful_canaries_the_other_tasks_are_retried() {
 #[tokio::test]
 async fn a_rate_limited_redrive_can_be_stopped() {
     let fixture = FailingHandlerFixture::with_failures(50).await;
-    fixture.repair();
+    fixture.repair_handler();
     let id = fixture.start_redrive(|request| request.rate = Some("1/h".parse().unwrap()));
-    wait_until("the first", || async { fixture.engine.find_redrive(&id).unwrap().retried == 1 }).await;
+    wait_until("the first", || async { fixture.engine.find_redrive(&id).unwrap().retried_count == 1 }).await;
     assert!(fixture.engine.stop_redrive(&id));
     let job = fixture.wait_until_redrive_ended(&id).await;
     assert!(matches!(job.state, RedriveState::Stopped(_)));
-    assert_eq!((job.matched, job.retried), (50, 1));
+    assert_eq!((job.matched_count, job.retried_count), (50, 1));
     assert!(!fixture.engine.stop_redrive(&id) && !fixture.engine.stop_redrive("none"));
 
     // A node that stops ends its redrives.

@@ -8,29 +8,29 @@ use std::time::Duration;
 
 use common::*;
 use pointsman_core::TaskStatus;
-use pointsman_core::store::{ClaimRequest, Claimant, Queue, Registry, RescueSweep, Tasks};
+use pointsman_core::store::{ClaimRequest, Claimant, Registry, RescueSweep, TaskQueue, Tasks};
 use pointsman_core::task::{AttemptOutcome, TaskState};
 use pointsman_engine::{Delivery, HandlerOutcome, Setup};
 
 /// A node that runs no tasks, so that emitted tasks stay unclaimed.
-fn engine_without_worker() -> TestEngineBuilder {
+fn builder_without_worker() -> TestEngineBuilder {
     let mut builder =
         TestEngineBuilder::default().handler("h", |_| async { HandlerOutcome::succeeded() }).route("a", "h");
-    builder.settings.services.worker = false;
-    builder.settings.services.rescuer = false;
+    builder.settings.enabled_services.worker = false;
+    builder.settings.enabled_services.rescuer = false;
     builder
 }
 
-fn set_short_lease(mut builder: TestEngineBuilder) -> TestEngineBuilder {
+fn set_short_node_lease(mut builder: TestEngineBuilder) -> TestEngineBuilder {
     builder.settings.sweep_interval = Duration::from_millis(20);
-    builder.settings.lease = Duration::from_millis(200);
+    builder.settings.node_lease_duration = Duration::from_millis(200);
     builder
 }
 
 #[tokio::test]
 async fn tasks_of_a_dead_node_are_retried() {
     let store = in_memory_store();
-    let producer = engine_without_worker().start(&store).await;
+    let producer = builder_without_worker().start(&store).await;
     let receipt = emit(&producer, vec![keyed_event("a", "x")]).await;
     // A node that claims tasks and then sends no heartbeat.
     let dead_node_id = store.join_node("dead", now()).await.unwrap();
@@ -41,7 +41,7 @@ async fn tasks_of_a_dead_node_are_retried() {
         .unwrap();
     assert_eq!(claims.tasks.len(), 1);
 
-    let engine = set_short_lease(
+    let engine = set_short_node_lease(
         TestEngineBuilder::default().handler("h", |_| async { HandlerOutcome::succeeded() }).route("a", "h"),
     )
     .start(&store)
@@ -80,14 +80,14 @@ async fn a_node_declared_dead_cancels_its_attempts_and_rejoins() {
     };
     let mut builder = TestEngineBuilder::default().handler("h", handler).route("a", "h");
     builder.settings.sweep_interval = Duration::from_millis(20);
-    builder.settings.services.rescuer = false;
+    builder.settings.enabled_services.rescuer = false;
     let engine = builder.start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
     watcher.wait_for_change(|c| c.status == TaskStatus::Locked).await;
     // Another node whose clock is far ahead declares this node dead.
     store
-        .rescue(RescueSweep::full(Duration::from_secs(1)), now().plus(Duration::from_secs(3600)))
+        .rescue_tasks(RescueSweep::full(Duration::from_secs(1)), now().plus(Duration::from_secs(3600)))
         .await
         .unwrap();
     let ended = watcher.wait_for_ended_tasks(1).await.remove(0);
@@ -107,12 +107,12 @@ async fn a_node_declared_dead_cancels_its_attempts_and_rejoins() {
 #[tokio::test]
 async fn tasks_of_a_removed_handler_are_marked_missing_and_can_be_adopted() {
     let store = in_memory_store();
-    let producer = engine_without_worker().start(&store).await;
+    let producer = builder_without_worker().start(&store).await;
     let receipt = emit(&producer, vec![keyed_event("a", "x")]).await;
     let id = receipt.events[0].tasks[0].clone();
     producer.stop(TEST_TIMEOUT).await;
 
-    let engine = set_short_lease(TestEngineBuilder::default()).start(&store).await;
+    let engine = set_short_node_lease(TestEngineBuilder::default()).start(&store).await;
     let status = || async { store.read_task(&id).await.unwrap().unwrap().0.lifecycle.state.status() };
     within_timeout("the task to be marked missing", async {
         while status().await != TaskStatus::Missing {

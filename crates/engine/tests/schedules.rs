@@ -66,7 +66,7 @@ async fn register_schedules_at(
         let (zone, dialect) = (cron.zone().name(), cron.expression().dialect());
         ScheduleDef {
             name: schedule.name.clone(),
-            expression: format!("{} {zone} {dialect}", cron.expression()),
+            expression_zone_and_dialect: format!("{} {zone} {dialect}", cron.expression()),
         }
     };
     store.register_schedules(schedules.iter().map(to_def).collect(), registered_at).await.unwrap()
@@ -103,7 +103,7 @@ fn fire_outcomes(fires: &[Fire]) -> Vec<FireOutcome> {
 }
 
 fn created_event_ids(fires: &[Fire]) -> Vec<EventId> {
-    fires.iter().filter_map(|fire| fire.event).collect()
+    fires.iter().filter_map(|fire| fire.event_id).collect()
 }
 
 fn count_outcome(fires: &[Fire], outcome: FireOutcome) -> usize {
@@ -111,7 +111,7 @@ fn count_outcome(fires: &[Fire], outcome: FireOutcome) -> usize {
 }
 
 /// Lists all emitted events, in order.
-async fn list_events(engine: &Engine) -> Vec<std::sync::Arc<Event>> {
+async fn list_all_emitted_events(engine: &Engine) -> Vec<std::sync::Arc<Event>> {
     list_emitted_events(engine).await
 }
 

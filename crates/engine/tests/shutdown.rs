@@ -62,7 +62,7 @@ async fn unfinished_tasks_are_released_without_a_retry() {
         let expected: &[_] = if index < 2 { &[AttemptOutcome::Released] } else { &[] };
         assert_eq!(outcomes, expected);
     }
-    let refused = engine.emit(EmitBatch { events: vec![keyed_event("a", "x")], idempotency: None }).await;
+    let refused = engine.emit(EmitBatch { events: vec![keyed_event("a", "x")], idempotency_key: None }).await;
     assert!(matches!(refused, Err(EmitError::Store(StoreError::Closed))));
 
     // The next node runs the released tasks.

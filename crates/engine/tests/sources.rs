@@ -27,7 +27,7 @@ async fn a_source_command_receives_its_run_and_causes_its_emits() {
     within_timeout("the notification of new log lines", lines.changed()).await.unwrap();
 
     let done = read_task(&store, &run.task).await;
-    assert_eq!((done.handler.as_str(), &*done.subject_name, done.event), ("shop", "orders", None));
+    assert_eq!((done.handler.as_str(), &*done.subject_name, done.event_id), ("shop", "orders", None));
     assert_eq!(done.result.unwrap().as_str(), r#"{"rows":3}"#);
     let log = read_log(&store, &run.task).await;
     let expected = format!(

@@ -38,7 +38,7 @@ async fn attempt_ends_are_kept_until_stored_and_producers_get_errors() {
     locking_connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     finish_signal.notify_one();
 
-    let small = EmitBatch { events: vec![keyed_event("c", "w")], idempotency: None };
+    let small = EmitBatch { events: vec![keyed_event("c", "w")], idempotency_key: None };
     let result = within_timeout("the store to give up", engine.emit(small)).await;
     assert!(matches!(result, Err(EmitError::Store(StoreError::Unavailable(_)))), "{result:?}");
     assert!(read_metric(&engine, "pointsman_store_errors_total") > 0);
@@ -47,7 +47,7 @@ async fn attempt_ends_are_kept_until_stored_and_producers_get_errors() {
     let large_value = Json::from_value(&"x".repeat(1 << 20)).unwrap();
     let emission = || {
         let events = vec![NewEvent { value: large_value.clone(), ..keyed_event("c", "z") }];
-        EmitBatch { events, idempotency: None }
+        EmitBatch { events, idempotency_key: None }
     };
     let mut waiting: Vec<_> = (0..100).map(|_| Box::pin(engine.emit(emission()))).collect();
     let refused: Vec<_> = waiting.iter_mut().filter_map(|emit| emit.as_mut().now_or_never()).collect();
@@ -62,7 +62,7 @@ async fn attempt_ends_are_kept_until_stored_and_producers_get_errors() {
     assert_eq!(task.attempts.len(), 1);
     // The large events that were waiting fill more than one page.
     let (mut after, mut handled) = (EventId::ZERO, 0);
-    let head = engine.observer().read_journal_range().await.unwrap().head;
+    let head = engine.observer().read_journal_range().await.unwrap().newest_event_id;
     while after < head {
         let page = engine.observer().read_page(&Default::default(), after, Some(head), 1000).await.unwrap();
         handled += page
@@ -70,7 +70,7 @@ async fn attempt_ends_are_kept_until_stored_and_producers_get_errors() {
             .iter()
             .filter(|event| event.event_type.as_str() != "c" && !event.is_engine_event())
             .count();
-        after = page.scanned_up_to;
+        after = page.last_scanned_event_id;
     }
     assert_eq!(handled, 2, "the event and the one that its handler emitted, each once");
     engine.stop(TEST_TIMEOUT).await;

@@ -20,7 +20,7 @@ use pointsman_store_sqlite::SqliteStore;
 /// A store whose `method` panics for its first callers that are services; calls of the test itself do not panic.
 fn store_with_panics(store: &SqliteStore, method: &'static str, panics: usize) -> Arc<dyn Store> {
     let remaining = AtomicUsize::new(panics);
-    DelegatingStore::with_hook(Arc::new(store.clone()), move |called| {
+    DelegatingStore::with_hook_before_calls(Arc::new(store.clone()), move |called| {
         let is_service = tokio::task::try_id().is_some();
         if called == method
             && is_service
@@ -63,7 +63,7 @@ async fn start_busy_node(store: Arc<dyn Store>) -> Engine {
 async fn emit_with_retries(engine: &Engine, type_name: &str) -> TaskId {
     let events = vec![keyed_event(type_name, type_name)];
     loop {
-        match engine.emit(EmitBatch { events: events.clone(), idempotency: None }).await {
+        match engine.emit(EmitBatch { events: events.clone(), idempotency_key: None }).await {
             Ok(receipt) => return receipt.events[0].tasks[0].clone(),
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }
@@ -102,7 +102,7 @@ async fn exercise_all_services(engine: &Engine, store: &SqliteStore) {
         handlers: [handler_name("pulled")].into(),
         max_tasks: 1,
         max_wait: TEST_TIMEOUT,
-        lease: TEST_TIMEOUT,
+        lease_duration: TEST_TIMEOUT,
         tenant: None,
     };
     let task = loop {
@@ -120,8 +120,8 @@ async fn exercise_all_services(engine: &Engine, store: &SqliteStore) {
             if page.events.iter().any(|event| event.event_type.as_str() == "ticked") {
                 break;
             }
-            after = page.scanned_up_to;
-            engine.observer().wait_for_match(&filter, &mut after).await;
+            after = page.last_scanned_event_id;
+            engine.observer().wait_for_matching_event(&filter, &mut after).await;
         }
     })
     .await;
@@ -154,7 +154,7 @@ async fn every_service_is_restarted_after_a_panic_and_continues() {
         wait_until(&format!("a panic of the {service}"), failures).await;
         exercise_all_services(&engine, &store).await;
         assert_eq!(engine.service_failure(), None);
-        assert_eq!(store.list_nodes().await.unwrap().iter().filter(|node| !node.gone).count(), 1);
+        assert_eq!(store.list_nodes().await.unwrap().iter().filter(|node| !node.has_left_or_died).count(), 1);
         engine.stop(Duration::ZERO).await;
     }
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
-#[path = "handler_support/server.rs"]
+#[path = "handler_support/test_server.rs"]
 mod test_server;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -67,28 +67,28 @@ async fn a_busy_target_costs_one_request_and_no_retry() {
 /// Records the number of concurrent requests, request by request.
 #[derive(Clone, Default)]
 struct ConcurrentRequests {
-    current: Arc<AtomicUsize>,
-    observed: Arc<Mutex<Vec<usize>>>,
+    running_count: Arc<AtomicUsize>,
+    observed_counts: Arc<Mutex<Vec<usize>>>,
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_target_that_keeps_failing_gets_one_request_at_a_time_until_it_recovers() {
-    const SLOTS: usize = 8;
-    const FAILURES: usize = 40;
+    const SLOT_COUNT: usize = 8;
+    const FAILED_REQUEST_COUNT: usize = 40;
     let requests = ConcurrentRequests::default();
-    let observed = requests.observed.clone();
+    let observed = requests.observed_counts.clone();
     let app = Router::new().fallback(move || {
         let requests = requests.clone();
         async move {
-            let concurrent = requests.current.fetch_add(1, Ordering::SeqCst) + 1;
+            let concurrent = requests.running_count.fetch_add(1, Ordering::SeqCst) + 1;
             let number = {
-                let mut observed = requests.observed.lock().unwrap();
+                let mut observed = requests.observed_counts.lock().unwrap();
                 observed.push(concurrent);
                 observed.len()
             };
             tokio::time::sleep(Duration::from_millis(5)).await;
-            requests.current.fetch_sub(1, Ordering::SeqCst);
-            if number <= FAILURES { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK }
+            requests.running_count.fetch_sub(1, Ordering::SeqCst);
+            if number <= FAILED_REQUEST_COUNT { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK }
         }
     });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -97,7 +97,7 @@ async fn a_target_that_keeps_failing_gets_one_request_at_a_time_until_it_recover
 
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
-        .slots(SLOTS)
+        .slots(SLOT_COUNT)
         .handler_with_runner("h", Some(Arc::new(http_handler(url))), |def| {
             def.retry.max_retries = 100;
             def.retry.delay = Duration::from_millis(1);
@@ -111,7 +111,7 @@ async fn a_target_that_keeps_failing_gets_one_request_at_a_time_until_it_recover
     assert!(ended.iter().all(|change| change.status == TaskStatus::Done));
     // When the breaker opened, up to one request for each slot was still running.
     let observed = observed.lock().unwrap().clone();
-    let while_failing = &observed[BREAKER_FAILURE_THRESHOLD as usize + SLOTS..FAILURES];
+    let while_failing = &observed[BREAKER_FAILURE_THRESHOLD as usize + SLOT_COUNT..FAILED_REQUEST_COUNT];
     assert!(while_failing.iter().all(|concurrent| *concurrent == 1), "{observed:?}");
     assert!(
         observed[..BREAKER_FAILURE_THRESHOLD as usize].iter().max() > Some(&1),

@@ -29,7 +29,7 @@ impl AttemptScope {
     }
 
     /// Runs a future as a part of the attempt.
-    pub(crate) fn run<F: Future>(self, future: F) -> impl Future<Output = F::Output> + use<F> {
+    pub(crate) fn run_in_attempt<F: Future>(self, future: F) -> impl Future<Output = F::Output> + use<F> {
         CURRENT_ATTEMPT.scope(self, future)
     }
 }
@@ -53,7 +53,7 @@ pub(crate) mod tests {
     /// Runs a future in an attempt that logs to this sender.
     pub(crate) async fn run_in_test_attempt<F: Future>(log_sender: LogLineSender, future: F) -> F::Output {
         let cause = Cause { event: None, task: TaskSeq(7), depth: 3 };
-        AttemptScope { log_sender, cause }.run(future).await
+        AttemptScope { log_sender, cause }.run_in_attempt(future).await
     }
 
     #[tokio::test]

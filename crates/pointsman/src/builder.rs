@@ -17,7 +17,7 @@ use pointsman_engine::{Delivery, Engine, HandlerSpec, Settings, Setup};
 
 use crate::bus_store::BusStore;
 use crate::handler::{Handler, run_attempt};
-use crate::state::{BusResources, MissingState, StateMap};
+use crate::shared_state::{BusResources, MissingState, StateMap};
 use crate::{Bus, Event};
 
 /// How long an attempt may take by default.
@@ -54,7 +54,7 @@ pub enum StartError {
     #[error("the handler {handler} cannot run: {missing_state}")]
     MissingState { handler: HandlerName, missing_state: MissingState },
     #[error("the engine did not start")]
-    Store(#[from] StoreError),
+    EngineNotStarted(#[from] StoreError),
 }
 
 /// Type state of a [`BusBuilder`] that has no handler yet.
@@ -67,7 +67,7 @@ pub struct HandlerAdded;
 
 /// Describes a bus to start. [`BusBuilder::start`] returns the first mistake.
 ///
-/// `lane_ordering`, `retry_policy`, `retries`, `timeout` and `on_error` configure the handler that was added last.
+/// `lane_ordering`, `retry_policy`, `retries`, `attempt_timeout` and `on_error` configure the handler that was added last.
 #[must_use = "a bus runs once it is started"]
 pub struct BusBuilder<Last = NoHandlerYet> {
     plan: BusPlan,
@@ -79,7 +79,7 @@ struct BusPlan {
     store_url: String,
     settings: Settings,
     states: StateMap,
-    handlers: Vec<RegisteredHandler>,
+    handlers: Vec<BuilderHandler>,
     routes: Routes,
     chains: Vec<Chain>,
     chain_routes: ChainRoutes,
@@ -87,9 +87,9 @@ struct BusPlan {
 }
 
 /// A handler that was added to a [`BusBuilder`].
-struct RegisteredHandler {
+struct BuilderHandler {
     def: HandlerDef,
-    timeout: Duration,
+    attempt_timeout: Duration,
     /// Builds the runner of the handler once all states are known.
     build_runner: Box<dyn FnOnce(Arc<BusResources>) -> Arc<dyn pointsman_engine::Runner> + Send>,
     /// Checks that the states that the handler takes were given.
@@ -101,7 +101,7 @@ impl BusBuilder {
         let plan = BusPlan {
             store_url: store_url.into(),
             settings: Settings {
-                registration_name: program_name(),
+                registration_name: executable_name(),
                 node_name: node_name(),
                 ..Settings::default()
             },
@@ -120,14 +120,14 @@ impl<Last> BusBuilder<Last> {
     /// Sets the program's name on a store that several programs share; the default is the name of its executable.
     /// Buses of the same name are taken to have the same handlers and routes, and those of the bus started last apply;
     /// handlers and routes of differently named buses add up.
-    pub fn name(mut self, name: &str) -> Self {
+    pub fn program_name(mut self, name: &str) -> Self {
         self.plan.settings.registration_name = name.into();
         self
     }
 
     /// Sets how many tasks run at a time; 16 by default.
     pub fn workers(mut self, workers: usize) -> Self {
-        self.plan.settings.slots = workers.max(1);
+        self.plan.settings.slot_count = workers.max(1);
         self
     }
 
@@ -145,9 +145,9 @@ impl<Last> BusBuilder<Last> {
         handler: H,
     ) -> BusBuilder<HandlerAdded> {
         match HandlerName::new(name) {
-            Ok(name) => self.plan.handlers.push(RegisteredHandler {
+            Ok(name) => self.plan.handlers.push(BuilderHandler {
                 def: HandlerDef::new(name),
-                timeout: DEFAULT_ATTEMPT_TIMEOUT,
+                attempt_timeout: DEFAULT_ATTEMPT_TIMEOUT,
                 build_runner: Box::new(move |resources| build_runner(handler, resources)),
                 check_states: H::check_states,
             }),
@@ -158,23 +158,23 @@ impl<Last> BusBuilder<Last> {
 
     /// Routes events of this type, and of its subtypes, to a handler.
     pub fn on<E: Event>(self, handler: &str) -> Self {
-        self.on_key(E::TYPE, handler)
+        self.on_event_type(E::TYPE, handler)
     }
 
     /// Like [`on`](Self::on), but the handler is synchronous: it runs before the event's queued handlers, and
     /// synchronous handlers run one after another in the order of these calls.
     pub fn on_sync<E: Event>(self, handler: &str) -> Self {
-        self.on_key_sync(E::TYPE, handler)
+        self.on_event_type_sync(E::TYPE, handler)
     }
 
     /// Routes events with this handling key, or one below it, to a handler.
-    pub fn on_key(mut self, key: &str, handler: &str) -> Self {
+    pub fn on_event_type(mut self, key: &str, handler: &str) -> Self {
         self.plan.bind_route(key, handler, HandlerBinding::new_queued);
         self
     }
 
-    /// Like [`on_key`](Self::on_key), for a synchronous handler.
-    pub fn on_key_sync(mut self, key: &str, handler: &str) -> Self {
+    /// Like [`on_event_type`](Self::on_event_type), for a synchronous handler.
+    pub fn on_event_type_sync(mut self, key: &str, handler: &str) -> Self {
         self.plan.bind_route(key, handler, HandlerBinding::new_sync);
         self
     }
@@ -209,9 +209,9 @@ impl<Last> BusBuilder<Last> {
             })?;
         }
         let resources = Arc::new(BusResources::new(plan.states));
-        let to_spec = |handler: RegisteredHandler| HandlerSpec {
+        let to_spec = |handler: BuilderHandler| HandlerSpec {
             def: handler.def,
-            timeout: handler.timeout,
+            attempt_timeout: handler.attempt_timeout,
             runner: Some((handler.build_runner)(resources.clone())),
         };
         let setup = Setup {
@@ -253,8 +253,8 @@ impl BusBuilder<HandlerAdded> {
     }
 
     /// Sets how long an attempt may take before it fails; one minute by default.
-    pub fn timeout(self, timeout: Duration) -> Self {
-        self.change_last_handler(|handler| handler.timeout = timeout)
+    pub fn attempt_timeout(self, timeout: Duration) -> Self {
+        self.change_last_handler(|handler| handler.attempt_timeout = timeout)
     }
 
     /// Sets what happens to the further events of an object when the task of one has failed for good.
@@ -262,7 +262,7 @@ impl BusBuilder<HandlerAdded> {
         self.change_last_handler(|handler| handler.def.on_error = policy)
     }
 
-    fn change_last_handler(mut self, change: impl FnOnce(&mut RegisteredHandler)) -> Self {
+    fn change_last_handler(mut self, change: impl FnOnce(&mut BuilderHandler)) -> Self {
         // The handler is absent only if its name was invalid, and `start` returns that error.
         if let Some(handler) = self.plan.handlers.last_mut() {
             change(handler);
@@ -356,7 +356,7 @@ fn build_runner<Args: 'static, H: Handler<Args>>(
 }
 
 /// The name of the program's executable.
-fn program_name() -> String {
+fn executable_name() -> String {
     let path = std::env::current_exe().ok();
     let name = path.as_deref().and_then(Path::file_stem).and_then(|name| name.to_str());
     name.unwrap_or("program").into()
@@ -364,7 +364,7 @@ fn program_name() -> String {
 
 /// A name that distinguishes this process from others of the same program.
 fn node_name() -> String {
-    format!("{}-{}", program_name(), std::process::id())
+    format!("{}-{}", executable_name(), std::process::id())
 }
 
 impl<Last> std::fmt::Debug for BusBuilder<Last> {

@@ -15,7 +15,7 @@ use crate::builder::BusBuilder;
 use crate::bus_store::BusStore;
 use crate::emit::{EmitError, EmitOptions, EmittedEvent};
 use crate::event::to_new_event;
-use crate::state::{BusResources, StateMap};
+use crate::shared_state::{BusResources, StateMap};
 use crate::watch::JournalWatch;
 use crate::{Event, UnitOfWork, attempt_scope};
 
@@ -24,7 +24,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// The interval at which [`Bus::wait_for_tasks`] reads the tasks again, in case it missed a notification.
 const TASK_RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The number of log lines that are read at a time.
-const LOG_PAGE_LINES: usize = 1000;
+const LOG_LINES_PER_PAGE: usize = 1000;
 
 /// A durable event bus inside a program. Cheap to clone.
 ///
@@ -74,10 +74,11 @@ impl Bus {
     ) -> Result<EmittedEvent, EmitError> {
         let event = to_new_event(&event, &options, attempt_scope::current_cause(), self.engine.now())?;
         let idempotency = options.build_idempotency_key(&event)?;
-        let receipt = self.engine.emit(EmitBatch { events: vec![event], idempotency }).await?;
+        let receipt =
+            self.engine.emit(EmitBatch { events: vec![event], idempotency_key: idempotency }).await?;
         let emitted = EmittedEvent::from_receipt(receipt).pop();
         let no_receipt = || StoreError::Damaged("the store returned no receipt for a journaled event".into());
-        emitted.ok_or_else(|| EmitError::NotJournaled(no_receipt().into()))
+        emitted.ok_or_else(|| EmitError::EmitFailed(no_receipt().into()))
     }
 
     /// Emits several events, all or nothing.
@@ -93,7 +94,7 @@ impl Bus {
         if events.is_empty() {
             return Ok(Vec::new());
         }
-        let receipt = self.engine.emit(EmitBatch { events, idempotency: None }).await?;
+        let receipt = self.engine.emit(EmitBatch { events, idempotency_key: None }).await?;
         Ok(EmittedEvent::from_receipt(receipt))
     }
 
@@ -104,7 +105,7 @@ impl Bus {
 
     /// Watches all events from now on.
     pub async fn watch(&self) -> Result<JournalWatch, StoreError> {
-        let head = self.engine.observer().read_journal_range().await?.head;
+        let head = self.engine.observer().read_journal_range().await?.newest_event_id;
         Ok(self.watch_after(head, EventFilter::default()))
     }
 
@@ -147,7 +148,7 @@ impl Bus {
     pub async fn read_task_logs(&self, id: &TaskId) -> Result<Vec<LogLine>, StoreError> {
         let mut lines = Vec::new();
         let mut from = 0;
-        while let Some(page) = self.engine.store().read_logs(id, from, LOG_PAGE_LINES).await? {
+        while let Some(page) = self.engine.store().read_logs(id, from, LOG_LINES_PER_PAGE).await? {
             let Some(last) = page.lines.last() else { break };
             from = last.number + 1;
             lines.extend(page.lines.into_iter().map(|stored| stored.line));

@@ -16,7 +16,7 @@ use pointsman_engine::{Delivery, HandlerOutcome};
 use crate::attempt_scope::AttemptScope;
 use crate::emit::{EmitOptions, InvalidEvent};
 use crate::event::to_new_event;
-use crate::state::StateMap;
+use crate::shared_state::StateMap;
 use crate::{Bus, Event, Extract, HandlerError, RawEvent};
 
 /// The context of an attempt. Cheap to clone; it accepts nothing after the attempt has ended.
@@ -27,7 +27,7 @@ struct CtxInner {
     delivery: Delivery,
     event: Arc<pointsman_core::Event>,
     bus: Bus,
-    scope: AttemptScope,
+    attempt_scope: AttemptScope,
     /// `None` once the attempt has ended.
     effects: Mutex<Option<AttemptEffects>>,
 }
@@ -45,7 +45,7 @@ pub struct TaskInfo {
     pub id: TaskId,
     pub handler: HandlerName,
     /// The event of the task; `None` for a step of an order.
-    pub event: Option<EventId>,
+    pub event_id: Option<EventId>,
     /// The preceding event of the object.
     pub prev: Option<EventId>,
     /// The preceding event of the object that was delivered to this handler.
@@ -79,7 +79,7 @@ impl Ctx {
         scope: AttemptScope,
     ) -> Self {
         let effects = Mutex::new(Some(AttemptEffects::default()));
-        Self(Arc::new(CtxInner { delivery, event, bus, scope, effects }))
+        Self(Arc::new(CtxInner { delivery, event, bus, attempt_scope: scope, effects }))
     }
 
     /// The event as it is in the journal. A step of an order has none: it gets a substitute with the order's path as
@@ -98,9 +98,9 @@ impl Ctx {
         TaskInfo {
             id: task.id.clone(),
             handler: task.handler.clone(),
-            event: task.subject.event().map(|event| event.id),
+            event_id: task.subject.event().map(|event| event.id),
             prev: event.prev,
-            prev_sent: task.prev_sent_event,
+            prev_sent: task.prev_sent_event_id,
             attempt: task.attempt,
             retries: task.retries,
             fence: task.fence,
@@ -125,7 +125,7 @@ impl Ctx {
 
     /// The preceding event of the object that was delivered to this handler.
     pub fn prev_sent(&self) -> Option<EventId> {
-        self.0.delivery.task.prev_sent_event
+        self.0.delivery.task.prev_sent_event_id
     }
 
     /// Whether the task runs outside the order of its lane.
@@ -177,8 +177,8 @@ impl Ctx {
 
     /// Runs a future as a part of this attempt, for work that a handler spawns: its `tracing` events reach the task's
     /// log, and the events it emits through the bus name their cause.
-    pub fn scope<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
-        self.0.scope.clone().run(work)
+    pub fn run_in_attempt<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
+        self.0.attempt_scope.clone().run_in_attempt(work)
     }
 
     pub(crate) fn states(&self) -> &StateMap {

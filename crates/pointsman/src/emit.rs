@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pointsman_core::event::{MAX_CONTEXT_ENTRIES, MAX_CONTEXT_STRING_BYTES};
 use pointsman_core::names::BadName;
-use pointsman_core::store::{EmitReceipt, IdempotencyKey, SequencedEvent};
+use pointsman_core::store::{EmitReceipt, EmittedEventReceipt, IdempotencyKey};
 use pointsman_core::{Context, EventId, NewEvent, TaskId, Tenant, Timestamp};
 use sha2::{Digest, Sha256};
 
@@ -146,7 +146,7 @@ pub struct EmittedEvent {
 impl EmittedEvent {
     pub(crate) fn from_receipt(receipt: EmitReceipt) -> Vec<Self> {
         let is_repeat = receipt.repeated;
-        let to_emitted = |SequencedEvent { id, prev, tasks }| Self { id, prev, tasks, is_repeat };
+        let to_emitted = |EmittedEventReceipt { id, prev, tasks }| Self { id, prev, tasks, is_repeat };
         receipt.events.into_iter().map(to_emitted).collect()
     }
 }
@@ -165,11 +165,11 @@ impl InvalidEvent {
     }
 }
 
-/// Why an emit failed. Nothing was stored.
+/// Why an emit failed. An invalid event is not stored; after a store error the event may or may not be stored.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EmitError {
     #[error(transparent)]
     InvalidEvent(#[from] InvalidEvent),
     #[error(transparent)]
-    NotJournaled(#[from] pointsman_engine::EmitError),
+    EmitFailed(#[from] pointsman_engine::EmitError),
 }

@@ -5,7 +5,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use pointsman_core::event::MAX_CAUSE_DEPTH;
-use pointsman_core::{Cause, EventType, Json, NewEvent, ObjectKey, Priority, Timestamp, event_json, names};
+use pointsman_core::{
+    Cause, EventType, Json, NewEvent, ObjectKey, Priority, Timestamp, event_json_parser, names,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -136,8 +138,11 @@ pub(crate) fn to_new_event<E: Event>(
     }
     let parse_key = |text: Option<String>| text.map(ObjectKey::new).transpose().map_err(|e| invalid(&e));
     let value = Json::from_value(event).map_err(|e| invalid(&e))?;
-    if value.as_str().len() > event_json::MAX_VALUE_BYTES {
-        return Err(invalid(&format!("a value has at most {} bytes of JSON", event_json::MAX_VALUE_BYTES)));
+    if value.as_str().len() > event_json_parser::MAX_VALUE_BYTES {
+        return Err(invalid(&format!(
+            "a value has at most {} bytes of JSON",
+            event_json_parser::MAX_VALUE_BYTES
+        )));
     }
     let priority = options.priority.or(E::PRIORITY).map(|number| Priority::try_from(i64::from(number)));
     Ok(NewEvent {

@@ -17,8 +17,8 @@ use pointsman_engine::{Delivery, HandlerOutcome};
 
 use crate::attempt_scope::AttemptScope;
 use crate::handler_result::IntoHandlerResult;
-use crate::state::{BusResources, MissingState, StateMap};
-use crate::step::event_for_task;
+use crate::shared_state::{BusResources, MissingState, StateMap};
+use crate::step::event_or_substitute_for_task;
 use crate::task_log::LogLineSender;
 use crate::{Ctx, Event, HandlerError, RawEvent};
 
@@ -125,14 +125,14 @@ pub(crate) async fn run_attempt<Args, H: Handler<Args>>(
     resources: Arc<BusResources>,
 ) -> HandlerOutcome {
     // The engine delivers only events and steps to functions.
-    let Some(event) = event_for_task(&delivery.task) else {
+    let Some(event) = event_or_substitute_for_task(&delivery.task) else {
         return HandlerOutcome::failed("there is no event to handle");
     };
     let (line_sender, line_receiver) = LogLineSender::new(delivery.log_sink.time_source().clone());
     let log_sink = delivery.log_sink.clone();
     let scope = AttemptScope::new(&delivery.task, line_sender.clone());
     let ctx = Ctx::new(delivery, event, resources.wait_for_bus().await, scope.clone());
-    let handler_run = pin!(AssertUnwindSafe(scope.run(handler.run(&ctx))).catch_unwind());
+    let handler_run = pin!(AssertUnwindSafe(scope.run_in_attempt(handler.run(&ctx))).catch_unwind());
     let log_forwarding = pin!(line_receiver.forward_to(log_sink));
     let returned = match select(handler_run, log_forwarding).await {
         Either::Left((returned, log_forwarding)) => {
@@ -142,11 +142,11 @@ pub(crate) async fn run_attempt<Args, H: Handler<Args>>(
         }
         Either::Right(((), handler_run)) => handler_run.await,
     };
-    ctx.finish_attempt(returned.unwrap_or_else(|panic| Err(HandlerError::new(panic_message(&*panic)))))
+    ctx.finish_attempt(returned.unwrap_or_else(|panic| Err(HandlerError::new(panic_error_text(&*panic)))))
 }
 
 /// The message of a panic, for an error.
-pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+pub(crate) fn panic_error_text(panic: &(dyn std::any::Any + Send)) -> String {
     let message =
         panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("panicked: {}", message.unwrap_or("no message"))

@@ -79,7 +79,7 @@ impl From<RequestContext> for Context {
         let mut context = request.other_entries;
         let mut insert = |name: &str, value: Option<String>| {
             if let Some(value) = value {
-                context.insert(name.into(), truncate_header(value));
+                context.insert(name.into(), clean_and_truncate_header(value));
             }
         };
         insert("ip", request.ip.map(|ip| ip.to_string()));
@@ -92,7 +92,7 @@ impl From<RequestContext> for Context {
 }
 
 /// Truncates a header to the limit of a context: a client must not be able to prevent an emit by a long user agent.
-fn truncate_header(mut text: String) -> String {
+fn clean_and_truncate_header(mut text: String) -> String {
     text.retain(|c| c != '\0');
     let end =
         (0..=MAX_CONTEXT_STRING_BYTES.min(text.len())).rev().find(|index| text.is_char_boundary(*index));

@@ -51,16 +51,16 @@ impl<T: DeserializeOwned + Send> Extract for Step<T> {
         let value = step.value.decode().map_err(|error| {
             HandlerError::permanent(format!(
                 "the value of the order {} does not fit the type of the step: {error}",
-                step.order
+                step.order_key
             ))
         })?;
-        Ok(Self { order: step.order.clone(), node: step.node.clone(), value })
+        Ok(Self { order: step.order_key.clone(), node: step.node.clone(), value })
     }
 }
 
 /// The event of a task. A step has no event: it gets a substitute that is not in the journal, so that a handler can
 /// handle events and steps. `None` for a run of a source, which no function of a program handles.
-pub(crate) fn event_for_task(task: &ClaimedTask) -> Option<Arc<Event>> {
+pub(crate) fn event_or_substitute_for_task(task: &ClaimedTask) -> Option<Arc<Event>> {
     match &task.subject {
         TaskSubject::Event(event) => Some(event.clone()),
         TaskSubject::Step(step) => Some(Arc::new(substitute_event_for_step(step))),
@@ -74,7 +74,7 @@ fn substitute_event_for_step(step: &StepRun) -> Event {
         prev: None,
         event_type: EventType::new(STEP_EVENT_TYPE)
             .unwrap_or_else(|_| unreachable!("the constant is a valid type")),
-        key: Some(step.key.clone()),
+        key: Some(step.object_key.clone()),
         sub_object: None,
         value: step.value.clone(),
         context: Context::new(),

@@ -23,7 +23,7 @@ use crate::attempt_scope;
 
 /// The maximum number of lines that one attempt sends. The engine stores fewer and marks where it truncated the log;
 /// this limit only bounds the memory that a handler uses which logs without end.
-const MAX_LINES_PER_ATTEMPT: usize = 20_000;
+const MAX_SENT_LINES_PER_ATTEMPT: usize = 20_000;
 
 /// A `tracing` layer that writes events of an attempt to the log of its task. It ignores events outside attempts. It
 /// accepts levels up to `INFO` unless [`TaskLogLayer::with_max_level`] sets another; `ERROR` becomes the log level
@@ -50,7 +50,7 @@ impl TaskLogLayer {
         Self { max_level }
     }
 
-    fn accepts(&self, metadata: &Metadata<'_>) -> bool {
+    fn accepts_level(&self, metadata: &Metadata<'_>) -> bool {
         *metadata.level() <= self.max_level
     }
 }
@@ -63,7 +63,7 @@ impl Default for TaskLogLayer {
 
 impl<S: Subscriber> Layer<S> for TaskLogLayer {
     fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
-        if !self.accepts(event.metadata()) {
+        if !self.accepts_level(event.metadata()) {
             return;
         }
         attempt_scope::with_current_log_sender(|log_sender| {
@@ -146,7 +146,7 @@ impl LogLineSender {
         self.with_state(|state| {
             state.line_count += 1;
             if let Some(line_sender) =
-                state.line_sender.as_ref().filter(|_| state.line_count <= MAX_LINES_PER_ATTEMPT)
+                state.line_sender.as_ref().filter(|_| state.line_count <= MAX_SENT_LINES_PER_ATTEMPT)
             {
                 // The receiver is gone only if the attempt was dropped.
                 let _ = line_sender.send(LogLine { time: state.time_source.now(), level, message });
@@ -174,7 +174,7 @@ mod tests {
     use tracing_subscriber::prelude::*;
 
     /// Runs `work` in an attempt with this layer, and returns the log lines of the attempt.
-    async fn read_log_lines(layer: TaskLogLayer, work: impl AsyncFn()) -> Vec<(LogLevel, String)> {
+    async fn run_and_collect_log_lines(layer: TaskLogLayer, work: impl AsyncFn()) -> Vec<(LogLevel, String)> {
         let (sender, mut receiver) = LogLineSender::new(Arc::default());
         let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
         attempt_scope::tests::run_in_test_attempt(sender.clone(), work()).await;
@@ -184,7 +184,7 @@ mod tests {
 
     #[tokio::test]
     async fn log_lines_contain_message_and_fields() {
-        let lines = read_log_lines(TaskLogLayer::new(), async || {
+        let lines = run_and_collect_log_lines(TaskLogLayer::new(), async || {
             tracing::info!("a line without fields");
             tracing::warn!(count = 3, user = "ann", "a line with fields");
             tracing::error!(code = 7);
@@ -204,26 +204,27 @@ mod tests {
 
     #[tokio::test]
     async fn the_maximum_level_can_be_set() {
-        let lines = read_log_lines(TaskLogLayer::with_max_level(tracing::Level::DEBUG), async || {
-            tracing::debug!("a debug line")
-        })
-        .await;
+        let lines =
+            run_and_collect_log_lines(TaskLogLayer::with_max_level(tracing::Level::DEBUG), async || {
+                tracing::debug!("a debug line")
+            })
+            .await;
         assert_eq!(lines.len(), 1);
     }
 
     #[tokio::test]
     async fn events_outside_an_attempt_are_ignored() {
-        let lines = read_log_lines(TaskLogLayer::new(), async || ()).await;
+        let lines = run_and_collect_log_lines(TaskLogLayer::new(), async || ()).await;
         tracing::info!("a line outside any attempt");
         assert!(lines.is_empty());
     }
 
     #[tokio::test]
     async fn lines_per_attempt_are_limited() {
-        let lines = read_log_lines(TaskLogLayer::new(), async || {
-            (0..MAX_LINES_PER_ATTEMPT + 5).for_each(|_| tracing::info!("one of too many lines"))
+        let lines = run_and_collect_log_lines(TaskLogLayer::new(), async || {
+            (0..MAX_SENT_LINES_PER_ATTEMPT + 5).for_each(|_| tracing::info!("one of too many lines"))
         })
         .await;
-        assert_eq!(lines.len(), MAX_LINES_PER_ATTEMPT);
+        assert_eq!(lines.len(), MAX_SENT_LINES_PER_ATTEMPT);
     }
 }

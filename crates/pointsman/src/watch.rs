@@ -47,14 +47,14 @@ impl JournalWatch {
             }
             let observer = self.engine.observer();
             let page = observer.read_page(&self.filter, self.after, None, MAX_EVENTS_PER_READ).await?;
-            if page.journal_range.is_torn(self.after) {
+            if page.journal_range.has_gap_after(self.after) {
                 return Err(WatchError::Torn(self.after));
             }
-            self.after = page.scanned_up_to.max(self.after);
+            self.after = page.last_scanned_event_id.max(self.after);
             self.buffered_events.extend(page.events);
-            if self.buffered_events.is_empty() && self.after >= page.journal_range.head {
+            if self.buffered_events.is_empty() && self.after >= page.journal_range.newest_event_id {
                 tokio::select! {
-                    () = observer.wait_for_match(&self.filter, &mut self.after) => {}
+                    () = observer.wait_for_matching_event(&self.filter, &mut self.after) => {}
                     () = observer.wait_until_stopped() => return Err(StoreError::Closed.into()),
                 }
             }

@@ -38,7 +38,7 @@ async fn tracing_events_reach_the_log_of_their_own_task() {
     let bus = start_bus(&folder, |job: Job, ctx: Ctx| async move {
         tracing::info!(number = job.0, "a line with a field");
         tokio::task::yield_now().await;
-        tokio::spawn(ctx.scope(async { tracing::error!("a line of a spawned future") })).await?;
+        tokio::spawn(ctx.run_in_attempt(async { tracing::error!("a line of a spawned future") })).await?;
         tokio::spawn(async { tracing::info!("a line outside the attempt") }).await?;
         tracing::debug!("a debug line, which is not logged");
         Ok::<_, HandlerError>(())

@@ -15,7 +15,7 @@ use std::panic::resume_unwind;
 
 use pointsman_core::store::AuditEntry;
 
-use crate::app::AppState;
+use crate::app_state::AppState;
 use crate::auth::Caller;
 use crate::problem::Problem;
 
@@ -47,7 +47,7 @@ impl AppState {
     ) {
         let entry = AuditEntry {
             at: self.now(),
-            actor: caller.name.clone(),
+            actor: caller.token_name.clone(),
             action: action.into(),
             target: target.to_string(),
             detail: shorten_detail(detail.to_string()),
@@ -94,7 +94,7 @@ mod tests {
 
     #[tokio::test]
     async fn changes_finish_and_are_audited_even_if_the_client_disconnects() {
-        let store = Arc::new(Sqlite::in_memory(pointsman_engine::now()).unwrap());
+        let store = Arc::new(Sqlite::in_memory(pointsman_engine::machine_clock_now()).unwrap());
         let engine = Engine::start(store, Settings::default(), Setup::default()).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
         let config = ConfigInputs { working_dir: folder.path().into(), ..ConfigInputs::default() }

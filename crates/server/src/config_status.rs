@@ -7,23 +7,23 @@ use axum::Json;
 use axum::extract::State;
 use http::Uri;
 use pointsman_api::{ConfigBody, ConfigFaultBody, ConfigReloadBody};
-use pointsman_engine::now;
+use pointsman_engine::machine_clock_now;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::Admin;
 use crate::config::{Config, ConfigFault};
 use crate::problem::Problem;
-use crate::query::Query;
-use crate::server::{ErrorChain, StartError};
+use crate::request_query::RequestQuery;
+use crate::server::{ErrorChain, StartOrReloadError};
 
 /// Maximum number of reloads that are kept.
 const MAX_KEPT_RELOADS: usize = 50;
 /// Maximum number of faults that are kept for each reload.
 const MAX_KEPT_FAULTS: usize = 200;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn http_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(show_config))
 }
 
@@ -41,7 +41,7 @@ pub(crate) async fn show_config(
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<ConfigBody>, Problem> {
-    Query::from_uri(&uri, &[])?;
+    RequestQuery::from_uri(&uri, &[])?;
     caller.require_access_to_all_tenants("the configuration covers every tenant")?;
     app.config_status.to_body().map(Json).ok_or_else(|| Problem::unavailable("the server is starting"))
 }
@@ -63,7 +63,7 @@ impl ConfigStatus {
     }
 
     /// Records the configuration that the process started with.
-    pub(crate) fn record_start(&self, node: String, config: &Config) {
+    pub(crate) fn record_initial_config(&self, node: String, config: &Config) {
         self.lock_record().active_config = Some(config_body(node, config));
     }
 
@@ -83,7 +83,7 @@ impl ConfigStatus {
             };
         }
         record.push_reload(ConfigReloadBody {
-            at: now().to_string(),
+            at: machine_clock_now().to_string(),
             applied: true,
             error: None,
             faults: vec![],
@@ -92,16 +92,16 @@ impl ConfigStatus {
     }
 
     /// Records a reload that was rejected.
-    pub(crate) fn record_rejected_reload(&self, error: &StartError) {
+    pub(crate) fn record_rejected_reload(&self, error: &StartOrReloadError) {
         let (message, faults) = match error {
-            StartError::Config(faults) => (error.to_string(), Some(faults)),
+            StartOrReloadError::Config(faults) => (error.to_string(), Some(faults)),
             other => (ErrorChain(other).to_string(), None),
         };
         let fault_count = faults.map_or(0, |faults| faults.len());
         let listed =
             faults.into_iter().flat_map(|faults| faults.iter()).take(MAX_KEPT_FAULTS).map(fault_body);
         self.lock_record().push_reload(ConfigReloadBody {
-            at: now().to_string(),
+            at: machine_clock_now().to_string(),
             applied: false,
             error: Some(message),
             faults: listed.collect(),
@@ -124,7 +124,7 @@ impl ConfigRecord {
 }
 
 fn config_body(node: String, config: &Config) -> ConfigBody {
-    let now = now();
+    let now = machine_clock_now();
     ConfigBody {
         node,
         files: config.files.iter().map(|file| file.display().to_string()).collect(),

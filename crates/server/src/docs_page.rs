@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header;
 use serde_json::Value;
 
-use crate::app::App;
+use crate::app_state::App;
 
 /// Allows only this server's own stylesheet, and no scripts.
 const CONTENT_SECURITY_POLICY: &str =
@@ -23,7 +23,7 @@ dt b { text-transform: uppercase; }
 ";
 
 /// Routes of the page, its stylesheet and the OpenAPI document.
-pub(crate) fn routes(document: String) -> Router<App> {
+pub(crate) fn http_routes(document: String) -> Router<App> {
     let docs = render_page(&render_docs(&serde_json::from_str(&document).unwrap_or_default()));
     // The bytes are shared by all responses.
     let (docs, document) = (Bytes::from(docs), Bytes::from(document));

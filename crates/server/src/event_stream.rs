@@ -20,19 +20,19 @@ use tokio::time::{Instant, sleep_until};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::{Caller, Viewer};
 use crate::events::EventQuery;
+use crate::journal_paging::{encode_event_chunk, page_memory_bytes};
 use crate::journal_reader::{BATCH_DELAY, JournalReader, PageReadOutcome};
 use crate::limits::{StreamMemory, StreamPermit};
-use crate::paging::{encode_chunk, page_memory_bytes};
 use crate::problem::Problem;
 use crate::sse::{self, KEEP_ALIVE_INTERVAL};
 
 /// Maximum number of task changes that are sent together.
 const MAX_PENDING_TASK_CHANGES: usize = 1000;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn http_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(follow_events))
 }
 
@@ -61,13 +61,13 @@ pub(crate) async fn follow_events(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let event_query = EventQuery::from_query(&EventQuery::query_from_uri(&uri, &[])?, &caller)?;
-    let permit = app.stream_limiter.acquire_permit(&caller)?;
+    let permit = app.stream_limiter.try_acquire_permit(&caller)?;
     // Subscribe before reading, so that no change is missed between the two.
     let task_changes = (!event_query.has_type_filter).then(|| app.engine.subscribe_task_changes());
     let given_cursor = read_last_event_id(&headers)?.or(event_query.after);
     let after = match given_cursor {
         Some(after) => after,
-        None => app.engine.observer().read_journal_range().await?.head,
+        None => app.engine.observer().read_journal_range().await?.newest_event_id,
     };
     let follower = JournalFollower {
         reader: JournalReader::new_forwards(app.clone(), event_query.filter.clone(), after),
@@ -145,17 +145,17 @@ impl JournalFollower {
         if let Some(start) = self.initial_cursor.take() {
             return Some(sse::format_keep_alive(Some(start.get())));
         }
-        while !self.is_finished && self.app.accepted_tokens.borrow().accepts_caller(&self.caller) {
+        while !self.is_finished && self.app.accepted_tokens.borrow().is_token_still_accepted(&self.caller) {
             if !self.unsent_events.is_empty() {
                 return Some(self.encode_next_chunk());
             }
             let frames = match self.reader.read_page(usize::MAX).await {
                 Ok(PageReadOutcome::Events(events)) => {
-                    self.accept_page(events).await.then(|| self.encode_next_chunk())
+                    self.accept_page_if_memory_allows(events).await.then(|| self.encode_next_chunk())
                 }
                 Ok(PageReadOutcome::NoMatch) => None,
                 Ok(PageReadOutcome::End) => self.next_task_frames_or_wait().await,
-                Ok(PageReadOutcome::Torn { head }) => {
+                Ok(PageReadOutcome::GapAfterCursor { head }) => {
                     self.is_finished = true;
                     let data = format!("{{\"TYPE\":\"Torn\",\"eventId\":{head}}}");
                     Some(sse::format_frame(None, "Torn", &data))
@@ -172,7 +172,7 @@ impl JournalFollower {
 
     /// Takes a page to send, if there is memory for it. Otherwise drops the page, waits for memory and reads it again;
     /// if there is no memory in time, the stream ends and the client resumes it.
-    async fn accept_page(&mut self, events: Vec<Arc<Event>>) -> bool {
+    async fn accept_page_if_memory_allows(&mut self, events: Vec<Arc<Event>>) -> bool {
         let bytes = page_memory_bytes(&events);
         if !self.page_memory.reserve_for_page(&self.app, &self.caller, bytes) {
             drop(events);
@@ -189,7 +189,7 @@ impl JournalFollower {
     fn encode_next_chunk(&mut self) -> String {
         let before = self.unsent_events.len();
         let sent_cursor = &mut self.sent_cursor;
-        let text = encode_chunk(&mut self.unsent_events, |event, text| {
+        let text = encode_event_chunk(&mut self.unsent_events, |event, text| {
             text.push_str(&sse::format_frame(Some(event.id.get()), &event.event_type, &event.to_json()));
             *sent_cursor = event.id;
         });

@@ -3,7 +3,7 @@
 use pointsman_core::HandlerName;
 use pointsman_core::store::TaskFilter;
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::Caller;
 use crate::config::suggestion::did_you_mean_suffix;
 use crate::problem::Problem;
@@ -13,7 +13,7 @@ const MAX_HISTORY_PAGES: usize = 4;
 
 /// Returns 404 unless a handler of this name is defined or tasks of it are left, as far as the caller may see. Tasks
 /// older than the searched pages do not count. `noun` is the word for it in the message: handler or source.
-pub(crate) async fn require_handler(
+pub(crate) async fn check_handler_exists_or_has_tasks(
     app: &App,
     caller: &Caller,
     name: &HandlerName,
@@ -42,7 +42,7 @@ async fn has_queues(app: &App, caller: &Caller, name: &HandlerName) -> Result<bo
 
 /// An empty page only means that the store stopped scanning; later pages may have tasks.
 async fn has_retained_tasks(app: &App, caller: &Caller, name: &HandlerName) -> Result<bool, Problem> {
-    let (handler, tenant) = (Some(name.clone()), caller.tenant.clone());
+    let (handler, tenant) = (Some(name.clone()), caller.bound_tenant.clone());
     let filter = TaskFilter { handler, tenant, ..TaskFilter::default() };
     let mut before = None;
     for _ in 0..MAX_HISTORY_PAGES {
@@ -50,7 +50,7 @@ async fn has_retained_tasks(app: &App, caller: &Caller, name: &HandlerName) -> R
         if !page.tasks.is_empty() {
             return Ok(true);
         }
-        before = page.next;
+        before = page.next_cursor;
         if before.is_none() {
             break;
         }

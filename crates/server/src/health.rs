@@ -12,14 +12,14 @@ use tokio::time::timeout;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::Viewer;
 use crate::problem::Problem;
 
 /// Paths of the health checks. They need no token and are served on the reserve of connections.
 pub(crate) const HEALTH_PATHS: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn http_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(healthz))
         .routes(routes!(livez))
@@ -36,7 +36,7 @@ fn health_body(status: &str, store: Option<StoreHealthBody>, warnings: Vec<Strin
 
 /// Warnings about conditions under which requests are still served.
 fn collect_health_warnings(app: &App) -> Vec<String> {
-    app.store().warnings().into_iter().chain(app.engine.time_source().clock_warning()).collect()
+    app.store().health_warnings().into_iter().chain(app.engine.time_source().clock_warning()).collect()
 }
 
 /// Checks that the store responds in time and accepts writes; the second value is the error if it does not.
@@ -111,10 +111,10 @@ pub(crate) async fn show_metrics(
 ) -> Result<impl IntoResponse, Problem> {
     caller.require_access_to_all_tenants("metrics count every tenant")?;
     let media = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let http = app.http_metrics.encode(
+    let http = app.http_metrics.encode_openmetrics(
         app.connection_admission.count_open_connections(),
         app.stream_limiter.count_open_streams(),
-        app.response_budget.used_bytes(),
+        app.response_memory_budget.used_bytes(),
     );
     Ok(([(header::CONTENT_TYPE, media)], http + &app.engine.metrics_text().await))
 }
@@ -131,14 +131,14 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::app::AppState;
+    use crate::app_state::AppState;
     use crate::auth::AcceptedTokens;
     use crate::config::ConfigInputs;
 
     #[tokio::test]
     async fn a_node_whose_service_keeps_failing_is_not_ready() {
-        let store = Arc::new(Sqlite::in_memory(pointsman_engine::now()).unwrap());
-        let panicking = DelegatingStore::with_hook(store, |method| {
+        let store = Arc::new(Sqlite::in_memory(pointsman_engine::machine_clock_now()).unwrap());
+        let panicking = DelegatingStore::with_hook_before_calls(store, |method| {
             assert_ne!(
                 (method, tokio::task::try_id().is_some()),
                 ("record_heartbeat", true),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
 
@@ -66,9 +66,9 @@ pub(crate) fn key_for_action(
     operation: &[&str],
     body: &[u8],
 ) -> Result<Option<IdempotencyKey>, Problem> {
-    let scope = caller.tenant.as_ref().map_or("", Tenant::as_str);
+    let scope = caller.bound_tenant.as_ref().map_or("", Tenant::as_str);
     let operation: Vec<&str> = operation.iter().copied().chain([scope]).collect();
-    key_for_request(headers, caller.tenant.clone().unwrap_or_default(), &operation, body)
+    key_for_request(headers, caller.bound_tenant.clone().unwrap_or_default(), &operation, body)
 }
 
 /// Reads the response recorded for an earlier request under this key.
@@ -77,7 +77,7 @@ pub(crate) async fn read_recorded_response<A: DeserializeOwned>(
     idempotency: Option<&IdempotencyKey>,
 ) -> Result<Option<A>, Problem> {
     let Some(idempotency_key) = idempotency else { return Ok(None) };
-    let Some(text) = app.store().find_idempotency_record(idempotency_key.clone()).await?? else {
+    let Some(text) = app.store().find_idempotent_response(idempotency_key.clone()).await?? else {
         return Ok(None);
     };
     parse_recorded_response(idempotency_key, &text).map(Some)
@@ -95,7 +95,7 @@ pub(crate) async fn record_response<A: Serialize + DeserializeOwned>(
         Ok(text) => text,
         Err(error) => return Ok(Err(Problem::internal_error(error))),
     };
-    Ok(match app.store().insert_idempotency_record(idempotency_key.clone(), text, app.now()).await? {
+    Ok(match app.store().record_idempotent_response(idempotency_key.clone(), text, app.now()).await? {
         Ok(recorded) if recorded.repeated => {
             parse_recorded_response(idempotency_key, &recorded.response).map(|response| (response, true))
         }

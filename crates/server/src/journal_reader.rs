@@ -10,8 +10,8 @@ use pointsman_core::journal::EventFilter;
 use pointsman_core::store::{JournalQuery, StoreError};
 use pointsman_core::{Event, EventId};
 
-use crate::app::App;
-use crate::paging::PageSize;
+use crate::app_state::App;
+use crate::journal_paging::AdaptivePageSize;
 
 /// Minimum time between two messages to a reader; events that arrive meanwhile are sent together. Without it a busy
 /// journal would cost one message per event and reader.
@@ -27,7 +27,7 @@ pub(crate) enum PageReadOutcome {
     /// The read has ended, at the head that the journal had when it began or at the requested number of events.
     End,
     /// Events after the cursor have expired, or the cursor was never given out.
-    Torn { head: EventId },
+    GapAfterCursor { head: EventId },
 }
 
 pub(crate) struct JournalReader {
@@ -43,7 +43,7 @@ pub(crate) struct JournalReader {
     /// The newest id when the read began.
     head: EventId,
     has_ended: bool,
-    page_size: PageSize,
+    page_size: AdaptivePageSize,
 }
 
 impl JournalReader {
@@ -58,7 +58,7 @@ impl JournalReader {
             until: None,
             head: EventId::ZERO,
             has_ended: false,
-            page_size: PageSize::default(),
+            page_size: AdaptivePageSize::default(),
         }
     }
 
@@ -96,24 +96,30 @@ impl JournalReader {
         let limit = self.page_size.next_limit(remaining);
         let page = if self.is_backwards {
             let filter = self.filter.clone();
-            let query = JournalQuery { after: self.after, until: self.until, filter, limit, backwards: true };
+            let query = JournalQuery {
+                after_event_id: self.after,
+                up_to_event_id: self.until,
+                filter,
+                limit,
+                backwards: true,
+            };
             self.app.store().read_events(query).await?
         } else {
             self.app.engine.observer().read_page(&self.filter, self.after, self.until, limit).await?
         };
-        if self.reports_gaps && page.journal_range.is_torn(self.after) {
+        if self.reports_gaps && page.journal_range.has_gap_after(self.after) {
             // The cache of this node may be behind the store.
             let journal_range = self.app.engine.observer().read_journal_range().await?;
-            let torn = PageReadOutcome::Torn { head: journal_range.head };
-            return Ok(if journal_range.is_torn(self.after) { torn } else { PageReadOutcome::NoMatch });
+            let torn = PageReadOutcome::GapAfterCursor { head: journal_range.newest_event_id };
+            return Ok(if journal_range.has_gap_after(self.after) { torn } else { PageReadOutcome::NoMatch });
         }
         if self.until.is_none() {
-            self.head = page.journal_range.head;
+            self.head = page.journal_range.newest_event_id;
         }
         if self.is_backwards {
-            self.advance_backwards(page.scanned_up_to, page.journal_range.expired_up_to);
+            self.advance_backwards(page.last_scanned_event_id, page.journal_range.last_expired_event_id);
         } else {
-            self.advance_forwards(page.scanned_up_to, page.events.is_empty());
+            self.advance_forwards(page.last_scanned_event_id, page.events.is_empty());
         }
         Ok(if page.events.is_empty() {
             PageReadOutcome::NoMatch
@@ -147,7 +153,7 @@ impl JournalReader {
     /// cancelled.
     pub(crate) async fn wait_for_match(&mut self) {
         self.after = self.resume_cursor();
-        self.app.engine.observer().wait_for_match(&self.filter, &mut self.after).await;
+        self.app.engine.observer().wait_for_matching_event(&self.filter, &mut self.after).await;
     }
 
     /// Starts the next read, of the events that have arrived since the last read began.

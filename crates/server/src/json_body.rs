@@ -5,38 +5,38 @@ use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use http::HeaderMap;
 use pointsman_core::Tenant;
-use pointsman_core::event_json::{JsonError, parse_object, parse_string};
+use pointsman_core::event_json_parser::{JsonError, parse_json_object, parse_string};
 use pointsman_core::store::IdempotencyKey;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::Caller;
-use crate::body::ReceivedBody;
 use crate::idempotency;
 use crate::media_type;
 use crate::problem::Problem;
-use crate::query::Query;
+use crate::request_body::ReceivedBody;
+use crate::request_query::RequestQuery;
 
 /// Maximum length of the reason for a rule.
 const MAX_REASON_BYTES: usize = 1024;
 
 /// The members of a body, all missing if there is no body. The request takes no query parameters.
-pub(crate) struct JsonBody<T>(pub(crate) T);
+pub(crate) struct OptionalJsonBody<T>(pub(crate) T);
 
-impl<T: Default + DeserializeOwned> FromRequest<App> for JsonBody<T> {
+impl<T: Default + DeserializeOwned> FromRequest<App> for OptionalJsonBody<T> {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        Query::from_uri(request.uri(), &[])?;
+        RequestQuery::from_uri(request.uri(), &[])?;
         read_json_body(request, app).await.map(Self)
     }
 }
 
 /// The members of a body, all missing if there is no body. The call parses the query parameters itself.
-pub(crate) struct JsonBodyWithQuery<T>(pub(crate) T);
+pub(crate) struct OptionalJsonBodyWithQuery<T>(pub(crate) T);
 
-impl<T: Default + DeserializeOwned> FromRequest<App> for JsonBodyWithQuery<T> {
+impl<T: Default + DeserializeOwned> FromRequest<App> for OptionalJsonBodyWithQuery<T> {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         read_json_body(request, app).await.map(Self)
@@ -66,7 +66,7 @@ impl<T> IdempotentBody<T> {
 impl<T: Default + DeserializeOwned> FromRequest<App> for IdempotentBody<T> {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        Query::from_uri(request.uri(), &[])?;
+        RequestQuery::from_uri(request.uri(), &[])?;
         let headers = request.headers().clone();
         let body = ReceivedBody::from_request(request, app).await?.bytes;
         Ok(Self { members: parse_json_body(&headers, &body)?, headers, body })
@@ -83,15 +83,15 @@ pub(crate) struct EmptyRequest;
 impl FromRequest<App> for EmptyRequest {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        let JsonBody(EmptyObject {}) = JsonBody::from_request(request, app).await?;
+        let OptionalJsonBody(EmptyObject {}) = OptionalJsonBody::from_request(request, app).await?;
         Ok(Self)
     }
 }
 
 /// The body of an action that takes only query parameters: none, or an empty object.
-pub(crate) struct EmptyBody;
+pub(crate) struct EmptyBodyWithQuery;
 
-impl FromRequest<App> for EmptyBody {
+impl FromRequest<App> for EmptyBodyWithQuery {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let EmptyObject {} = read_json_body(request, app).await?;
@@ -114,7 +114,8 @@ impl FromRequest<App> for RuleRequest {
             tenant: Option<Box<RawValue>>,
             reason: Option<Box<RawValue>>,
         }
-        let JsonBody(members): JsonBody<RuleRequestMembers> = JsonBody::from_request(request, app).await?;
+        let OptionalJsonBody(members): OptionalJsonBody<RuleRequestMembers> =
+            OptionalJsonBody::from_request(request, app).await?;
         let tenant = members.tenant.map(|raw| parse_string("/tenant", &raw)).transpose()?;
         let tenant = tenant.map(Tenant::new).transpose().map_err(|e| JsonError::new("/tenant", e))?;
         let reason = members.reason.map(|raw| parse_string("/reason", &raw)).transpose()?.unwrap_or_default();
@@ -142,9 +143,9 @@ fn parse_json_body<T: Default + DeserializeOwned>(headers: &HeaderMap, body: &[u
         return Ok(T::default());
     }
     media_type::require_json_media_type(headers)?;
-    let text = media_type::decode_utf8(body)?;
+    let text = media_type::decode_body_utf8(body)?;
     serde_json::from_str::<&RawValue>(text).map_err(media_type::malformed_json_problem)?;
-    parse_object(text).map_err(|fault| {
+    parse_json_object(text).map_err(|fault| {
         let detail = format!("the body is not what was expected: {}", fault.detail);
         Problem::malformed(detail).with_pointer(fault.pointer)
     })

@@ -2,25 +2,25 @@
 //!
 //! ```text
 //!  config               files, environment and flags, validated as a whole
-//!  app                  the state that all requests share
+//!  app_state            the state that all requests share
 //!  server               store, engine, HTTP and reload, started and stopped together
 //!  open_store           opens the store, and reads or creates the first token
 //!  listen               the accept loop: connections, their limits and their end
 //!  limits               shares of streams and of memory per token; failed authentications per address
 //!  metrics              counters and gauges of the HTTP server
-//!  router               all routes, and the middleware before every call
+//!  http_router          all routes, and the middleware before every call
 //!  auth                 tokens, roles, tenants
-//!  events, event_stream, tasks, source_tasks, redrives, handlers, schedules, orders, chains, jobscheduler, worker,
-//!  nodes, me, config_status, health, docs_page
+//!  events, event_stream, tasks, source_tasks, redrives, handlers, schedules, orders, chains, jobscheduler,
+//!  pull_workers, nodes_and_audit, me, config_status, health, docs_page
 //!                       one file or folder per resource
 //!  console              the files of the console, and the response of `/`
 //!  rules, audit         setting and lifting pauses and blocks; audit entries
 //!  handler_lookup       whether a handler that a request names exists or existed
 //!  idempotency          records responses under idempotency keys, and returns them to repeats
 //!  problem              errors: their status and problem document
-//!  body, media_type, query, path_segment, path_tail, percent, json_body
+//!  request_body, media_type, request_query, path_segment, path_tail, percent_decoding, json_body
 //!                       strict parsing of the parts of a request
-//!  journal_reader, paging, sse
+//!  journal_reader, journal_paging, sse
 //!                       reading the journal page by page, and streaming it
 //!  openapi              the OpenAPI document, generated from the calls
 //! ```
@@ -33,9 +33,8 @@ pub mod config;
 pub mod openapi;
 pub mod server;
 
-mod app;
+mod app_state;
 mod audit;
-mod body;
 mod chains;
 mod config_status;
 mod console;
@@ -45,8 +44,10 @@ mod events;
 mod handler_lookup;
 mod handlers;
 mod health;
+mod http_router;
 mod idempotency;
 mod jobscheduler;
+mod journal_paging;
 mod journal_reader;
 mod json_body;
 mod limits;
@@ -54,22 +55,21 @@ mod listen;
 mod me;
 mod media_type;
 mod metrics;
-mod nodes;
+mod nodes_and_audit;
 mod open_store;
 mod orders;
-mod paging;
 mod path_segment;
 mod path_tail;
-mod percent;
+mod percent_decoding;
 mod problem;
-mod query;
+mod pull_workers;
 mod redrives;
-mod router;
+mod request_body;
+mod request_query;
 mod rules;
 mod schedules;
 mod source_tasks;
 mod sse;
 mod tasks;
-mod worker;
 
-pub use server::{ReloadCounts, Server, StartError};
+pub use server::{ReloadCounts, Server, StartOrReloadError};

@@ -6,12 +6,12 @@ use pointsman_api::CurrentTokenBody;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::AnyCaller;
 use crate::problem::Problem;
-use crate::query::Query;
+use crate::request_query::RequestQuery;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn http_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(show_current_token))
 }
 
@@ -27,7 +27,7 @@ pub(crate) async fn show_current_token(
     AnyCaller(caller): AnyCaller,
     uri: Uri,
 ) -> Result<Json<CurrentTokenBody>, Problem> {
-    Query::from_uri(&uri, &[])?;
-    let tenant = caller.tenant.map(|tenant| tenant.to_string());
-    Ok(Json(CurrentTokenBody { name: caller.name, role: caller.role.to_string(), tenant }))
+    RequestQuery::from_uri(&uri, &[])?;
+    let tenant = caller.bound_tenant.map(|tenant| tenant.to_string());
+    Ok(Json(CurrentTokenBody { name: caller.token_name, role: caller.role.to_string(), tenant }))
 }

@@ -36,7 +36,7 @@ pub(crate) fn malformed_json_problem(error: serde_json::Error) -> Problem {
 }
 
 /// Decodes a body as UTF-8.
-pub(crate) fn decode_utf8(bytes: &[u8]) -> Result<&str, Problem> {
+pub(crate) fn decode_body_utf8(bytes: &[u8]) -> Result<&str, Problem> {
     std::str::from_utf8(bytes).map_err(|e| {
         Problem::malformed(format!("the body is not UTF-8 from byte {} on", e.valid_up_to())).with_pointer("")
     })

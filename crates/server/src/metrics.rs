@@ -11,20 +11,20 @@ use prometheus_client::registry::Registry;
 #[derive(Debug)]
 pub(crate) struct HttpMetrics {
     registry: Registry,
-    connections: Family<ConnectionLabels, Gauge>,
+    open_connections: Family<ConnectionLabels, Gauge>,
     evicted_connections: Counter,
     refused_requests: Family<RefusalLabels, Counter>,
-    streams: Gauge,
-    response_bytes: Gauge,
+    open_streams: Gauge,
+    unread_response_bytes: Gauge,
     failed_authentications: Counter,
 }
 
 /// Numbers of open connections, by what they may be used for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct OpenConnections {
+pub(crate) struct OpenConnectionCounts {
     pub(crate) authenticated: usize,
     pub(crate) unauthenticated: usize,
-    pub(crate) reserve: usize,
+    pub(crate) in_reserve: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -41,11 +41,11 @@ impl Default for HttpMetrics {
     fn default() -> Self {
         let mut new = Self {
             registry: Registry::with_prefix("pointsman"),
-            connections: Family::default(),
+            open_connections: Family::default(),
             evicted_connections: Counter::default(),
             refused_requests: Family::default(),
-            streams: Gauge::default(),
-            response_bytes: Gauge::default(),
+            open_streams: Gauge::default(),
+            unread_response_bytes: Gauge::default(),
             failed_authentications: Counter::default(),
         };
         new.register_metrics();
@@ -56,7 +56,7 @@ impl Default for HttpMetrics {
 impl HttpMetrics {
     fn register_metrics(&mut self) {
         let registry = &mut self.registry;
-        registry.register("http_connections", "Open connections, by kind", self.connections.clone());
+        registry.register("http_connections", "Open connections, by kind", self.open_connections.clone());
         let evicted = "Connections without a valid token that were closed so that others could connect";
         registry.register("http_connections_evicted", evicted, self.evicted_connections.clone());
         registry.register(
@@ -64,9 +64,9 @@ impl HttpMetrics {
             "Requests refused with 429 or 503, by limit",
             self.refused_requests.clone(),
         );
-        registry.register("http_streams", "Open streams and long polls", self.streams.clone());
+        registry.register("http_streams", "Open streams and long polls", self.open_streams.clone());
         let bytes = "Bytes of large responses that clients have not read yet";
-        registry.register("http_response_bytes", bytes, self.response_bytes.clone());
+        registry.register("http_response_bytes", bytes, self.unread_response_bytes.clone());
         let failed = "Requests with an unknown token";
         registry.register("http_failed_authentications", failed, self.failed_authentications.clone());
         for limit in ["connections", "streams", "responses", "failed_authentications"] {
@@ -104,15 +104,20 @@ impl HttpMetrics {
     }
 
     /// Encodes the metrics as OpenMetrics text, without the final `# EOF`, because the engine's metrics follow.
-    pub(crate) fn encode(&self, open: OpenConnections, streams: usize, response_bytes: u64) -> String {
-        let OpenConnections { authenticated, unauthenticated, reserve } = open;
+    pub(crate) fn encode_openmetrics(
+        &self,
+        open: OpenConnectionCounts,
+        streams: usize,
+        response_bytes: u64,
+    ) -> String {
+        let OpenConnectionCounts { authenticated, unauthenticated, in_reserve: reserve } = open;
         for (kind, count) in
             [("authenticated", authenticated), ("unauthenticated", unauthenticated), ("reserve", reserve)]
         {
-            self.connections.get_or_create(&ConnectionLabels { kind }).set(gauge_value(count as u64));
+            self.open_connections.get_or_create(&ConnectionLabels { kind }).set(gauge_value(count as u64));
         }
-        self.streams.set(gauge_value(streams as u64));
-        self.response_bytes.set(gauge_value(response_bytes));
+        self.open_streams.set(gauge_value(streams as u64));
+        self.unread_response_bytes.set(gauge_value(response_bytes));
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = encode_registry(&mut text, &self.registry);
@@ -129,13 +134,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metric_names_match_the_documentation() {
+    fn metrics_are_encoded_under_stable_names() {
         let metrics = HttpMetrics::default();
         metrics.count_evicted_connection();
         metrics.count_refused_stream();
         metrics.count_failed_authentication();
-        let open = OpenConnections { authenticated: 3, unauthenticated: 2, reserve: 1 };
-        let text = metrics.encode(open, 4, 5);
+        let open = OpenConnectionCounts { authenticated: 3, unauthenticated: 2, in_reserve: 1 };
+        let text = metrics.encode_openmetrics(open, 4, 5);
         for line in [
             "pointsman_http_connections{kind=\"authenticated\"} 3",
             "pointsman_http_connections{kind=\"unauthenticated\"} 2",

@@ -11,20 +11,20 @@ use pointsman_store_sqlite::{Sqlite, SqliteStore};
 
 use crate::auth::{self, FirstToken};
 use crate::config::StoreUrl;
-use crate::server::StartError;
+use crate::server::StartOrReloadError;
 
 /// An open store of one of the backends.
 #[derive(Debug)]
-pub(crate) enum OpenStore {
+pub(crate) enum OpenedStore {
     Sqlite(SqliteStore),
     Postgres(PostgresStore),
     Redis(RedisStore),
 }
 
-impl OpenStore {
+impl OpenedStore {
     /// Opens the store. The clock of a database server is measured first, so that no timestamp is written by a local
     /// clock that is wrong.
-    pub(crate) async fn open(url: &StoreUrl, time: &TimeSource) -> Result<Self, StartError> {
+    pub(crate) async fn open(url: &StoreUrl, time: &TimeSource) -> Result<Self, StartOrReloadError> {
         match url.clone() {
             StoreUrl::Sqlite { path } => {
                 let now = time.now();
@@ -35,9 +35,11 @@ impl OpenStore {
                 open_sqlite(move || Sqlite::in_memory(now)).await
             }
             StoreUrl::Postgres(url) => {
-                Self::open_postgres(url.full_url(), time).await.map_err(StartError::Postgres)
+                Self::open_postgres(url.full_url(), time).await.map_err(StartOrReloadError::Postgres)
             }
-            StoreUrl::Redis(url) => Self::open_redis(url.full_url(), time).await.map_err(StartError::Redis),
+            StoreUrl::Redis(url) => {
+                Self::open_redis(url.full_url(), time).await.map_err(StartOrReloadError::Redis)
+            }
         }
     }
 
@@ -63,8 +65,11 @@ impl OpenStore {
     }
 
     /// The token of a server without configured tokens. Its hash is stored with the store, so that all nodes share it.
-    pub(crate) async fn find_or_create_first_token(&self, url: &StoreUrl) -> Result<FirstToken, StartError> {
-        let new_token = auth::new_first_token();
+    pub(crate) async fn find_or_create_first_token(
+        &self,
+        url: &StoreUrl,
+    ) -> Result<FirstToken, StartOrReloadError> {
+        let new_token = auth::generate_first_token();
         let sha256 = auth::encode_sha256_hex(&new_token.def.sha256);
         match self {
             Self::Postgres(store) => {
@@ -87,7 +92,7 @@ impl OpenStore {
             }
             Self::Sqlite(_) => match url {
                 StoreUrl::Sqlite { path } => {
-                    auth::load_or_create_first_token(path).map_err(StartError::FirstToken)
+                    auth::load_or_create_first_token(path).map_err(StartOrReloadError::FirstToken)
                 }
                 StoreUrl::SqliteMemory | StoreUrl::Postgres(_) | StoreUrl::Redis(_) => Ok(new_token),
             },
@@ -97,10 +102,11 @@ impl OpenStore {
 
 async fn open_sqlite(
     open: impl FnOnce() -> Result<SqliteStore, pointsman_store_sqlite::OpenError> + Send + 'static,
-) -> Result<OpenStore, StartError> {
+) -> Result<OpenedStore, StartOrReloadError> {
     let opened = tokio::task::spawn_blocking(open).await;
-    let opened = opened.map_err(|error| StartError::Engine(StoreError::Damaged(error.to_string())))?;
-    opened.map(OpenStore::Sqlite).map_err(StartError::Sqlite)
+    let opened =
+        opened.map_err(|error| StartOrReloadError::Engine(StoreError::Damaged(error.to_string())))?;
+    opened.map(OpenedStore::Sqlite).map_err(StartOrReloadError::Sqlite)
 }
 
 /// The first token of all nodes on a database. The node that created it knows the token, the others only its hash.
@@ -109,9 +115,12 @@ fn resolve_shared_first_token(
     new_token: FirstToken,
     stored_hash: Result<String, StoreError>,
     corrupt_hash_message: &'static str,
-) -> Result<FirstToken, StartError> {
-    let Some(sha256) = auth::decode_sha256_hex(&stored_hash.map_err(StartError::Engine)?) else {
-        return Err(StartError::FirstToken(io::Error::new(io::ErrorKind::InvalidData, corrupt_hash_message)));
+) -> Result<FirstToken, StartOrReloadError> {
+    let Some(sha256) = auth::decode_sha256_hex(&stored_hash.map_err(StartOrReloadError::Engine)?) else {
+        return Err(StartOrReloadError::FirstToken(io::Error::new(
+            io::ErrorKind::InvalidData,
+            corrupt_hash_message,
+        )));
     };
     match sha256 == new_token.def.sha256 {
         true => Ok(new_token),

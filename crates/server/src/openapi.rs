@@ -5,10 +5,10 @@ use utoipa::openapi::{Content, OpenApi as Document, Ref, RefOr, ResponseBuilder}
 use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::{
-    chains, config_status, event_stream, events, handlers, health, jobscheduler, me, nodes, orders, redrives,
-    schedules, source_tasks, tasks, worker,
+    chains, config_status, event_stream, events, handlers, health, jobscheduler, me, nodes_and_audit, orders,
+    pull_workers, redrives, schedules, source_tasks, tasks,
 };
 
 #[derive(OpenApi)]
@@ -30,7 +30,7 @@ use crate::{
     security(("token" = []), ("admin_token" = [])),
     modifiers(&TokenSecuritySchemes),
 )]
-struct ApiDescription;
+struct OpenApiBase;
 
 struct TokenSecuritySchemes;
 
@@ -45,23 +45,23 @@ impl Modify for TokenSecuritySchemes {
 }
 
 /// All calls of the API and their OpenAPI document.
-pub(crate) fn build_api() -> (axum::Router<App>, Document) {
-    let (router, mut document) = OpenApiRouter::with_openapi(ApiDescription::openapi())
-        .merge(events::routes())
-        .merge(event_stream::routes())
-        .merge(tasks::routes())
-        .merge(redrives::routes())
-        .merge(source_tasks::routes())
-        .merge(handlers::routes())
-        .merge(schedules::routes())
-        .merge(orders::routes())
-        .merge(chains::routes())
-        .merge(jobscheduler::routes())
-        .merge(worker::routes())
-        .merge(nodes::routes())
-        .merge(me::routes())
-        .merge(config_status::routes())
-        .merge(health::routes())
+pub(crate) fn build_api_router_and_document() -> (axum::Router<App>, Document) {
+    let (router, mut document) = OpenApiRouter::with_openapi(OpenApiBase::openapi())
+        .merge(events::http_routes())
+        .merge(event_stream::http_routes())
+        .merge(tasks::http_routes())
+        .merge(redrives::http_routes())
+        .merge(source_tasks::http_routes())
+        .merge(handlers::http_routes())
+        .merge(schedules::http_routes())
+        .merge(orders::http_routes())
+        .merge(chains::http_routes())
+        .merge(jobscheduler::http_routes())
+        .merge(pull_workers::http_routes())
+        .merge(nodes_and_audit::routes())
+        .merge(me::http_routes())
+        .merge(config_status::http_routes())
+        .merge(health::http_routes())
         .split_for_parts();
     normalize_tail_parameters(&mut document);
     add_problem_responses(&mut document);
@@ -96,7 +96,7 @@ fn add_problem_responses(document: &mut Document) {
 
 /// The OpenAPI 3.1 document as JSON.
 pub fn document_json() -> String {
-    let mut text = build_api().1.to_pretty_json().unwrap_or_default();
+    let mut text = build_api_router_and_document().1.to_pretty_json().unwrap_or_default();
     text.push('\n');
     text
 }

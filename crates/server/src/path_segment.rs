@@ -7,7 +7,7 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use http::request::Parts;
 use pointsman_core::TaskId;
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::problem::Problem;
 
 /// The last parameter of the path, parsed as a `T`; 400 if it cannot be parsed.

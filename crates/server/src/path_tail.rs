@@ -6,7 +6,7 @@ use std::str::FromStr;
 use axum::extract::{FromRequestParts, RawPathParams};
 use http::request::Parts;
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::problem::Problem;
 
 /// The rest of the path with a leading slash, parsed as a `T`; 400 if it cannot be parsed.

@@ -19,13 +19,13 @@ use std::fmt;
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use pointsman_core::event_json::JsonError;
+use pointsman_core::event_json_parser::JsonError;
 use pointsman_core::store::{IdempotencyError, StoreError};
 use pointsman_core::task::TaskCommandError;
 use pointsman_engine::EmitError;
 
 /// Value of `Retry-After` for a server that is unavailable.
-const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
+const UNAVAILABLE_RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
 /// Maximum length of a detail, a parameter or a pointer in a problem. They may quote what the client sent, which may be
 /// as long as a body. Longer parameters and pointers are left out, because a part of a pointer would point elsewhere.
@@ -86,12 +86,12 @@ impl ProblemKind {
     }
 
     /// The header that belongs to the status.
-    fn response_header(self) -> Option<(HeaderName, HeaderValue)> {
+    fn status_specific_header(self) -> Option<(HeaderName, HeaderValue)> {
         match self {
             Self::Unauthorized => {
                 Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"pointsman\"")))
             }
-            Self::Unavailable => Some((header::RETRY_AFTER, RETRY_AFTER_SECONDS)),
+            Self::Unavailable => Some((header::RETRY_AFTER, UNAVAILABLE_RETRY_AFTER)),
             Self::TooManyRequests { retry_after } => Some((header::RETRY_AFTER, retry_after.into())),
             _ => None,
         }
@@ -208,7 +208,7 @@ impl Problem {
 
     /// The complete HTTP response, for a connection whose request could not be parsed and that is closed after it.
     pub(crate) fn into_raw_response(self) -> String {
-        let header = self.kind.response_header();
+        let header = self.kind.status_specific_header();
         let (status, body) = self.encode_document();
         let (media, length) = (pointsman_api::problem::PROBLEM_MEDIA_TYPE, body.len());
         let mut response =
@@ -223,7 +223,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let header = self.kind.response_header();
+        let header = self.kind.status_specific_header();
         let (status, text) = self.encode_document();
         let media = [(header::CONTENT_TYPE, pointsman_api::problem::PROBLEM_MEDIA_TYPE)];
         let mut response = (status, media, text).into_response();
@@ -273,7 +273,7 @@ impl From<EmitError> for Problem {
         match error {
             EmitError::IdempotencyRefused(refused) => refused.into(),
             EmitError::Overloaded => Self::unavailable(EmitError::Overloaded),
-            EmitError::OutOfService(reason) => Self::unavailable(format!("{reason}; nothing was stored")),
+            EmitError::NodeClockWrong(reason) => Self::unavailable(format!("{reason}; nothing was stored")),
             EmitError::Store(error) => error.into(),
         }
     }

@@ -3,7 +3,7 @@
 use pointsman_api::RuleBody;
 use pointsman_core::{Rule, RuleKind, RuleScope, Tenant};
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
 
@@ -19,7 +19,7 @@ pub(crate) async fn set_rule(
     let (inner, caller) = (app.clone(), caller.clone());
     app.run_change_to_completion(async move {
         let target = describe_rule_target(&scope, tenant.as_ref());
-        let set_by = caller.name.clone();
+        let set_by = caller.token_name.clone();
         inner
             .engine
             .set_rule(Rule { kind, scope, tenant, set_by, reason: reason.clone(), since: inner.now() })
@@ -56,18 +56,18 @@ pub(crate) async fn lift_rule(
 }
 
 /// The body of a rule as the caller may see it. A caller bound to a tenant does not see who set a rule for all tenants.
-pub(crate) fn rule_body_for(caller: &Caller, rule: &Rule) -> RuleBody {
+pub(crate) fn rule_body_visible_to(caller: &Caller, rule: &Rule) -> RuleBody {
     let mut body = RuleBody::from(rule);
-    if is_setter_hidden(caller, rule) {
+    if is_rule_author_hidden(caller, rule) {
         body.set_by.clear();
     }
     body
 }
 
 /// Whether the setter of a rule is hidden from the caller. A schedule has no tenants, so its rules are shown in full.
-pub(crate) fn is_setter_hidden(caller: &Caller, rule: &Rule) -> bool {
+pub(crate) fn is_rule_author_hidden(caller: &Caller, rule: &Rule) -> bool {
     let is_for_all_tenants = rule.tenant.is_none() && !matches!(rule.scope, RuleScope::Schedule(_));
-    caller.tenant.is_some() && is_for_all_tenants
+    caller.bound_tenant.is_some() && is_for_all_tenants
 }
 
 /// Describes the target of a rule for the audit.

@@ -14,18 +14,18 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::app::{App, AppState};
+use crate::app_state::{App, AppState};
 use crate::auth::{AcceptedTokens, FirstToken};
 use crate::config::{self, Config, ConfigFaults, ConfigInputs, StoreUrl, TokenDef};
-use crate::open_store::OpenStore;
-use crate::{listen, router};
+use crate::open_store::OpenedStore;
+use crate::{http_router, listen};
 
 /// Maximum time for running requests to finish when the server stops. Streams and long polls end at once.
 const REQUEST_DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The server did not start, or a changed configuration was rejected.
+/// The error of a server that did not start, or of a changed configuration that was rejected.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum StartOrReloadError {
     #[error(
         "the server would listen on {0}, where others can reach it, but no token is configured; \
          add one under `auth: tokens:` or listen on 127.0.0.1"
@@ -52,7 +52,7 @@ pub enum StartError {
     #[error(
         "the new configuration has no tokens, so that no client could be authenticated; add one under `auth: tokens:`"
     )]
-    NoTokenLeft,
+    NoTokenAfterReload,
     #[error("cannot start the engine")]
     Engine(#[source] StoreError),
 }
@@ -91,20 +91,20 @@ impl Server {
         config: Config,
         config_inputs: Option<ConfigInputs>,
         program: Setup,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, StartOrReloadError> {
         let has_token_or_is_loopback = !config.tokens.is_empty() || config.listen_address.ip().is_loopback();
         if config.serves_http && !has_token_or_is_loopback {
-            return Err(StartError::NoTokenConfigured(config.listen_address));
+            return Err(StartOrReloadError::NoTokenConfigured(config.listen_address));
         }
         let listener = match config.serves_http {
             true => Some(bind_listener(config.listen_address).await?),
             false => None,
         };
-        let setup = merge_setups(&program, config.build_setup().map_err(StartError::Config)?)?;
+        let setup = merge_setups(&program, config.build_setup().map_err(StartOrReloadError::Config)?)?;
         let settings = engine_settings(&config);
-        let opened = OpenStore::open(&config.store, &settings.time_source).await?;
+        let opened = OpenedStore::open(&config.store_url, &settings.time_source).await?;
         let started = Engine::start(opened.store(), settings, setup).await;
-        let engine = started.map_err(StartError::Engine)?;
+        let engine = started.map_err(StartOrReloadError::Engine)?;
         // The token is created last: if a later step failed, the token would be stored but never shown.
         let first = match find_or_create_first_token(&config, &opened).await {
             Ok(first) => first,
@@ -118,14 +118,14 @@ impl Server {
         let stop_signal = CancellationToken::new();
         let tokens = build_accepted_tokens(&config.tokens, first.as_ref());
         let app = AppState::new(engine.clone(), &config, tokens, stop_signal.clone());
-        app.config_status.record_start(build_node_name(), &config);
+        app.config_status.record_initial_config(build_node_name(), &config);
         let address = listener.as_ref().and_then(|listener| listener.local_addr().ok());
         let http_server = listener.map(|listener| {
             let drain_timeout = REQUEST_DRAIN_TIMEOUT.min(config.drain_timeout);
             tokio::spawn(serve_http(listener, app.clone(), drain_timeout))
         });
         let changes_in_flight = app.changes_in_flight.clone();
-        let first_token = first.as_ref().and_then(|first| first.plain_text.clone());
+        let first_token = first.as_ref().and_then(|first| first.newly_generated_plain_text.clone());
         let reload_counts = watch::Sender::new(ReloadCounts::default());
         let reloader = ConfigReloader {
             app: app.clone(),
@@ -163,7 +163,7 @@ impl Server {
     }
 
     /// Subscribes to the counts of reloads.
-    pub fn subscribe_reloads(&self) -> watch::Receiver<ReloadCounts> {
+    pub fn subscribe_reload_counts(&self) -> watch::Receiver<ReloadCounts> {
         self.reload_counts.subscribe()
     }
 
@@ -172,7 +172,7 @@ impl Server {
     }
 
     /// Waits until a service has failed and is not restarted. Then stop the server and exit.
-    pub async fn wait_for_failure(&mut self) -> ServiceFailure {
+    pub async fn wait_for_service_failure(&mut self) -> ServiceFailure {
         let http_server_end = async {
             match &mut self.http_server {
                 Some(http_server) => match http_server.await {
@@ -214,32 +214,34 @@ impl Server {
 
 /// Serves HTTP until the server stops.
 async fn serve_http(listener: TcpListener, app: App, drain_timeout: Duration) {
-    let (router, connections) = (router::build_router(app.clone()), app.connection_admission.clone());
+    let (router, connections) =
+        (http_router::build_http_router(app.clone()), app.connection_admission.clone());
     let http_server =
         listen::serve_connections(listener, router, connections, app.stop_signal.clone(), drain_timeout);
-    let logging = app.stop_signal.run_until_cancelled(app.failed_authentications.log_failures());
+    let logging =
+        app.stop_signal.run_until_cancelled(app.authentication_throttle.log_failures_periodically());
     tokio::join!(http_server, logging);
 }
 
-async fn bind_listener(address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })
+async fn bind_listener(address: SocketAddr) -> Result<TcpListener, StartOrReloadError> {
+    TcpListener::bind(address).await.map_err(|source| StartOrReloadError::Listen { address, source })
 }
 
 /// Opens the store of a configuration, with the time of its database server.
-pub async fn open_store(url: &StoreUrl) -> Result<Arc<dyn Store>, StartError> {
-    Ok(OpenStore::open(url, &TimeSource::system()).await?.store())
+pub async fn open_store(url: &StoreUrl) -> Result<Arc<dyn Store>, StartOrReloadError> {
+    Ok(OpenedStore::open(url, &TimeSource::with_system_clocks()).await?.store())
 }
 
 /// The engine settings that a configuration describes.
 pub fn engine_settings(config: &Config) -> Settings {
     Settings {
         node_name: build_node_name(),
-        registration_name: config.name.clone(),
-        slots: config.workers,
+        registration_name: config.registration_name.clone(),
+        slot_count: config.workers,
         journal_retention: config.journal_retention,
         history_retention: config.history_retention,
         object_retention: config.object_retention,
-        services: config.services,
+        enabled_services: config.engine_services,
         ..Settings::default()
     }
 }
@@ -253,12 +255,12 @@ fn build_node_name() -> String {
 /// The first token, if no token is configured and the server serves HTTP.
 async fn find_or_create_first_token(
     config: &Config,
-    opened: &OpenStore,
-) -> Result<Option<FirstToken>, StartError> {
+    opened: &OpenedStore,
+) -> Result<Option<FirstToken>, StartOrReloadError> {
     if !config.tokens.is_empty() || !config.serves_http {
         return Ok(None);
     }
-    opened.find_or_create_first_token(&config.store).await.map(Some)
+    opened.find_or_create_first_token(&config.store_url).await.map(Some)
 }
 
 fn build_accepted_tokens(configured: &[TokenDef], first: Option<&FirstToken>) -> AcceptedTokens {
@@ -269,11 +271,11 @@ fn build_accepted_tokens(configured: &[TokenDef], first: Option<&FirstToken>) ->
 }
 
 /// Merges the setup of the program with that of the configuration.
-fn merge_setups(program: &Setup, configured: Setup) -> Result<Setup, StartError> {
+fn merge_setups(program: &Setup, configured: Setup) -> Result<Setup, StartOrReloadError> {
     let mut setup = program.clone();
     for spec in configured.handlers {
         if program.handlers.iter().any(|own| own.def.name == spec.def.name) {
-            return Err(StartError::DuplicateHandler(spec.def.name.to_string()));
+            return Err(StartOrReloadError::DuplicateHandler(spec.def.name.to_string()));
         }
         setup.handlers.push(spec);
     }
@@ -309,7 +311,7 @@ impl ConfigReloader {
         let watcher = config::watch_config(config_inputs, config, move |changed| {
             let applied = match changed {
                 Ok(config) => runtime.block_on(self.apply_config(&config)),
-                Err(faults) => Err(StartError::Config(faults)),
+                Err(faults) => Err(StartOrReloadError::Config(faults)),
             };
             match applied {
                 Ok(()) => tracing::info!("configuration reloaded; its changes are active"),
@@ -333,15 +335,16 @@ impl ConfigReloader {
         watcher.inspect_err(warn).ok()
     }
 
-    async fn apply_config(&self, config: &Config) -> Result<(), StartError> {
+    async fn apply_config(&self, config: &Config) -> Result<(), StartOrReloadError> {
         for warning in &config.warnings {
             tracing::warn!("warning about the changed configuration: {warning}");
         }
-        let setup = merge_setups(&self.program_setup, config.build_setup().map_err(StartError::Config)?)?;
+        let setup =
+            merge_setups(&self.program_setup, config.build_setup().map_err(StartOrReloadError::Config)?)?;
         if config.tokens.is_empty() && self.first_token.is_none() {
-            return Err(StartError::NoTokenLeft);
+            return Err(StartOrReloadError::NoTokenAfterReload);
         }
-        self.app.engine.reconfigure(setup).await.map_err(StartError::Engine)?;
+        self.app.engine.reconfigure(setup).await.map_err(StartOrReloadError::Engine)?;
         self.app
             .accepted_tokens
             .send_replace(build_accepted_tokens(&config.tokens, self.first_token.as_ref()));

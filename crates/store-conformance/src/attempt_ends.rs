@@ -19,7 +19,10 @@ pub async fn a_successful_task_stores_its_result(harness: &dyn Harness) {
     let result = parse_json("{ \"pages\": 1.50 }");
     let finished =
         fixture.finish_with_result(&task, AttemptResult::Succeeded { result: Some(result.clone()) }).await;
-    assert_eq!((finished.status, finished.due, finished.emitted.len()), (TaskStatus::Done, None, 0));
+    assert_eq!(
+        (finished.status, finished.next_attempt_due_at, finished.emitted_events.len()),
+        (TaskStatus::Done, None, 0)
+    );
     let stored = fixture.read_task(&task.id).await;
     assert_eq!(stored.result.as_ref().map(|json| json.as_str()), Some(result.as_str()));
     assert_eq!((stored.finished_at, stored.error), (Some(fixture.now), None));
@@ -57,7 +60,7 @@ pub async fn a_task_fails_permanently_after_three_attempts(harness: &dyn Harness
     for _ in 0..3 {
         let task = fixture.claim_one().await;
         let finished = fixture.fail(&task).await;
-        seen.push((task.attempt, task.retries, finished.status, finished.due));
+        seen.push((task.attempt, task.retries, finished.status, finished.next_attempt_due_at));
         fixture.advance_clock(RETRY_DELAY_SECS);
     }
     let due = |seconds| Some(START_TIME.plus(secs(seconds)));
@@ -97,7 +100,7 @@ pub async fn a_failed_attempt_can_request_its_retry_time(harness: &dyn Harness) 
         permanent: false,
     };
     let finished = fixture.finish_with_result(&task, result).await;
-    assert_eq!((finished.status, finished.due), (TaskStatus::New, Some(retry_at)));
+    assert_eq!((finished.status, finished.next_attempt_due_at), (TaskStatus::New, Some(retry_at)));
     fixture.advance_clock(3599);
     assert!(fixture.claim(10).await.is_empty());
     fixture.advance_clock(1);
@@ -121,12 +124,15 @@ pub async fn emitted_events_commit_with_the_end_of_the_attempt(harness: &dyn Har
         })
         .await
         .expect("the fence is current");
-    let prevs: Vec<_> = finished.emitted.iter().map(|event| event.prev).collect();
-    assert_eq!(prevs, [Some(before.id), Some(finished.emitted[0].id), None]);
-    let counts: Vec<_> = finished.emitted.iter().map(|event| event.tasks.len()).collect();
+    let prevs: Vec<_> = finished.emitted_events.iter().map(|event| event.prev).collect();
+    assert_eq!(prevs, [Some(before.id), Some(finished.emitted_events[0].id), None]);
+    let counts: Vec<_> = finished.emitted_events.iter().map(|event| event.tasks.len()).collect();
     assert_eq!(counts, [1, 1, 0], "routed like any other");
     let read = fixture.read_events_after(task.event().id, &Default::default()).await;
-    assert_eq!(read.iter().map(|event| event.id).collect::<Vec<_>>(), sequenced_event_ids(&finished.emitted));
+    assert_eq!(
+        read.iter().map(|event| event.id).collect::<Vec<_>>(),
+        sequenced_event_ids(&finished.emitted_events)
+    );
     for (event, emit) in read.iter().zip(&emits) {
         assert_eq!((event.cause, event.value.as_str()), (emit.cause, emit.value.as_str()));
         assert_eq!(event.cause_depth(), 1);
@@ -144,7 +150,7 @@ pub async fn emitted_events_commit_with_failures_and_snoozes(harness: &dyn Harne
             .finish_attempt(FinishedAttempt { emitted_events: emits, ..finished_attempt(&task, result) })
             .await
             .expect("the fence is current");
-        assert_eq!(finished.emitted.len(), 1);
+        assert_eq!(finished.emitted_events.len(), 1);
         fixture.advance_clock(RETRY_DELAY_SECS);
     }
     assert_eq!(fixture.read_all_events().await.len(), 4);
@@ -204,7 +210,8 @@ pub async fn an_unknown_task_cannot_be_finished(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit(new_event("record")).await;
     let task = fixture.claim_one().await;
-    let foreign = FinishedAttempt { task: TaskSeq(task.seq.0 + 1000), ..finished_attempt(&task, success()) };
+    let foreign =
+        FinishedAttempt { task_seq: TaskSeq(task.seq.0 + 1000), ..finished_attempt(&task, success()) };
     assert_eq!(fixture.finish_attempt(foreign).await, Err(TaskCommandError::NoSuchTask));
 }
 
@@ -226,7 +233,7 @@ pub async fn valid_and_stale_attempts_in_one_call_get_separate_results(harness: 
     let answers = fixture.finish_attempts(attempts).await;
     assert_eq!(answers[1], Err(TaskCommandError::StaleFence));
     let emitted: Vec<EventId> =
-        answers.iter().flatten().flat_map(|finished| sequenced_event_ids(&finished.emitted)).collect();
+        answers.iter().flatten().flat_map(|finished| sequenced_event_ids(&finished.emitted_events)).collect();
     assert_eq!(emitted.len(), 2);
     assert_strictly_ascending(&emitted);
     let read = fixture.read_events_after(tasks[2].event().id, &Default::default()).await;

@@ -32,7 +32,7 @@ async fn succeed_and_emit(
         .finish_attempt(FinishedAttempt { emitted_events: emits, ..finished_attempt(task, success()) })
         .await
         .expect("the fence is current");
-    sequenced_event_ids(&finished.emitted)
+    sequenced_event_ids(&finished.emitted_events)
 }
 
 pub async fn an_event_view_includes_all_events_it_caused(harness: &dyn Harness) {
@@ -117,7 +117,7 @@ pub async fn expired_events_cannot_be_read_but_are_still_named_as_causes(harness
     fixture.advance_clock(100);
     let task = fixture.claim_one_for_handler("second").await;
     let grandchild = succeed_and_emit(&fixture, &task, vec![new_event("leaf")]).await[0];
-    fixture.prune(Retention { max_count: 0, max_age: secs(50) }, KEEP_EVERYTHING).await;
+    fixture.prune_events_and_tasks(Retention { max_count: 0, max_age: secs(50) }, KEEP_EVERYTHING).await;
     assert!(expect_ok(fixture.store.read_event(root).await).is_none());
     let view = expect_ok(fixture.store.read_event(grandchild).await).expect("the event has not expired");
     assert_eq!(
@@ -146,7 +146,7 @@ pub async fn events_emitted_by_a_manually_added_order_have_no_cause_event(harnes
 
 /// The event that created an order is the cause of all events its steps emit, also after a restart and after that
 /// event has expired.
-pub async fn events_emitted_by_a_step_are_caused_by_the_orders_event(harness: &dyn Harness) {
+pub async fn step_events_are_caused_by_the_event_that_created_the_order(harness: &dyn Harness) {
     let registration =
         base_registration().chain("/x/y", "a=step>b b=step>c c=step>done done").chain_route("start", "/x/y");
     let fixture = StoreFixture::new(harness, registration).await;
@@ -168,7 +168,7 @@ pub async fn events_emitted_by_a_step_are_caused_by_the_orders_event(harness: &d
         "and indirectly caused events"
     );
     fixture.advance_clock(100);
-    fixture.prune(Retention { max_count: 0, max_age: secs(50) }, KEEP_EVERYTHING).await;
+    fixture.prune_events_and_tasks(Retention { max_count: 0, max_age: secs(50) }, KEEP_EVERYTHING).await;
     assert!(expect_ok(fixture.store.read_event(root).await).is_none());
     assert_eq!(
         fixture.claim_one_for_handler("step").await.subject.cause_event(),
@@ -186,10 +186,10 @@ pub async fn causation_depth_increases_through_orders(harness: &dyn Harness) {
     for depth in 0..5 {
         let task = fixture.claim_one().await;
         assert_eq!((task.subject.cause_event(), task.subject.cause_depth()), (Some(last), depth));
-        let view = expect_ok(fixture.store.read_order(&tenant("default"), &task.step_run().order).await)
+        let view = expect_ok(fixture.store.read_order(&tenant("default"), &task.step_run().order_key).await)
             .expect("the order is unfinished")
             .0;
-        assert_eq!(view.order.origin, Some(OrderOrigin { event: last, cause_depth: depth }));
+        assert_eq!(view.order.origin, Some(OrderOrigin { event_id: last, cause_depth: depth }));
         last = succeed_and_emit(&fixture, &task, vec![new_event("round")]).await[0];
         let emitted =
             expect_ok(fixture.store.read_event(last).await).expect("the event has not expired").event;

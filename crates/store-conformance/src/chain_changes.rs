@@ -48,7 +48,7 @@ pub async fn an_order_at_a_removed_chain_node_is_orphaned(harness: &dyn Harness)
     let mut fixture = fixture.reopen().await;
     assert!(fixture.read_order(ORDER_KEY).await.node_undefined, "after a restart, too");
     assert_eq!(
-        fixture.list_chains().await[0].order_counts,
+        fixture.list_chains().await[0].order_counts_by_node,
         [(chain_node_id("a"), 1)],
         "removed chain nodes are listed"
     );
@@ -175,7 +175,7 @@ pub async fn a_step_moved_to_a_new_handler_keeps_its_due_time(harness: &dyn Harn
     fixture.schedule_tasks(5).await;
     fixture.register(base_registration().chain("/x/y", "a=other>b b=second>done done")).await;
     let task = fixture.claim_one().await;
-    assert_eq!((&task.handler, &task.step_run().order), (&handler_name("other"), &order_key("/x/y,2")));
+    assert_eq!((&task.handler, &task.step_run().order_key), (&handler_name("other"), &order_key("/x/y,2")));
     fixture.assert_nothing_claimable("the other order is not due").await;
     fixture.advance_clock(60);
     assert_eq!(fixture.claim_one().await.handler, handler_name("other"));
@@ -196,7 +196,7 @@ pub async fn removing_a_chain_orphans_its_orders(harness: &dyn Harness) {
     fixture.register(base_registration().without_chain("/x/y")).await;
     let left = fixture.list_chains().await;
     assert!(left[0].chain.nodes.is_empty(), "only its orders are left of it");
-    assert_eq!(left[0].order_counts, [(chain_node_id("a"), 1), (chain_node_id("b"), 1)]);
+    assert_eq!(left[0].order_counts_by_node, [(chain_node_id("a"), 1), (chain_node_id("b"), 1)]);
     let gone = Err(OrderError::NoSuchChain(chain_path("/x/y")));
     assert_eq!(fixture.try_add_order(new_order("/x/y,3")).await, gone.clone().map(|()| unreachable!()));
     let orphaned: Vec<_> = fixture.list_orders("/x/y").await.iter().map(|view| view.node_undefined).collect();
@@ -263,7 +263,10 @@ pub async fn chains_can_be_read_back_as_registered(harness: &dyn Harness) {
     let seen: Vec<_> = fixture.list_chains().await.into_iter().map(|view| view.chain).collect();
     assert_eq!(seen, want.chains, "chains are listed by path");
     fixture.add_order(new_order("/x/y,1")).await;
-    assert_eq!(fixture.fail(&fixture.claim_one().await).await.due, Some(fixture.seconds_from_now(9)));
+    assert_eq!(
+        fixture.fail(&fixture.claim_one().await).await.next_attempt_due_at,
+        Some(fixture.seconds_from_now(9))
+    );
 }
 
 /// The failed attempt belongs to the old handler, the retry to the new one.
@@ -296,7 +299,7 @@ pub async fn a_crash_at_a_removed_chain_node_leaves_no_task(harness: &dyn Harnes
     fixture.claim_one().await;
     fixture.register(base_registration().without_chain("/x/y")).await;
     fixture.advance_clock(LEASE_SECS + 1);
-    fixture.node = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
+    fixture.node_id = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
     fixture.rescue_tasks().await;
     assert_eq!(count_unfinished_tasks(&fixture).await, 0);
     fixture.register(base_registration()).await;

@@ -20,8 +20,8 @@ async fn fixture_with_two_orders_per_chain(harness: &dyn Harness) -> StoreFixtur
     expect_ok(
         fixture
             .store
-            .announce_capabilities(
-                fixture.node,
+            .store_node_capabilities(
+                fixture.node_id,
                 NodeCapabilities {
                     handlers: fixture.registration.handler_names(),
                     slots: 16,
@@ -39,7 +39,7 @@ async fn fixture_with_two_orders_per_chain(harness: &dyn Harness) -> StoreFixtur
 /// Claims and succeeds all steps that can start. Returns them as `/chain,id node`.
 async fn run_startable_steps(fixture: &StoreFixture<'_>) -> Vec<String> {
     let mut tasks = fixture.claim(10).await;
-    tasks.sort_by_key(|task| task.step_run().order.clone());
+    tasks.sort_by_key(|task| task.step_run().order_key.clone());
     for task in &tasks {
         fixture.succeed(task).await;
     }
@@ -56,8 +56,12 @@ pub async fn a_stopped_chain_starts_no_step(harness: &dyn Harness) {
     assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 a", "/x/z,2 a"], "the other chain continues");
     assert_eq!(fixture.claim(10).await.len(), 2);
     fixture.assert_nothing_claimable("the chain is stopped").await;
-    assert!(fixture.read_queue_of_subject("first", step_queue_subject("/x/y", "a")).await.paused);
-    assert!(!fixture.read_queue_of_subject("second", step_queue_subject("/x/z", "b")).await.paused);
+    assert!(
+        fixture.read_queue_of_subject("first", step_queue_subject("/x/y", "a")).await.is_paused_or_blocked
+    );
+    assert!(
+        !fixture.read_queue_of_subject("second", step_queue_subject("/x/z", "b")).await.is_paused_or_blocked
+    );
     let id = fixture.read_order_task_id("/x/y,1").await;
     assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Order]);
     let since = fixture.read_journal_head().await;
@@ -102,7 +106,9 @@ pub async fn a_stopped_chain_node_blocks_its_orders(harness: &dyn Harness) {
     assert_eq!(run_startable_steps(&fixture).await, ["/x/y,1 a", "/x/y,2 a", "/x/z,1 a", "/x/z,2 a"]);
     assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 b", "/x/z,2 b"]);
     fixture.assert_nothing_claimable("the node is stopped").await;
-    assert!(fixture.read_queue_of_subject("second", step_queue_subject("/x/y", "b")).await.paused);
+    assert!(
+        fixture.read_queue_of_subject("second", step_queue_subject("/x/y", "b")).await.is_paused_or_blocked
+    );
     assert_eq!(
         fixture.list_closed_gate_kinds(&fixture.read_order_task_id("/x/y,1").await).await,
         [GateKind::Order]
@@ -183,7 +189,7 @@ pub async fn skipping_chain_nodes_can_finish_an_order(harness: &dyn Harness) {
 }
 
 /// A running step finishes first, a suspended order stays, and a stopped chain skips nothing.
-pub async fn running_suspended_and_stopped_orders_are_not_skipped_immediately(harness: &dyn Harness) {
+pub async fn running_suspended_and_stopped_orders_skip_a_node_later(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
     fixture.set_chain_stopped("/x/z", true).await;
     fixture.suspend_order("/x/y,2").await;
@@ -231,8 +237,8 @@ pub async fn many_orders_skip_a_chain_node_at_once(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.add_orders(vec![new_order("/x/y"); 2500]).await;
     fixture.set_chain_node_action("/x/y a", ChainNodeAction::NextState).await;
-    assert_eq!(fixture.read_queue_of_subject("first", step_queue_subject("/x/y", "a")).await.ready, 0);
-    assert_eq!(fixture.list_chains().await[0].order_counts, [(chain_node_id("b"), 2500)]);
+    assert_eq!(fixture.read_queue_of_subject("first", step_queue_subject("/x/y", "a")).await.ready_count, 0);
+    assert_eq!(fixture.list_chains().await[0].order_counts_by_node, [(chain_node_id("b"), 2500)]);
     fixture.set_chain_node_action("/x/y b", ChainNodeAction::NextState).await;
     assert_eq!(fixture.read_order_statistics("/").await.total, 0);
 }
@@ -253,7 +259,12 @@ pub async fn a_rule_blocks_a_chain(harness: &dyn Harness) {
         let fixture = fixture.reopen().await;
         assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 b", "/x/z,2 b"]);
         fixture.assert_nothing_claimable("the rule is set").await;
-        assert!(fixture.read_queue_of_subject("first", step_queue_subject("/x/y", "a")).await.paused);
+        assert!(
+            fixture
+                .read_queue_of_subject("first", step_queue_subject("/x/y", "a"))
+                .await
+                .is_paused_or_blocked
+        );
         assert!(expect_ok(fixture.store.lift_rule(kind, &rule_scope("/x/y"), None).await));
         assert_eq!(run_startable_steps(&fixture).await, ["/x/y,1 a", "/x/y,2 a"]);
     }
@@ -328,7 +339,7 @@ pub async fn chain_state_survives_registration_and_restart(harness: &dyn Harness
     assert_eq!(fixture.read_order("/x/y,1").await.order.node, chain_node_id("a"));
 }
 
-pub async fn unknown_chains_and_chain_nodes_cannot_be_set(harness: &dyn Harness) {
+pub async fn unknown_chains_and_chain_nodes_cannot_be_stopped(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
     let since = fixture.read_journal_head().await;
     let (gone, y) = (chain_path("/x/gone"), chain_path("/x/y"));
@@ -365,7 +376,7 @@ pub async fn a_step_waiting_for_a_retry_is_skipped(harness: &dyn Harness) {
 }
 
 /// Skipping around a cycle ends, and the order continues at whichever chain node is processed again.
-pub async fn an_order_skipped_in_a_cycle_continues_when_a_chain_node_is_processed(harness: &dyn Harness) {
+pub async fn an_order_in_a_skipped_cycle_waits_for_a_processed_node(harness: &dyn Harness) {
     for node in ["a", "b"] {
         let fixture = StoreFixture::new(
             harness,

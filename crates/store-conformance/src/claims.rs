@@ -27,7 +27,7 @@ pub async fn a_claim_returns_at_most_the_requested_number(harness: &dyn Harness)
     fixture.emit_copies(7, new_event("record")).await;
     let mut sizes = Vec::new();
     for _ in 0..4 {
-        let claims = fixture.claim_with_result(2).await;
+        let claims = fixture.claim_returning_result(2).await;
         sizes.push((claims.tasks.len(), claims.has_more));
     }
     assert_eq!(sizes, [(2, true), (2, true), (2, true), (1, false)]);
@@ -39,7 +39,7 @@ pub async fn has_more_counts_only_ready_tasks(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_copies(5, new_event("record").with_key("a")).await;
     fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
-    let claims = fixture.claim_with_result(1).await;
+    let claims = fixture.claim_returning_result(1).await;
     assert_eq!((claims.tasks.len(), claims.has_more), (1, false));
 }
 
@@ -47,9 +47,9 @@ pub async fn has_more_counts_scheduled_tasks(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_copies(3, new_event("record")).await;
     assert_eq!(fixture.schedule_tasks(3).await, 3);
-    let claims = fixture.claim_with_result(1).await;
+    let claims = fixture.claim_returning_result(1).await;
     assert_eq!((claims.tasks.len(), claims.has_more), (1, true));
-    let claims = fixture.claim_with_result(2).await;
+    let claims = fixture.claim_returning_result(2).await;
     assert_eq!((claims.tasks.len(), claims.has_more), (2, false));
 }
 
@@ -65,7 +65,7 @@ pub async fn a_claimed_task_is_locked_by_its_node(harness: &dyn Harness) {
     let pointsman_core::task::TaskState::Locked(lease) = task.lifecycle.state else {
         panic!("locked, not {:?}", task.lifecycle.state);
     };
-    assert_eq!((lease.node, lease.fence, lease.since), (fixture.node, claimed.fence, fixture.now));
+    assert_eq!((lease.node, lease.fence, lease.since), (fixture.node_id, claimed.fence, fixture.now));
     assert_eq!(task.started_at, Some(fixture.now));
     assert!(fixture.claim(10).await.is_empty(), "the claimed task is not claimed again");
 }
@@ -76,7 +76,7 @@ pub async fn claims_go_by_priority_then_age(harness: &dyn Harness) {
     for priority in [100, 5, 100, 9000, 5] {
         events.push(fixture.emit(new_event("record").with_priority(priority)).await.id);
     }
-    let order = event_ids_of(&fixture.run_all_ready_tasks().await);
+    let order = event_ids_of_tasks(&fixture.run_all_ready_tasks().await);
     assert_eq!(order, [3, 0, 2, 1, 4].map(|n| events[n]));
     let mut events = Vec::new();
     for priority in [100, 5, 100, 9000, 5] {
@@ -85,7 +85,7 @@ pub async fn claims_go_by_priority_then_age(harness: &dyn Harness) {
     let mut order = Vec::new();
     for _ in 0..2 {
         let claimed = fixture.claim(2).await;
-        order.extend(event_ids_of(&claimed));
+        order.extend(event_ids_of_tasks(&claimed));
     }
     order.sort();
     let mut want = [3, 0, 2, 1].map(|n| events[n]);
@@ -99,20 +99,23 @@ pub async fn no_task_is_claimed_before_it_is_due(harness: &dyn Harness) {
     let soon = fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
     let now = fixture.emit(new_event("record").due_at(fixture.now)).await;
     let past = fixture.emit(new_event("record").due_at(START_TIME.minus(secs(60)))).await;
-    let claims = fixture.claim_with_result(10).await;
-    let mut claimed = event_ids_of(&claims.tasks);
+    let claims = fixture.claim_returning_result(10).await;
+    let mut claimed = event_ids_of_tasks(&claims.tasks);
     claimed.sort();
     assert_eq!(claimed, [now.id, past.id]);
-    assert_eq!(claims.next_due, Some(fixture.seconds_from_now(60)));
+    assert_eq!(claims.next_task_due_at, Some(fixture.seconds_from_now(60)));
     fixture.advance_clock(59);
     assert!(fixture.claim(10).await.is_empty());
     fixture.advance_clock(1);
-    let claims = fixture.claim_with_result(10).await;
-    assert_eq!(event_ids_of(&claims.tasks), [soon.id]);
-    assert_eq!(claims.next_due, Some(fixture.seconds_from_now(60)));
+    let claims = fixture.claim_returning_result(10).await;
+    assert_eq!(event_ids_of_tasks(&claims.tasks), [soon.id]);
+    assert_eq!(claims.next_task_due_at, Some(fixture.seconds_from_now(60)));
     fixture.advance_clock(60);
-    let claims = fixture.claim_with_result(10).await;
-    assert_eq!((event_ids_of(&claims.tasks), claims.next_due, claims.has_more), (vec![late.id], None, false));
+    let claims = fixture.claim_returning_result(10).await;
+    assert_eq!(
+        (event_ids_of_tasks(&claims.tasks), claims.next_task_due_at, claims.has_more),
+        (vec![late.id], None, false)
+    );
 }
 
 pub async fn retries_and_snoozes_are_reported_as_next_due(harness: &dyn Harness) {
@@ -120,10 +123,13 @@ pub async fn retries_and_snoozes_are_reported_as_next_due(harness: &dyn Harness)
     fixture.emit_copies(2, new_event("record")).await;
     let claimed = fixture.claim(2).await;
     fixture.snooze_task(&claimed[0], 300).await;
-    assert_eq!(fixture.claim_with_result(10).await.next_due, Some(fixture.seconds_from_now(300)));
+    assert_eq!(
+        fixture.claim_returning_result(10).await.next_task_due_at,
+        Some(fixture.seconds_from_now(300))
+    );
     fixture.fail(&claimed[1]).await;
     assert_eq!(
-        fixture.claim_with_result(10).await.next_due,
+        fixture.claim_returning_result(10).await.next_task_due_at,
         Some(fixture.seconds_from_now(RETRY_DELAY_SECS))
     );
 }
@@ -135,9 +141,9 @@ pub async fn many_tasks_due_at_once_are_all_claimed(harness: &dyn Harness) {
     fixture.advance_clock(60);
     let mut claimed = 0;
     loop {
-        let claims = fixture.claim_with_result(10_000).await;
+        let claims = fixture.claim_returning_result(10_000).await;
         claimed += claims.tasks.len();
-        let due = claims.next_due.is_some_and(|due| due <= fixture.now);
+        let due = claims.next_task_due_at.is_some_and(|due| due <= fixture.now);
         if !claims.has_more && !due {
             break;
         }
@@ -150,10 +156,10 @@ pub async fn due_times_survive_a_restart(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let delayed = fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
     let mut fixture = fixture.reopen().await;
-    let claims = fixture.claim_with_result(10).await;
-    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(fixture.seconds_from_now(60))));
+    let claims = fixture.claim_returning_result(10).await;
+    assert_eq!((claims.tasks.len(), claims.next_task_due_at), (0, Some(fixture.seconds_from_now(60))));
     fixture.advance_clock(60);
-    assert_eq!(event_ids_of(&fixture.claim(10).await), [delayed.id]);
+    assert_eq!(event_ids_of_tasks(&fixture.claim(10).await), [delayed.id]);
 }
 
 pub async fn scheduling_prefetches_at_most_the_requested_total(harness: &dyn Harness) {
@@ -162,7 +168,7 @@ pub async fn scheduling_prefetches_at_most_the_requested_total(harness: &dyn Har
     assert_eq!(fixture.schedule_tasks(2).await, 2);
     assert_eq!(fixture.schedule_tasks(2).await, 2, "in total, not per call");
     assert_eq!(fixture.schedule_tasks(4).await, 4);
-    assert_eq!(fixture.read_queue("index").await.scheduled, 4);
+    assert_eq!(fixture.read_queue("index").await.scheduled_count, 4);
     fixture.claim(3).await;
     assert_eq!(fixture.schedule_tasks(4).await, 4);
     assert_eq!(fixture.schedule_tasks(100).await, 7);
@@ -182,10 +188,10 @@ pub async fn scheduled_tasks_are_claimed_first(harness: &dyn Harness) {
     let scheduled = fixture.emit_copies(2, new_event("record")).await;
     assert_eq!(fixture.schedule_tasks(2).await, 2);
     let urgent = fixture.emit(new_event("record").with_priority(9000)).await;
-    let mut first = event_ids_of(&fixture.claim(2).await);
+    let mut first = event_ids_of_tasks(&fixture.claim(2).await);
     first.sort();
     assert_eq!(first, sequenced_event_ids(&scheduled));
-    assert_eq!(event_ids_of(&fixture.claim(2).await), [urgent.id]);
+    assert_eq!(event_ids_of_tasks(&fixture.claim(2).await), [urgent.id]);
 }
 
 pub async fn scheduled_tasks_survive_a_restart(harness: &dyn Harness) {
@@ -220,14 +226,14 @@ pub async fn fences_strictly_increase(harness: &dyn Harness) {
 pub async fn an_append_can_claim_the_tasks_it_creates(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let old = fixture.emit(new_event("record")).await;
-    let batches = vec![emit_batch([new_event("record"), new_event("record")])];
+    let batches = vec![new_emit_batch([new_event("record"), new_event("record")])];
     let (answers, claims) =
         expect_ok(fixture.store.append(batches, Some(fixture.claim_request(2)), fixture.now).await);
     let new = answers.into_iter().next().expect("one answer").expect("accepted").events;
-    assert_eq!(event_ids_of(&claims.tasks), [old.id, new[0].id], "the older task first");
+    assert_eq!(event_ids_of_tasks(&claims.tasks), [old.id, new[0].id], "the older task first");
     assert!(claims.has_more);
     assert_eq!(fixture.read_task_status(&claims.tasks[1].id).await, TaskStatus::Locked);
-    assert_eq!(event_ids_of(&fixture.claim(10).await), [new[1].id]);
+    assert_eq!(event_ids_of_tasks(&fixture.claim(10).await), [new[1].id]);
 }
 
 pub async fn finishing_can_claim_the_tasks_it_frees(harness: &dyn Harness) {
@@ -238,7 +244,7 @@ pub async fn finishing_can_claim_the_tasks_it_frees(harness: &dyn Harness) {
     let (answers, claims) =
         expect_ok(fixture.store.finish_attempts(attempts, Some(fixture.claim_request(5)), fixture.now).await);
     assert_eq!(answers[0].as_ref().map(|finished| finished.status), Ok(TaskStatus::Done));
-    assert_eq!(event_ids_of(&claims.tasks), [events[1].id]);
+    assert_eq!(event_ids_of_tasks(&claims.tasks), [events[1].id]);
     assert!(claims.tasks[0].fence > head.fence);
 }
 
@@ -246,9 +252,9 @@ pub async fn finishing_can_claim_the_tasks_it_frees(harness: &dyn Harness) {
 pub async fn an_append_without_a_claim_claims_nothing(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let (_, claims) =
-        expect_ok(fixture.store.append(vec![emit_batch([new_event("record")])], None, fixture.now).await);
+        expect_ok(fixture.store.append(vec![new_emit_batch([new_event("record")])], None, fixture.now).await);
     assert!(claims.tasks.is_empty());
-    assert_eq!(fixture.read_queue("index").await.running, 0);
+    assert_eq!(fixture.read_queue("index").await.running_count, 0);
 }
 
 pub async fn racing_nodes_never_claim_the_same_task(harness: &dyn Harness) {

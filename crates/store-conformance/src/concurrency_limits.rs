@@ -26,7 +26,7 @@ pub async fn running_tasks_never_exceed_the_concurrency_limit(harness: &dyn Harn
     let fixture = StoreFixture::new(harness, base_registration()).await;
     let events = fixture.emit_copies(5, new_event("record")).await;
     let mut ran = Vec::new();
-    let claims = fixture.claim_with_result(10).await;
+    let claims = fixture.claim_returning_result(10).await;
     assert_eq!((claims.tasks.len(), claims.has_more), (2, false), "tasks beyond the limit are not ready");
     let mut running = claims.tasks;
     while let Some(task) = running.pop() {
@@ -46,9 +46,9 @@ pub async fn concurrency_limit_applies_across_tenants_and_nodes(harness: &dyn Ha
         fixture.emit_copies(3, new_event("record").for_tenant(tenant_name)).await;
     }
     let first = fixture.claim_one().await;
-    fixture.node = expect_ok(fixture.store.join_node("second", fixture.now).await);
+    fixture.node_id = expect_ok(fixture.store.join_node("second", fixture.now).await);
     assert_eq!(fixture.claim(10).await.len(), 1);
-    fixture.node = expect_ok(fixture.store.join_node("third", fixture.now).await);
+    fixture.node_id = expect_ok(fixture.store.join_node("third", fixture.now).await);
     assert!(fixture.claim(10).await.is_empty());
     fixture.succeed(&first).await;
     assert_eq!(fixture.claim(10).await.len(), 1);
@@ -58,7 +58,7 @@ pub async fn concurrency_limit_applies_across_tenants_and_nodes(harness: &dyn Ha
 pub async fn concurrency_limit_applies_to_tasks_claimed_by_an_append(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     let append = async |count: usize| {
-        let batches = vec![emit_batch(vec![new_event("record"); count])];
+        let batches = vec![new_emit_batch(vec![new_event("record"); count])];
         let (_, claims) =
             expect_ok(fixture.store.append(batches, Some(fixture.claim_request(10)), fixture.now).await);
         (claims.tasks.len(), claims.has_more)
@@ -144,7 +144,7 @@ pub async fn every_attempt_end_frees_a_concurrency_slot(harness: &dyn Harness) {
             "cancel" => assert_eq!(fixture.cancel_task(&task.id).await, Ok(())),
             _ => {
                 fixture.advance_clock(LEASE_SECS + 1);
-                fixture.node = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
+                fixture.node_id = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
                 assert_eq!(fixture.rescue_tasks().await.freed_tasks.len(), 2);
                 assert_eq!(fixture.claim(10).await.len(), 2, "after a crash");
                 return;
@@ -275,8 +275,8 @@ pub async fn concurrency_limit_applies_to_sources_and_workers(harness: &dyn Harn
         .concurrency_limit("remote", 2)
         .pulled_by_workers("remote");
     let fixture = StoreFixture::new(harness, registration).await;
-    fixture.request_new_run("shop/orders").await;
-    fixture.request_new_run("shop/items").await;
+    fixture.request_new_collection_run("shop/orders").await;
+    fixture.request_new_collection_run("shop/items").await;
     let run = fixture.claim(10).await;
     assert_eq!(run.len(), 1);
     fixture.succeed(&run[0]).await;
@@ -335,7 +335,7 @@ pub async fn a_worker_of_one_tenant_does_not_wait_for_other_tenants(harness: &dy
     assert!(fixture.claim_as_worker(&["index"], 10).await.is_empty());
     fixture.succeed(&first).await;
     let claimant =
-        Claimant::Worker { lease_until: fixture.seconds_from_now(LEASE_SECS), tenant: Some(tenant("c")) };
+        Claimant::PullWorker { lease_until: fixture.seconds_from_now(LEASE_SECS), tenant: Some(tenant("c")) };
     let claim = ClaimRequest { claimant, ..fixture.worker_claim_request(&["index"], 10) };
     let claimed = expect_ok(fixture.store.claim_tasks(claim, fixture.now).await).tasks;
     assert_eq!(claimed.len(), 1);

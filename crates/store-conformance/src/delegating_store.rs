@@ -34,7 +34,7 @@ impl DelegatingStore {
     }
 
     /// Forwards each call to one store, after `before_call` was called with the name of its method.
-    pub fn with_hook(
+    pub fn with_hook_before_calls(
         store: Arc<dyn Store>,
         before_call: impl Fn(&'static str) + Send + Sync + 'static,
     ) -> Arc<dyn Store> {
@@ -66,34 +66,34 @@ type StdResult<T, E> = std::result::Result<T, E>;
 
 delegate_trait!(Journal {
     append(batches: Vec<EmitBatch>, claim: Option<ClaimRequest>, now: Timestamp) -> (Vec<StdResult<EmitReceipt, IdempotencyError>>, ClaimResult);
-    find_idempotency_record(idempotency: IdempotencyKey) -> StdResult<Option<String>, IdempotencyError>;
-    insert_idempotency_record(idempotency: IdempotencyKey, response: String, now: Timestamp) -> StdResult<IdempotencyRecord, IdempotencyError>;
+    find_idempotent_response(idempotency: IdempotencyKey) -> StdResult<Option<String>, IdempotencyError>;
+    record_idempotent_response(idempotency: IdempotencyKey, response: String, now: Timestamp) -> StdResult<IdempotencyRecord, IdempotencyError>;
     publish_engine_events(events: Vec<EngineEvent>, now: Timestamp) -> ();
     read_journal_range() -> JournalRange;
     read_events(query: JournalQuery) -> EventPage;
     read_event(id: EventId) -> Option<EventView>;
     read_object(tenant: &Tenant, key: &ObjectKey, limit: usize) -> Option<ObjectView>;
-    prune(journal: Retention, history: Retention, objects: Duration, now: Timestamp) -> PruneReport;
+    prune_events_tasks_and_objects(journal: Retention, history: Retention, objects: Duration, now: Timestamp) -> PruneReport;
 });
 
-delegate_trait!(Queue {
+delegate_trait!(TaskQueue {
     schedule_tasks(limit: usize, now: Timestamp) -> usize;
     claim_tasks(claim: ClaimRequest, now: Timestamp) -> ClaimResult;
     finish_attempts(attempts: Vec<FinishedAttempt>, claim: Option<ClaimRequest>, now: Timestamp) -> (Vec<StdResult<FinishReceipt, TaskCommandError>>, ClaimResult);
-    append_log_lines(lines: Vec<NewLogLine>) -> usize;
-    renew_lease(task: TaskSeq, fence: i64, until: Timestamp) -> StdResult<(), TaskCommandError>;
+    append_log_lines(lines: Vec<AttemptLogLine>) -> usize;
+    renew_pull_worker_lease(task: TaskSeq, fence: i64, until: Timestamp) -> StdResult<(), TaskCommandError>;
     find_lost_attempts(attempts: Vec<(TaskSeq, i64)>) -> Vec<i64>;
     run_collection(run: NewCollectionRun, idempotency: Option<IdempotencyKey>, now: Timestamp) -> StdResult<CollectionRunReceipt, CollectionRunError>;
-    rescue(sweep: RescueSweep, now: Timestamp) -> RescueReport;
+    rescue_tasks(sweep: RescueSweep, now: Timestamp) -> RescueReport;
 });
 
 delegate_trait!(Registry {
-    register(registration: Registration, now: Timestamp) -> ();
+    register_definitions(registration: Registration, now: Timestamp) -> ();
     read_merged_registration() -> Registration;
     list_registrants() -> Vec<String>;
-    read_server_clock() -> Option<Timestamp>;
+    read_store_server_clock() -> Option<Timestamp>;
     join_node(name: &str, now: Timestamp) -> NodeId;
-    announce_capabilities(node: NodeId, capabilities: NodeCapabilities) -> ();
+    store_node_capabilities(node: NodeId, capabilities: NodeCapabilities) -> ();
     list_nodes() -> Vec<NodeView>;
     record_heartbeat(node: NodeId, now: Timestamp) -> bool;
     remove_node(node: NodeId, now: Timestamp) -> ();
@@ -118,16 +118,16 @@ delegate_trait!(Tasks {
 
 delegate_trait!(Schedules {
     register_schedules(definitions: Vec<ScheduleDef>, now: Timestamp) -> Vec<ScheduleProgress>;
-    record_fires(requests: Vec<FireRequest>, now: Timestamp) -> Vec<(Fire, bool)>;
+    execute_fire_requests(requests: Vec<FireRequest>, now: Timestamp) -> Vec<(Fire, bool)>;
     mark_caught_up(schedule: &ScheduleName, up_to: Timestamp) -> ();
     list_fires(schedule: &ScheduleName, before: Option<Timestamp>, limit: usize) -> FirePage;
 });
 
 delegate_trait!(Orders {
-    add_orders(batch: OrderBatch, now: Timestamp) -> StdResult<OrderReceipt, OrderBatchError>;
+    add_orders(batch: OrderBatch, now: Timestamp) -> StdResult<OrderBatchReceipt, OrderBatchError>;
     read_order(tenant: &Tenant, key: &OrderKey) -> Option<(OrderView, JournalRange)>;
     list_orders(path: &PathFilter, tenant: Option<&Tenant>, after: Option<OrderCursor>, limit: usize) -> OrderPage;
-    list_all_orders(path: &PathFilter, tenant: Option<&Tenant>) -> OrderPage;
+    list_all_orders_without_values(path: &PathFilter, tenant: Option<&Tenant>) -> OrderPage;
     read_order_statistics(path: &PathFilter, tenant: Option<&Tenant>, now: Timestamp) -> (OrderStatistics, JournalRange);
     apply_order_command(tenant: &Tenant, key: &OrderKey, command: OrderCommand, now: Timestamp) -> StdResult<(), OrderError>;
     list_chains() -> (Vec<ChainView>, JournalRange);

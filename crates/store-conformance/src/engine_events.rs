@@ -1,8 +1,8 @@
 //! Engine events are stored in the journal like all others, and belong to no object.
 
 use pointsman_core::EventId;
-use pointsman_core::engine_event::{EngineEvent, SchedulerState};
-use pointsman_core::handler::ObservePolicy;
+use pointsman_core::engine_event::{EngineEvent, EngineState};
+use pointsman_core::handler::AttemptEventPolicy;
 use pointsman_core::journal::{EventFilter, Retention};
 use pointsman_core::store::{JournalQuery, NewOrder};
 
@@ -13,7 +13,7 @@ fn base_registration() -> RegistrationBuilder {
     RegistrationBuilder::default().chain("/x/y", "a=first>done done")
 }
 
-fn scheduler_state_event(state: SchedulerState) -> EngineEvent {
+fn scheduler_state_event(state: EngineState) -> EngineEvent {
     EngineEvent::SchedulerStateChanged { state }
 }
 
@@ -21,17 +21,17 @@ async fn publish_engine_events(fixture: &StoreFixture<'_>, events: Vec<EngineEve
     expect_ok(fixture.store.publish_engine_events(events, fixture.now).await);
 }
 
-pub async fn engine_state_changes_are_published(harness: &dyn Harness) {
+pub async fn published_engine_events_are_journaled(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     let since = fixture.read_journal_head().await;
     publish_engine_events(
         &fixture,
-        vec![scheduler_state_event(SchedulerState::Starting), scheduler_state_event(SchedulerState::Running)],
+        vec![scheduler_state_event(EngineState::Starting), scheduler_state_event(EngineState::Running)],
     )
     .await;
     publish_engine_events(
         &fixture,
-        vec![scheduler_state_event(SchedulerState::Stopping), EngineEvent::SchedulerClosed],
+        vec![scheduler_state_event(EngineState::Stopping), EngineEvent::SchedulerClosed],
     )
     .await;
     let want = [
@@ -110,11 +110,11 @@ pub async fn engine_events_do_not_belong_to_an_object(harness: &dyn Harness) {
 async fn fixture_with_mixed_events(harness: &dyn Harness) -> StoreFixture<'_> {
     let registration = base_registration()
         .chain("/x/deep/z", "a=first>done done")
-        .observe_attempts("first", pointsman_core::handler::ObservePolicy::All)
+        .observe_attempts("first", pointsman_core::handler::AttemptEventPolicy::All)
         .config_file("JobChain:/x/y", "1")
         .config_file("Job:/first", "1");
     let fixture = StoreFixture::new(harness, registration).await;
-    publish_engine_events(&fixture, vec![scheduler_state_event(SchedulerState::Running)]).await;
+    publish_engine_events(&fixture, vec![scheduler_state_event(EngineState::Running)]).await;
     for key in ["/x/y,1", "/x/y,12", "/x/deep/z,1"] {
         fixture.add_order(new_order(key)).await;
     }
@@ -127,7 +127,8 @@ async fn fixture_with_mixed_events(harness: &dyn Harness) -> StoreFixture<'_> {
 }
 
 async fn assert_and_count_filtered_events(fixture: &StoreFixture<'_>, filter: EventFilter) -> usize {
-    let found = fixture.read_events_after(fixture.read_journal_range().await.expired_up_to, &filter).await;
+    let found =
+        fixture.read_events_after(fixture.read_journal_range().await.last_expired_event_id, &filter).await;
     let all = fixture.read_all_events().await;
     let want: Vec<_> = all.into_iter().filter(|event| filter.matches(event)).collect();
     assert_eq!(found, want, "{filter:?}");
@@ -181,7 +182,7 @@ pub async fn engine_events_are_filtered_by_path_and_key(harness: &dyn Harness) {
 
 /// A tenant's reader sees the engine events of its orders and tasks, and no others.
 pub async fn a_tenant_sees_engine_events_of_its_orders_and_tasks(harness: &dyn Harness) {
-    let registration = base_registration().observe_attempts("first", ObservePolicy::All);
+    let registration = base_registration().observe_attempts("first", AttemptEventPolicy::All);
     let fixture = StoreFixture::new(harness, registration).await;
     publish_engine_events(&fixture, vec![EngineEvent::SchedulerClosed]).await;
     let shop = tenant("shop");
@@ -215,7 +216,13 @@ pub async fn a_tenant_sees_engine_events_of_its_orders_and_tasks(harness: &dyn H
 pub async fn engine_events_can_be_read_backwards(harness: &dyn Harness) {
     let fixture = fixture_with_mixed_events(harness).await;
     let filter = EventFilter { event_types: vec![event_type("JobChainEvent")], ..EventFilter::default() };
-    let read = JournalQuery { after: EventId::ZERO, until: None, filter, limit: 1, backwards: true };
+    let read = JournalQuery {
+        after_event_id: EventId::ZERO,
+        up_to_event_id: None,
+        filter,
+        limit: 1,
+        backwards: true,
+    };
     let page = expect_ok(fixture.store.read_events(read).await);
     let published: Vec<_> = page.events.iter().map(|event| summarize_event(event)).collect();
     assert_eq!(published, ["JobChainStateChanged state:running"]);
@@ -227,9 +234,9 @@ pub async fn engine_events_expire_like_any_other(harness: &dyn Harness) {
     let head = fixture.read_journal_head().await;
     fixture.advance_clock(1000);
     let nothing = Retention { max_count: 0, max_age: secs(1) };
-    assert_eq!(fixture.prune(nothing, KEEP_EVERYTHING).await.events, 39 + 1);
+    assert_eq!(fixture.prune_events_and_tasks(nothing, KEEP_EVERYTHING).await.deleted_event_count, 39 + 1);
     let journal_range = fixture.read_journal_range().await;
-    assert_eq!((journal_range.expired_up_to, journal_range.head), (head, head));
+    assert_eq!((journal_range.last_expired_event_id, journal_range.newest_event_id), (head, head));
     assert!(
         fixture.read_all_events().await.is_empty()
             && expect_ok(fixture.store.read_event(head).await).is_none()
@@ -261,7 +268,7 @@ pub async fn changed_configuration_files_are_published(harness: &dyn Harness) {
     let all = ["Job:/first", "JobChain:/x/y", "Schedule:/nightly"];
     let mut want: Vec<_> = all.iter().flat_map(|key| [line(key, "Activated"), line(key, "Added")]).collect();
     want.sort();
-    assert_eq!(published(&fixture, fixture.read_journal_range().await.expired_up_to).await, want);
+    assert_eq!(published(&fixture, fixture.read_journal_range().await.last_expired_event_id).await, want);
 
     let since = fixture.read_journal_head().await;
     fixture.register(with_config_files(base_registration())).await;
@@ -291,15 +298,19 @@ pub async fn changed_configuration_files_are_published(harness: &dyn Harness) {
         [line("JobChain:/x/y", "Activated"), line("JobChain:/x/y", "Added")]
     );
     let read = expect_ok(fixture.store.read_merged_registration().await);
-    assert_eq!(read.file_digests, fixture.registration.build().file_digests, "they are read back");
+    assert_eq!(
+        read.configured_object_digests,
+        fixture.registration.build().configured_object_digests,
+        "they are read back"
+    );
 }
 
 /// `FileBasedAdded` or `FileBasedReplaced` is published before `FileBasedActivated`.
-pub async fn a_configuration_file_is_activated_after_it_was_read(harness: &dyn Harness) {
+pub async fn file_activation_is_published_after_addition_or_replacement(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, base_registration().config_file("Job:/first", "1")).await;
     fixture.register(base_registration().config_file("Job:/first", "2")).await;
     let published =
-        fixture.summarize_engine_events_after(fixture.read_journal_range().await.expired_up_to).await;
+        fixture.summarize_engine_events_after(fixture.read_journal_range().await.last_expired_event_id).await;
     let want = ["FileBasedAdded", "FileBasedActivated", "FileBasedReplaced", "FileBasedActivated"];
     assert_eq!(published, want);
 }

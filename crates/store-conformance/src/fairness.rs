@@ -90,8 +90,8 @@ pub async fn prefetch_is_fair_between_queues(harness: &dyn Harness) {
     fixture.emit_copies(100, new_event("flood")).await;
     fixture.emit(new_event("drop")).await;
     assert_eq!(fixture.schedule_tasks(4).await, 4);
-    assert_eq!(fixture.read_queue("quiet").await.scheduled, 1);
-    assert_eq!(fixture.read_queue("busy").await.scheduled, 3);
+    assert_eq!(fixture.read_queue("quiet").await.scheduled_count, 1);
+    assert_eq!(fixture.read_queue("busy").await.scheduled_count, 3);
 }
 
 /// Prefetched tasks have used their turn: they do not delay a queue that has not.
@@ -100,7 +100,7 @@ pub async fn prefetched_tasks_of_one_queue_do_not_delay_another(harness: &dyn Ha
     fixture.emit_copies(100, new_event("flood")).await;
     assert_eq!(fixture.schedule_tasks(30).await, 30);
     let append = async |kind: &str| {
-        let batches = vec![emit_batch(vec![new_event(kind)])];
+        let batches = vec![new_emit_batch(vec![new_event(kind)])];
         expect_ok(fixture.store.append(batches, Some(fixture.claim_request(1)), fixture.now).await).1.tasks
     };
     assert_eq!(count_tasks_of_handler_and_others(&append("drop").await, "quiet"), (1, 0));

@@ -123,14 +123,14 @@ pub async fn fires_expire_with_the_task_history(harness: &dyn Harness) {
     let old = fixture.record_fire(skip_fire_request("nightly", fixture.now)).await.0.planned_at;
     fixture.advance_clock(DAY_SECS - 60);
     let day = Retention { max_age: secs(DAY_SECS), ..KEEP_EVERYTHING };
-    fixture.prune(KEEP_EVERYTHING, day).await;
+    fixture.prune_events_and_tasks(KEEP_EVERYTHING, day).await;
     assert_eq!(planned_times(&fixture.list_fires("nightly").await), [old]);
     let recent = fixture.record_fire(skip_fire_request("nightly", fixture.now)).await.0.planned_at;
     fixture.advance_clock(120);
-    fixture.prune(KEEP_EVERYTHING, day).await;
+    fixture.prune_events_and_tasks(KEEP_EVERYTHING, day).await;
     assert_eq!(planned_times(&fixture.list_fires("nightly").await), [recent]);
     fixture.advance_clock(2 * DAY_SECS);
-    fixture.prune(KEEP_EVERYTHING, day).await;
+    fixture.prune_events_and_tasks(KEEP_EVERYTHING, day).await;
     assert!(fixture.list_fires("nightly").await.is_empty());
     let fixture = fixture.reopen().await;
     assert_eq!(fixture.register_daily_schedule("nightly").await.processed_up_to, recent);
@@ -141,6 +141,6 @@ pub async fn pruning_the_journal_deletes_no_fires(harness: &dyn Harness) {
     let (fire, _) = fixture.record_fire(event_fire_builder().build("nightly", fixture.now)).await;
     fixture.run_all_ready_tasks().await;
     fixture.advance_clock(2 * DAY_SECS);
-    fixture.prune(Retention { max_count: 0, max_age: secs(1) }, KEEP_EVERYTHING).await;
+    fixture.prune_events_and_tasks(Retention { max_count: 0, max_age: secs(1) }, KEEP_EVERYTHING).await;
     assert_eq!(fixture.list_fires("nightly").await, [fire]);
 }

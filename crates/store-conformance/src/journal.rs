@@ -19,7 +19,7 @@ pub async fn event_ids_strictly_increase(harness: &dyn Harness) {
         ids.push(fixture.emit(new_event("record")).await.id);
     }
     assert_strictly_ascending(&ids);
-    assert_eq!(fixture.read_journal_range().await.head, ids[ids.len() - 1]);
+    assert_eq!(fixture.read_journal_range().await.newest_event_id, ids[ids.len() - 1]);
 }
 
 pub async fn an_event_id_encodes_its_time(harness: &dyn Harness) {
@@ -98,7 +98,7 @@ pub async fn prev_links_events_of_one_batch_and_of_one_append(harness: &dyn Harn
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let a = || new_event("record").with_key("a");
     let answers = fixture
-        .append(vec![emit_batch([a(), new_event("record").with_key("b"), a()]), emit_batch([a()])])
+        .append(vec![new_emit_batch([a(), new_event("record").with_key("b"), a()]), new_emit_batch([a()])])
         .await;
     let events: Vec<_> = answers.into_iter().flat_map(|answer| answer.expect("accepted").events).collect();
     let prevs: Vec<_> = events.iter().map(|event| event.prev).collect();
@@ -115,7 +115,7 @@ pub async fn prev_survives_a_restart(harness: &dyn Harness) {
 pub async fn receipts_are_in_the_order_of_the_batches(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let batches: Vec<_> =
-        (1..=20).map(|n| emit_batch(vec![new_event("record").with_value(&n.to_string()); n])).collect();
+        (1..=20).map(|n| new_emit_batch(vec![new_event("record").with_value(&n.to_string()); n])).collect();
     let answers = fixture.append(batches).await;
     assert_eq!(answers.len(), 20);
     let mut all = Vec::new();
@@ -133,9 +133,9 @@ pub async fn receipts_are_in_the_order_of_the_batches(harness: &dyn Harness) {
 
 pub async fn an_empty_append_changes_nothing(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let head = fixture.read_journal_range().await.head;
+    let head = fixture.read_journal_range().await.newest_event_id;
     assert!(fixture.append(vec![]).await.is_empty());
-    assert_eq!(fixture.read_journal_range().await.head, head);
+    assert_eq!(fixture.read_journal_range().await.newest_event_id, head);
 }
 
 pub async fn an_event_is_stored_exactly_as_emitted(harness: &dyn Harness) {
@@ -174,7 +174,7 @@ pub async fn concurrent_emits_form_one_prev_chain(harness: &dyn Harness) {
             let (store, now) = (Arc::clone(&fixture.store), fixture.now);
             tokio::spawn(async move {
                 let (answers, _) = expect_ok(
-                    store.append(vec![emit_batch([new_event("record").with_key("a")])], None, now).await,
+                    store.append(vec![new_emit_batch([new_event("record").with_key("a")])], None, now).await,
                 );
                 answers.into_iter().next().expect("one answer").expect("accepted").events.remove(0)
             })

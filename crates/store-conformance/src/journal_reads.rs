@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pointsman_core::journal::{EventFilter, EventPage, PathFilter};
-use pointsman_core::store::{JournalQuery, SequencedEvent};
+use pointsman_core::store::{EmittedEventReceipt, JournalQuery};
 use pointsman_core::{Event, EventId, TaskId, TaskStatus};
 
 use crate::Harness;
@@ -14,14 +14,20 @@ async fn read_page(fixture: &StoreFixture<'_>, query: JournalQuery) -> EventPage
 }
 
 fn forward_query_after(after: EventId, limit: usize) -> JournalQuery {
-    JournalQuery { after, until: None, filter: EventFilter::default(), limit, backwards: false }
+    JournalQuery {
+        after_event_id: after,
+        up_to_event_id: None,
+        filter: EventFilter::default(),
+        limit,
+        backwards: false,
+    }
 }
 
 fn event_ids(events: &[Arc<Event>]) -> Vec<EventId> {
     events.iter().map(|event| event.id).collect()
 }
 
-async fn fixture_with_ten_events(harness: &dyn Harness) -> (StoreFixture<'_>, Vec<SequencedEvent>) {
+async fn fixture_with_ten_events(harness: &dyn Harness) -> (StoreFixture<'_>, Vec<EmittedEventReceipt>) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = fixture.emit_copies(10, new_event("record").with_key("a")).await;
     (fixture, events)
@@ -32,8 +38,8 @@ pub async fn reading_an_empty_journal_returns_no_events(harness: &dyn Harness) {
     let page = read_page(&fixture, forward_query_after(EventId::ZERO, 10)).await;
     assert!(page.events.is_empty());
     assert_eq!(page.journal_range, fixture.read_journal_range().await);
-    assert!(!page.journal_range.is_torn(page.journal_range.head));
-    assert!(page.scanned_up_to >= page.journal_range.expired_up_to);
+    assert!(!page.journal_range.has_gap_after(page.journal_range.newest_event_id));
+    assert!(page.last_scanned_event_id >= page.journal_range.last_expired_event_id);
 }
 
 pub async fn reading_continues_from_the_scanned_position(harness: &dyn Harness) {
@@ -41,29 +47,29 @@ pub async fn reading_continues_from_the_scanned_position(harness: &dyn Harness) 
     let (mut after, mut found) = (EventId::ZERO, Vec::new());
     while after < events[9].id {
         let page = read_page(&fixture, forward_query_after(after, 3)).await;
-        assert!(page.events.len() <= 3 && page.scanned_up_to > after);
-        assert!(page.events.iter().all(|event| event.id > after && event.id <= page.scanned_up_to));
-        assert_eq!(page.journal_range.head, events[9].id);
+        assert!(page.events.len() <= 3 && page.last_scanned_event_id > after);
+        assert!(page.events.iter().all(|event| event.id > after && event.id <= page.last_scanned_event_id));
+        assert_eq!(page.journal_range.newest_event_id, events[9].id);
         found.extend(event_ids(&page.events));
-        after = page.scanned_up_to;
+        after = page.last_scanned_event_id;
     }
     assert_eq!(found, sequenced_event_ids(&events));
     let rest = read_page(&fixture, forward_query_after(after, 3)).await;
     assert!(rest.events.is_empty());
-    assert_eq!(rest.scanned_up_to, after);
+    assert_eq!(rest.last_scanned_event_id, after);
 }
 
 pub async fn reading_stops_at_the_until_id(harness: &dyn Harness) {
     let (fixture, events) = fixture_with_ten_events(harness).await;
     let page = read_page(
         &fixture,
-        JournalQuery { until: Some(events[6].id), ..forward_query_after(events[2].id, 100) },
+        JournalQuery { up_to_event_id: Some(events[6].id), ..forward_query_after(events[2].id, 100) },
     )
     .await;
     assert_eq!(event_ids(&page.events), sequenced_event_ids(&events[3..=6]));
     let none = read_page(
         &fixture,
-        JournalQuery { until: Some(events[2].id), ..forward_query_after(events[2].id, 100) },
+        JournalQuery { up_to_event_id: Some(events[2].id), ..forward_query_after(events[2].id, 100) },
     )
     .await;
     assert!(none.events.is_empty());
@@ -72,8 +78,11 @@ pub async fn reading_stops_at_the_until_id(harness: &dyn Harness) {
 pub async fn reading_backwards_starts_with_the_newest(harness: &dyn Harness) {
     let (fixture, events) = fixture_with_ten_events(harness).await;
     let newest = |n: usize| sequenced_event_ids(&events).into_iter().rev().take(n).collect::<Vec<_>>();
-    let back =
-        |after, until, limit| JournalQuery { until, backwards: true, ..forward_query_after(after, limit) };
+    let back = |after, until, limit| JournalQuery {
+        up_to_event_id: until,
+        backwards: true,
+        ..forward_query_after(after, limit)
+    };
     let page = read_page(&fixture, back(EventId::ZERO, None, 3)).await;
     assert_eq!(event_ids(&page.events), newest(3));
     let page = read_page(&fixture, back(EventId::ZERO, None, 100)).await;
@@ -120,9 +129,9 @@ pub async fn filters_match_the_same_events_as_the_core_filter(harness: &dyn Harn
         path: path("/a/"),
         key: Some(object_key("/a/b")),
         tenant: Some(tenant("shop")),
-        engine_only: false,
+        engine_events_only: false,
     });
-    filters.push(EventFilter { engine_only: true, ..EventFilter::default() });
+    filters.push(EventFilter { engine_events_only: true, ..EventFilter::default() });
     for filter in filters {
         let want: Vec<_> = all.iter().filter(|event| filter.matches(event)).map(|event| event.id).collect();
         assert_eq!(event_ids(&fixture.read_events_after(EventId::ZERO, &filter).await), want, "{filter:?}");
@@ -134,22 +143,24 @@ pub async fn filters_match_the_same_events_as_the_core_filter(harness: &dyn Harn
 }
 
 /// A filter without matches must still advance its cursor, or the cursor expires.
-pub async fn scanning_passes_events_that_do_not_match(harness: &dyn Harness) {
+pub async fn the_scanned_position_advances_past_unmatched_events(harness: &dyn Harness) {
     let (fixture, events) = fixture_with_ten_events(harness).await;
     let filter = EventFilter { event_types: vec![event_type("note")], ..EventFilter::default() };
     let page = read_page(&fixture, JournalQuery { filter, ..forward_query_after(EventId::ZERO, 10) }).await;
     assert!(page.events.is_empty());
-    assert_eq!(page.scanned_up_to, events[9].id);
+    assert_eq!(page.last_scanned_event_id, events[9].id);
 }
 
-pub async fn a_cursor_beyond_the_head_is_torn(harness: &dyn Harness) {
+pub async fn a_cursor_beyond_the_head_reports_a_journal_gap(harness: &dyn Harness) {
     let (fixture, events) = fixture_with_ten_events(harness).await;
     let beyond = EventId::from_i64(events[9].id.as_i64() + 1);
     let page = read_page(&fixture, forward_query_after(beyond, 10)).await;
-    assert!(page.journal_range.is_torn(beyond));
+    assert!(page.journal_range.has_gap_after(beyond));
     assert!(page.events.is_empty());
-    assert!(!page.journal_range.is_torn(events[9].id) && !page.journal_range.is_torn(events[0].id));
-    assert!(!page.journal_range.is_torn(EventId::ZERO), "nothing has expired yet");
+    assert!(
+        !page.journal_range.has_gap_after(events[9].id) && !page.journal_range.has_gap_after(events[0].id)
+    );
+    assert!(!page.journal_range.has_gap_after(EventId::ZERO), "nothing has expired yet");
 }
 
 pub async fn an_event_view_includes_its_tasks(harness: &dyn Harness) {
@@ -180,7 +191,7 @@ pub async fn an_object_view_includes_its_events(harness: &dyn Harness) {
     fixture.emit(new_event("record").with_key("a").for_tenant("shop")).await;
     let (default_tenant, a) = (tenant("default"), object_key("a"));
     let view = expect_ok(fixture.store.read_object(&default_tenant, &a, 4).await).expect("it exists");
-    assert_eq!(view.last_event, events[9].id);
+    assert_eq!(view.last_event_id, events[9].id);
     let newest: Vec<_> = sequenced_event_ids(&events).into_iter().rev().take(4).collect();
     assert_eq!(event_ids(&view.events), newest, "newest first, no more than requested");
     assert_eq!(view.journal_range, fixture.read_journal_range().await);

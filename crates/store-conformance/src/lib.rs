@@ -10,13 +10,13 @@
 //!  delegating_store   a store that forwards its calls, for tests that interfere with them
 //!  copy/              copies between stores: locations, a filled store, and the behaviours of copies
 //!  attempt_ends …     the behaviours, one file per topic
-//!  lifecycle          the core's table of states and commands, case by case
+//!  task_lifecycle     the core's table of states and commands, case by case
 //!  random_walk/       a long random history, compared with a model after every step
 //!  order_random_walk  a random history of orders, compared with their event stream
 //! ```
 //!
 //! Assertions follow from the documentation of the store traits and from the core's own functions (`transition`,
-//! `Routes::resolve_handlers`, `EventFilter::matches`, `LimiterState`), never from one store's implementation. A store
+//! `Routes::find_handlers_of_event_type`, `EventFilter::matches`, `LimiterAndBreakerState`), never from one store's implementation. A store
 //! may choose the size of its pages, so the behaviours read page by page until they have everything.
 //!
 //! No behaviour sleeps: the time is an argument of every call.
@@ -46,7 +46,6 @@ pub mod idempotency;
 pub mod journal;
 pub mod journal_reads;
 pub mod lanes;
-pub mod lifecycle;
 pub mod logs;
 pub mod missing_tasks;
 pub mod nodes;
@@ -81,6 +80,7 @@ pub mod sources;
 pub mod step_retries;
 pub mod sync_handlers;
 pub mod task_events;
+pub mod task_lifecycle;
 pub mod tasks;
 pub mod waiting_reasons;
 pub mod weighted_round_robin;

@@ -1,7 +1,7 @@
 //! Log lines of tasks, in order.
 
 use pointsman_core::TaskStatus;
-use pointsman_core::store::{AttemptResult, ClaimedTask, FinishedAttempt, NewLogLine};
+use pointsman_core::store::{AttemptLogLine, AttemptResult, ClaimedTask, FinishedAttempt};
 use pointsman_core::task::{LogLevel, LogLine};
 
 use crate::Harness;
@@ -16,7 +16,7 @@ async fn fixture_with_running_task(harness: &dyn Harness) -> (StoreFixture<'_>, 
 
 async fn write_log_lines(fixture: &StoreFixture<'_>, task: &ClaimedTask, messages: &[&str]) {
     let lines = messages.iter().map(|message| info_log_line(fixture.now, message));
-    let lines = lines.map(|line| NewLogLine { task: task.seq, fence: task.fence, line }).collect();
+    let lines = lines.map(|line| AttemptLogLine { task_seq: task.seq, fence: task.fence, line }).collect();
     expect_ok(fixture.store.append_log_lines(lines).await);
 }
 
@@ -52,7 +52,7 @@ pub async fn a_log_line_is_stored_as_written(harness: &dyn Harness) {
         level: LogLevel::Error,
         message: "tab\there, \"quoted\", ключ".into(),
     };
-    let lines = vec![NewLogLine { task: task.seq, fence: task.fence, line: written.clone() }];
+    let lines = vec![AttemptLogLine { task_seq: task.seq, fence: task.fence, line: written.clone() }];
     expect_ok(fixture.store.append_log_lines(lines).await);
     assert_eq!(
         fixture.read_logs(&task.id).await.into_iter().map(|line| line.line).collect::<Vec<_>>(),
@@ -86,7 +86,7 @@ pub async fn logs_are_read_in_pages(harness: &dyn Harness) {
     let messages: Vec<String> = (0..25).map(|n| n.to_string()).collect();
     write_log_lines(&fixture, &task, &messages.iter().map(String::as_str).collect::<Vec<_>>()).await;
     let first = expect_ok(fixture.store.read_logs(&task.id, 0, 10).await).expect("the task exists");
-    assert_eq!((first.lines.len(), first.status), (10, TaskStatus::Locked));
+    assert_eq!((first.lines.len(), first.task_status), (10, TaskStatus::Locked));
     let from = first.lines[9].number + 1;
     let next = expect_ok(fixture.store.read_logs(&task.id, from, 100).await).expect("the task exists");
     let rest: Vec<_> = next.lines.iter().map(|line| line.line.message.clone()).collect();
@@ -97,7 +97,7 @@ pub async fn logs_are_read_in_pages(harness: &dyn Harness) {
     fixture.succeed(&task).await;
     let page_of_ended_task =
         expect_ok(fixture.store.read_logs(&task.id, 0, 1).await).expect("the task exists");
-    assert_eq!((page_of_ended_task.lines.len(), page_of_ended_task.status), (1, TaskStatus::Done));
+    assert_eq!((page_of_ended_task.lines.len(), page_of_ended_task.task_status), (1, TaskStatus::Done));
 }
 
 pub async fn an_unknown_task_has_no_log(harness: &dyn Harness) {

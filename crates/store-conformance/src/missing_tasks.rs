@@ -30,9 +30,12 @@ pub async fn waiting_tasks_of_an_undefined_handler_become_missing(harness: &dyn 
     let filter = TaskFilter { statuses: vec![TaskStatus::Missing], ..TaskFilter::default() };
     assert_eq!(fixture.list_tasks(&filter).await.len(), 6, "and tasks of no other handler");
     let queue = fixture.read_queue("index").await;
-    assert_eq!((queue.missing, queue.ready, queue.waiting, queue.scheduled), (4, 0, 0, 0));
+    assert_eq!(
+        (queue.missing_count, queue.ready_count, queue.waiting_count, queue.scheduled_count),
+        (4, 0, 0, 0)
+    );
     assert!(fixture.claim_for_handlers(&["index"], 10).await.is_empty());
-    assert_eq!(fixture.rescue_tasks().await.marked_missing, 0, "once");
+    assert_eq!(fixture.rescue_tasks().await.marked_missing_count, 0, "once");
 }
 
 pub async fn paused_and_sync_gated_tasks_of_an_undefined_handler_become_missing(harness: &dyn Harness) {
@@ -50,7 +53,7 @@ pub async fn tasks_of_a_handler_without_a_live_node_stay_new(harness: &dyn Harne
     let mut fixture = StoreFixture::new(harness, base_registration()).await;
     let sequenced = fixture.emit(new_event("record")).await;
     fixture.advance_clock(LEASE_SECS + 1);
-    assert_eq!(fixture.rescue_tasks().await.marked_missing, 0);
+    assert_eq!(fixture.rescue_tasks().await.marked_missing_count, 0);
     assert_eq!(fixture.read_task_status(&sequenced.tasks[0]).await, TaskStatus::New);
 }
 
@@ -69,7 +72,7 @@ pub async fn a_task_released_after_its_handler_is_undefined_becomes_missing(harn
     let running = fixture.claim_one_for_handler("index").await;
     assert_eq!(fixture.undefine_handler_and_rescue("index").await, 1, "the one behind it");
     fixture.release_task(&running).await;
-    assert_eq!(fixture.rescue_tasks().await.marked_missing, 1);
+    assert_eq!(fixture.rescue_tasks().await.marked_missing_count, 1);
     assert_eq!(fixture.read_task_status(&running.id).await, TaskStatus::Missing);
 }
 
@@ -79,17 +82,17 @@ pub async fn missing_tasks_run_again_only_after_adoption(harness: &dyn Harness) 
     fixture.undefine_handler_and_rescue("index").await;
     fixture.run_all_ready_tasks().await;
     fixture.register(base_registration()).await;
-    assert_eq!(fixture.rescue_tasks().await.marked_missing, 0);
+    assert_eq!(fixture.rescue_tasks().await.marked_missing_count, 0);
     assert!(fixture.claim(10).await.is_empty(), "registering the handler again is not enough");
-    assert_eq!(fixture.read_queue("index").await.missing, 3);
+    assert_eq!(fixture.read_queue("index").await.missing_count, 3);
     assert!(fixture.read_task(&old[0].tasks[0]).await.error.is_some(), "its error says why it does not run");
     assert_eq!(fixture.adopt_missing_tasks("index").await, 3);
     assert_eq!(fixture.adopt_missing_tasks("index").await, 0);
     assert_eq!(fixture.read_task(&old[0].tasks[0]).await.error, None);
     let ran = fixture.run_all_ready_tasks().await;
-    assert_eq!(event_ids_of(&ran), sequenced_event_ids(&old), "in journal order");
+    assert_eq!(event_ids_of_tasks(&ran), sequenced_event_ids(&old), "in journal order");
     assert!(ran.iter().all(|task| task.out_of_order), "and marked as out of order");
-    assert_eq!(fixture.read_queue("index").await.missing, 0);
+    assert_eq!(fixture.read_queue("index").await.missing_count, 0);
 }
 
 /// Newer events of the object may have run in the meantime, which is why adopted tasks run out of order.
@@ -100,12 +103,12 @@ pub async fn missing_tasks_do_not_block_their_lane(harness: &dyn Harness) {
     fixture.register(RegistrationBuilder::single_handler()).await;
     let new = fixture.emit_copies(2, new_event("record").with_key("a")).await;
     let head = fixture.claim(10).await;
-    assert_eq!(event_ids_of(&head), [new[0].id]);
+    assert_eq!(event_ids_of_tasks(&head), [new[0].id]);
     assert_eq!(fixture.adopt_missing_tasks("index").await, 2);
     fixture.succeed(&head[0]).await;
     let ran = fixture.run_all_ready_tasks().await;
     assert_eq!(
-        event_ids_of(&ran),
+        event_ids_of_tasks(&ran),
         [&new[1], &old[0], &old[1]].map(|event| event.id),
         "behind the waiting tasks"
     );
@@ -122,7 +125,7 @@ pub async fn adopted_tasks_of_one_object_run_one_at_a_time(harness: &dyn Harness
     let mut fixture = fixture.reopen().await;
     for event in old.iter().chain([&newest]) {
         let claimed = fixture.claim(10).await;
-        assert_eq!(event_ids_of(&claimed), [event.id]);
+        assert_eq!(event_ids_of_tasks(&claimed), [event.id]);
         assert!(fixture.claim(10).await.is_empty(), "the lane is taken");
         fixture.succeed(&claimed[0]).await;
         fixture.advance_clock(1);
@@ -137,7 +140,7 @@ pub async fn adoption_affects_one_handler(harness: &dyn Harness) {
     fixture.register(base_registration()).await;
     assert_eq!(fixture.adopt_missing_tasks("notify").await, 1);
     assert_eq!(fixture.adopt_missing_tasks("unheard-of").await, 0);
-    assert_eq!(fixture.read_queue("index").await.missing, 1);
+    assert_eq!(fixture.read_queue("index").await.missing_count, 1);
     assert_eq!(fixture.run_all_ready_tasks().await.len(), 1);
 }
 
@@ -147,7 +150,7 @@ pub async fn missing_tasks_are_never_pruned(harness: &dyn Harness) {
     fixture.undefine_handler_and_rescue("index").await;
     fixture.advance_clock(1_000_000);
     let nothing = Retention { max_count: 0, max_age: secs(1) };
-    fixture.prune(nothing, nothing).await;
+    fixture.prune_events_and_tasks(nothing, nothing).await;
     let mut fixture = fixture.reopen().await;
     assert_eq!(fixture.read_task_status(&sequenced.tasks[0]).await, TaskStatus::Missing);
     fixture.register(RegistrationBuilder::single_handler()).await;
@@ -163,7 +166,7 @@ pub async fn a_missing_task_can_be_cancelled(harness: &dyn Harness) {
     fixture.register(RegistrationBuilder::single_handler()).await;
     assert_eq!(fixture.adopt_missing_tasks("index").await, 0);
     assert_eq!(fixture.read_task_status(&sequenced.tasks[0]).await, TaskStatus::Error);
-    assert_eq!(fixture.read_queue("index").await.missing, 0);
+    assert_eq!(fixture.read_queue("index").await.missing_count, 0);
 }
 
 pub async fn many_missing_tasks_are_all_adopted(harness: &dyn Harness) {

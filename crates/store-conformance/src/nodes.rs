@@ -24,8 +24,11 @@ pub async fn a_joined_node_is_listed(harness: &dyn Harness) {
         (seen.name.as_str(), seen.joined_at, seen.last_heartbeat_at),
         ("second", fixture.now, fixture.now)
     );
-    assert_eq!((seen.gone, seen.running_tasks, seen.capabilities), (false, 0, NodeCapabilities::default()));
-    assert_eq!(read_node(&fixture, fixture.node).await.joined_at, START_TIME);
+    assert_eq!(
+        (seen.has_left_or_died, seen.running_task_count, seen.capabilities),
+        (false, 0, NodeCapabilities::default())
+    );
+    assert_eq!(read_node(&fixture, fixture.node_id).await.joined_at, START_TIME);
 }
 
 pub async fn announced_node_capabilities_are_stored(harness: &dyn Harness) {
@@ -35,12 +38,12 @@ pub async fn announced_node_capabilities_are_stored(harness: &dyn Harness) {
         node_capabilities(&["index"], 4),
         node_capabilities(&[], 0),
     ] {
-        expect_ok(fixture.store.announce_capabilities(fixture.node, announced.clone()).await);
-        assert_eq!(read_node(&fixture, fixture.node).await.capabilities, announced);
+        expect_ok(fixture.store.store_node_capabilities(fixture.node_id, announced.clone()).await);
+        assert_eq!(read_node(&fixture, fixture.node_id).await.capabilities, announced);
     }
     let announced = node_capabilities(&["index"], 8);
-    expect_ok(fixture.store.announce_capabilities(fixture.node, announced.clone()).await);
-    let node = fixture.node;
+    expect_ok(fixture.store.store_node_capabilities(fixture.node_id, announced.clone()).await);
+    let node = fixture.node_id;
     let fixture = fixture.reopen().await;
     assert_eq!(read_node(&fixture, node).await.capabilities, announced);
 }
@@ -53,27 +56,30 @@ pub async fn a_nodes_clock_report_is_stored(harness: &dyn Harness) {
     let clock =
         ClockReport { offset_ms: 3_456_000_000, out_of_service: true, last_step, boot_reference: boot };
     let announced = NodeCapabilities { clock, ..node_capabilities(&["index"], 8) };
-    expect_ok(fixture.store.announce_capabilities(fixture.node, announced.clone()).await);
-    assert_eq!(read_node(&fixture, fixture.node).await.capabilities, announced);
+    expect_ok(fixture.store.store_node_capabilities(fixture.node_id, announced.clone()).await);
+    assert_eq!(read_node(&fixture, fixture.node_id).await.capabilities, announced);
 }
 
 /// The server clock never goes back; an embedded store has none. Reading it does not affect the times given to calls.
 pub async fn the_server_clock_can_be_read(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let first = expect_ok(fixture.store.read_server_clock().await);
-    let second = expect_ok(fixture.store.read_server_clock().await);
+    let first = expect_ok(fixture.store.read_store_server_clock().await);
+    let second = expect_ok(fixture.store.read_store_server_clock().await);
     assert!(first.is_some() == second.is_some() && first <= second, "{first:?} {second:?}");
     fixture.advance_clock(20);
     assert!(fixture.send_heartbeat().await);
-    assert_eq!(read_node(&fixture, fixture.node).await.last_heartbeat_at, fixture.now);
+    assert_eq!(read_node(&fixture, fixture.node_id).await.last_heartbeat_at, fixture.now);
 }
 
 pub async fn a_heartbeat_updates_the_node(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.advance_clock(20);
     assert!(fixture.send_heartbeat().await);
-    let seen = read_node(&fixture, fixture.node).await;
-    assert_eq!((seen.last_heartbeat_at, seen.joined_at, seen.gone), (fixture.now, START_TIME, false));
+    let seen = read_node(&fixture, fixture.node_id).await;
+    assert_eq!(
+        (seen.last_heartbeat_at, seen.joined_at, seen.has_left_or_died),
+        (fixture.now, START_TIME, false)
+    );
 }
 
 pub async fn running_tasks_are_counted_per_node(harness: &dyn Harness) {
@@ -85,34 +91,42 @@ pub async fn running_tasks_are_counted_per_node(harness: &dyn Harness) {
     fixture.emit_copies(5, new_event("record")).await;
     fixture.emit(new_event("note")).await;
     let running = fixture.claim(2).await;
-    let first = fixture.node;
-    fixture.node = expect_ok(fixture.store.join_node("second", fixture.now).await);
+    let first = fixture.node_id;
+    fixture.node_id = expect_ok(fixture.store.join_node("second", fixture.now).await);
     fixture.claim(3).await;
     fixture.claim_one_as_worker("remote").await;
-    assert_eq!(read_node(&fixture, first).await.running_tasks, 2);
-    assert_eq!(read_node(&fixture, fixture.node).await.running_tasks, 3, "tasks of workers are not counted");
+    assert_eq!(read_node(&fixture, first).await.running_task_count, 2);
+    assert_eq!(
+        read_node(&fixture, fixture.node_id).await.running_task_count,
+        3,
+        "tasks of workers are not counted"
+    );
     fixture.succeed(&running[0]).await;
-    assert_eq!(read_node(&fixture, first).await.running_tasks, 1);
+    assert_eq!(read_node(&fixture, first).await.running_task_count, 1);
 }
 
 pub async fn nodes_that_left_or_expired_are_marked_gone(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit(new_event("record")).await;
     fixture.claim_one().await;
-    let (silent, leaving) = (fixture.node, expect_ok(fixture.store.join_node("leaving", fixture.now).await));
+    let (silent, leaving) =
+        (fixture.node_id, expect_ok(fixture.store.join_node("leaving", fixture.now).await));
     expect_ok(fixture.store.remove_node(leaving, fixture.now).await);
-    assert!(read_node(&fixture, leaving).await.gone);
-    assert!(!read_node(&fixture, silent).await.gone);
+    assert!(read_node(&fixture, leaving).await.has_left_or_died);
+    assert!(!read_node(&fixture, silent).await.has_left_or_died);
     fixture.advance_clock(LEASE_SECS + 1);
     fixture.rescue_tasks().await;
     let seen = read_node(&fixture, silent).await;
-    assert_eq!((seen.gone, seen.running_tasks, seen.last_heartbeat_at), (true, 0, START_TIME));
+    assert_eq!(
+        (seen.has_left_or_died, seen.running_task_count, seen.last_heartbeat_at),
+        (true, 0, START_TIME)
+    );
 }
 
 /// All live nodes are listed, however many have left.
 pub async fn all_live_nodes_are_listed(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let mut live_nodes = vec![fixture.node];
+    let mut live_nodes = vec![fixture.node_id];
     for n in 0..60 {
         fixture.advance_clock(1);
         let node = expect_ok(fixture.store.join_node(&format!("node-{n}"), fixture.now).await);
@@ -122,7 +136,7 @@ pub async fn all_live_nodes_are_listed(harness: &dyn Harness) {
         }
     }
     let found = expect_ok(fixture.store.list_nodes().await);
-    let mut alive: Vec<_> = found.iter().filter(|view| !view.gone).map(|view| view.id).collect();
+    let mut alive: Vec<_> = found.iter().filter(|view| !view.has_left_or_died).map(|view| view.id).collect();
     alive.sort();
     assert_eq!(alive, live_nodes);
 }

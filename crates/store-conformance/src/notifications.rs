@@ -89,7 +89,7 @@ pub async fn listeners_are_notified_of_runs_fires_adoptions_and_replays(harness:
     fixture.succeed(&head).await;
     wait_for_signal(&mut signals, |signal| signal == StoreSignal::TasksReady).await;
     let mut signals = subscribe_to_signals(&fixture);
-    fixture.request_new_run("shop/orders").await;
+    fixture.request_new_collection_run("shop/orders").await;
     wait_for_signal(&mut signals, |signal| signal == StoreSignal::TasksReady).await;
     let mut signals = subscribe_to_signals(&fixture);
     fixture
@@ -132,12 +132,12 @@ pub async fn notified_events_are_already_readable(harness: &dyn Harness) {
     for _ in 0..20 {
         fixture.emit(new_event("record")).await;
     }
-    let last = fixture.read_journal_range().await.head;
+    let last = fixture.read_journal_range().await.newest_event_id;
     let mut last_notified = None;
     while last_notified != Some(last) {
         let signal = tokio::time::timeout(SIGNAL_TIMEOUT, signals.recv()).await.expect("the signal arrives");
         if let Some(StoreSignal::JournalGrew(id)) = signal {
-            assert!(fixture.read_journal_range().await.head >= id);
+            assert!(fixture.read_journal_range().await.newest_event_id >= id);
             last_notified = Some(id);
         }
     }
@@ -147,10 +147,10 @@ pub async fn a_closed_store_refuses_calls_and_keeps_its_data(harness: &dyn Harne
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let sequenced = fixture.emit(new_event("record").with_key("a")).await;
     fixture.store.close();
-    let answer = fixture.store.append(vec![emit_batch([new_event("record")])], None, fixture.now).await;
+    let answer = fixture.store.append(vec![new_emit_batch([new_event("record")])], None, fixture.now).await;
     assert_eq!(answer.map(|_| ()), Err(StoreError::Closed));
     let answer = fixture.store.claim_tasks(fixture.claim_request(1), fixture.now).await;
     assert_eq!(answer.map(|_| ()), Err(StoreError::Closed));
     let fixture = fixture.reopen().await;
-    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), [sequenced.id]);
+    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), [sequenced.id]);
 }

@@ -1,7 +1,7 @@
 //! An object view includes its lanes: the head of each and the number of tasks behind it.
 
 use pointsman_core::store::{
-    LaneView, MAX_COUNTED_TASKS_BEHIND, MAX_LISTED_LANES, ObjectView, SequencedEvent,
+    EmittedEventReceipt, LaneView, MAX_COUNTED_TASKS_BEHIND_HEAD, MAX_LISTED_LANES, ObjectView,
 };
 use pointsman_core::task::{Task, TaskState};
 use pointsman_core::{Limits, TaskId, TaskStatus};
@@ -27,11 +27,14 @@ async fn expect_one_lane_of_object_a(fixture: &StoreFixture<'_>) -> LaneView {
 
 /// Handler, head and number of tasks behind it.
 fn summarize_lanes(lanes: &[LaneView]) -> Vec<(&str, &TaskId, u64)> {
-    lanes.iter().map(|lane| (lane.head.handler.as_str(), &lane.head.id, lane.tasks_behind)).collect()
+    lanes
+        .iter()
+        .map(|lane| (lane.head.handler.as_str(), &lane.head.id, lane.task_count_behind_head))
+        .collect()
 }
 
 /// The first task of the n-th event.
-fn first_task_id(events: &[SequencedEvent], n: usize) -> &TaskId {
+fn first_task_id(events: &[EmittedEventReceipt], n: usize) -> &TaskId {
     &events[n].tasks[0]
 }
 
@@ -51,7 +54,7 @@ pub async fn lanes_show_their_head_and_the_number_of_tasks_behind_it(harness: &d
         "by handler"
     );
     assert_eq!((view.journal_range, view.has_more_lanes), (fixture.read_journal_range().await, false));
-    assert!(view.lanes.iter().all(|lane| !lane.has_more_behind && !lane.is_halted()));
+    assert!(view.lanes.iter().all(|lane| !lane.has_more_behind_head && !lane.is_halted()));
 
     let fixture = fixture.reopen().await;
     assert_eq!(read_lanes_of_object_a(&fixture).await, view.lanes, "after a restart, too");
@@ -74,7 +77,7 @@ pub async fn a_lane_head_equals_the_listed_task(harness: &dyn Harness) {
         let lane = expect_one_lane_of_object_a(fixture).await;
         let listed = Task { attempts: vec![], ..fixture.read_task(first_task_id(&events, 0)).await };
         assert_eq!((&lane.head, lane.head.lifecycle.state.status()), (&listed, status));
-        assert_eq!((lane.tasks_behind, lane.is_halted()), (1, status == TaskStatus::Error));
+        assert_eq!((lane.task_count_behind_head, lane.is_halted()), (1, status == TaskStatus::Error));
     };
     check(&fixture, TaskStatus::New).await;
     assert_eq!(fixture.schedule_tasks(10).await, 1);
@@ -102,7 +105,7 @@ pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Har
     fixture.fail_permanently(&fixture.claim_one().await).await;
     let halted = expect_one_lane_of_object_a(&fixture).await;
     assert_eq!(
-        (&halted.head.id, halted.tasks_behind, halted.is_halted()),
+        (&halted.head.id, halted.task_count_behind_head, halted.is_halted()),
         (first_task_id(&events, 0), 2, true)
     );
     assert_eq!(halted.head.error.as_deref(), Some("it broke for good"));
@@ -110,7 +113,7 @@ pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Har
     fixture.retry_task(first_task_id(&events, 0)).await.expect("it is halted");
     let again = expect_one_lane_of_object_a(&fixture).await;
     assert_eq!(
-        (&again.head.id, again.tasks_behind, again.is_halted()),
+        (&again.head.id, again.task_count_behind_head, again.is_halted()),
         (first_task_id(&events, 0), 2, false)
     );
     fixture.fail_permanently(&fixture.claim_one().await).await;
@@ -123,7 +126,7 @@ pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Har
     fixture.fail_permanently(&fixture.claim_one().await).await;
     let last = expect_one_lane_of_object_a(&fixture).await;
     assert_eq!(
-        (&last.head.id, last.tasks_behind, last.is_halted()),
+        (&last.head.id, last.task_count_behind_head, last.is_halted()),
         (first_task_id(&events, 2), 0, true),
         "no task waits"
     );
@@ -187,7 +190,7 @@ pub async fn each_tenant_has_its_own_lanes(harness: &dyn Harness) {
     }
     assert_eq!(read_lanes_of_object_a(&fixture).await, []);
     let lane = shop(&fixture).await.remove(0);
-    assert_eq!((lane.tasks_behind, lane.head.tenant), (2, tenant("shop")));
+    assert_eq!((lane.task_count_behind_head, lane.head.tenant), (2, tenant("shop")));
 }
 
 pub async fn tasks_without_a_lane_are_not_listed(harness: &dyn Harness) {
@@ -202,7 +205,7 @@ pub async fn tasks_without_a_lane_are_not_listed(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration).await;
     fixture.emit_copies(5, new_event("note").with_key("a")).await;
     fixture.emit_copies(5, new_event("record")).await;
-    fixture.request_run("shop/orders").await;
+    fixture.request_collection_run("shop/orders").await;
     assert_eq!(read_lanes_of_object_a(&fixture).await, []);
     let ordered = fixture.emit(new_event("record").with_key("a")).await;
     assert_eq!(summarize_lanes(&read_lanes_of_object_a(&fixture).await), [("index", &ordered.tasks[2], 0)]);
@@ -226,20 +229,21 @@ pub async fn waiting_tasks_of_a_long_lane_are_counted_up_to_a_limit(harness: &dy
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().route("note", &["later"])).await;
     let mut events = Vec::new();
-    while events.len() < MAX_COUNTED_TASKS_BEHIND as usize + 2 {
-        let remaining = MAX_COUNTED_TASKS_BEHIND as usize + 2 - events.len();
+    while events.len() < MAX_COUNTED_TASKS_BEHIND_HEAD as usize + 2 {
+        let remaining = MAX_COUNTED_TASKS_BEHIND_HEAD as usize + 2 - events.len();
         events.extend(fixture.emit_copies(remaining.min(2_500), new_event("record").with_key("a")).await);
     }
     let note = fixture.emit(new_event("note").with_key("a")).await;
-    let want = [("index", first_task_id(&events, 0), MAX_COUNTED_TASKS_BEHIND), ("later", &note.tasks[0], 0)];
+    let want =
+        [("index", first_task_id(&events, 0), MAX_COUNTED_TASKS_BEHIND_HEAD), ("later", &note.tasks[0], 0)];
     let long = read_lanes_of_object_a(&fixture).await;
     assert_eq!(
-        (summarize_lanes(&long), long[0].has_more_behind, long[1].has_more_behind),
+        (summarize_lanes(&long), long[0].has_more_behind_head, long[1].has_more_behind_head),
         (want.to_vec(), true, false)
     );
     fixture.cancel_task(first_task_id(&events, 7)).await.expect("it waits");
     let exact = read_lanes_of_object_a(&fixture).await;
-    assert_eq!((summarize_lanes(&exact), exact[0].has_more_behind), (want.to_vec(), false));
+    assert_eq!((summarize_lanes(&exact), exact[0].has_more_behind_head), (want.to_vec(), false));
 }
 
 pub async fn at_most_a_fixed_number_of_lanes_is_listed(harness: &dyn Harness) {
@@ -249,7 +253,11 @@ pub async fn at_most_a_fixed_number_of_lanes_is_listed(harness: &dyn Harness) {
     let events = fixture.emit_copies(2, new_event("record").with_key("a")).await;
     let view = read_object(&fixture, "default", "a").await;
     assert_eq!((view.lanes.len(), view.has_more_lanes), (MAX_LISTED_LANES, true));
-    assert!(view.lanes.iter().all(|lane| lane.tasks_behind == 1 && events[0].tasks.contains(&lane.head.id)));
+    assert!(
+        view.lanes
+            .iter()
+            .all(|lane| lane.task_count_behind_head == 1 && events[0].tasks.contains(&lane.head.id))
+    );
     let handlers: Vec<_> = view.lanes.iter().map(|lane| lane.head.handler.as_str()).collect();
     assert_strictly_ascending(&handlers);
     for id in [first_task_id(&events, 0), first_task_id(&events, 1)] {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pointsman_core::journal::Retention;
-use pointsman_core::store::{ObjectView, SequencedEvent};
+use pointsman_core::store::{EmittedEventReceipt, ObjectView};
 use pointsman_core::task::TaskCommandError;
 use pointsman_core::{EventId, NewEvent, TaskStatus};
 
@@ -21,7 +21,7 @@ fn note_event(object: usize) -> NewEvent {
     new_event("note").with_key(&format!("object:{object}"))
 }
 
-fn prev_ids(events: &[SequencedEvent]) -> Vec<Option<EventId>> {
+fn prev_ids(events: &[EmittedEventReceipt]) -> Vec<Option<EventId>> {
     events.iter().map(|event| event.prev).collect()
 }
 
@@ -40,10 +40,10 @@ pub async fn an_unused_object_is_deleted_and_its_prev_links_restart(harness: &dy
     let second = fixture.emit(new_event("record").with_key("a")).await;
     assert_eq!((first.prev, second.prev), (None, Some(first.id)));
     let claimed = fixture.claim_one().await;
-    assert_eq!((claimed.event().prev, claimed.prev_sent_event), (None, None));
+    assert_eq!((claimed.event().prev, claimed.prev_sent_event_id), (None, None));
     assert!(fixture.claim(10).await.is_empty(), "its lane runs one task at a time");
     fixture.succeed(&claimed).await;
-    assert_eq!(fixture.claim_one().await.prev_sent_event, Some(first.id));
+    assert_eq!(fixture.claim_one().await.prev_sent_event_id, Some(first.id));
     let fixture = fixture.reopen().await;
     assert_eq!(fixture.emit(new_event("record").with_key("a")).await.prev, Some(second.id));
 }
@@ -57,9 +57,11 @@ pub async fn many_unused_objects_are_deleted_in_batches(harness: &dyn Harness) {
     let retain = Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING };
     let (mut deleted, mut calls) = (0, 0);
     loop {
-        let pruned = expect_ok(fixture.store.prune(retain, KEEP_EVERYTHING, ONE_DAY, fixture.now).await);
-        assert!(pruned.objects <= 500, "{} in one transaction", pruned.objects);
-        deleted += pruned.objects;
+        let pruned = expect_ok(
+            fixture.store.prune_events_tasks_and_objects(retain, KEEP_EVERYTHING, ONE_DAY, fixture.now).await,
+        );
+        assert!(pruned.deleted_object_count <= 500, "{} in one transaction", pruned.deleted_object_count);
+        deleted += pruned.deleted_object_count;
         calls += 1;
         if !pruned.has_more {
             break;
@@ -76,7 +78,10 @@ pub async fn an_object_with_an_event_in_the_journal_stays(harness: &dyn Harness)
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     let last = fixture.emit(new_event("note").with_key("a")).await.id;
     fixture.advance_clock(1_000 * DAY_SECS);
-    assert_eq!(fixture.prune_with_retentions(KEEP_EVERYTHING, KEEP_EVERYTHING, secs(1)).await.objects, 0);
+    assert_eq!(
+        fixture.prune_with_retentions(KEEP_EVERYTHING, KEEP_EVERYTHING, secs(1)).await.deleted_object_count,
+        0
+    );
     assert_eq!(fixture.emit(new_event("note").with_key("a")).await.prev, Some(last));
 }
 
@@ -88,12 +93,14 @@ pub async fn objects_with_journaled_events_are_not_scanned(harness: &dyn Harness
     fixture.emit_in_one_batch((0..600).map(note_event).collect()).await;
     fixture.advance_clock(60);
     let retain = Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING };
-    assert_eq!(fixture.prune_with_retentions(retain, KEEP_EVERYTHING, secs(1)).await.objects, 1);
+    assert_eq!(fixture.prune_with_retentions(retain, KEEP_EVERYTHING, secs(1)).await.deleted_object_count, 1);
     for _ in 0..3 {
         fixture.advance_clock(60);
-        let pruned = expect_ok(fixture.store.prune(retain, KEEP_EVERYTHING, secs(1), fixture.now).await);
+        let pruned = expect_ok(
+            fixture.store.prune_events_tasks_and_objects(retain, KEEP_EVERYTHING, secs(1), fixture.now).await,
+        );
         assert_eq!(
-            (pruned.objects, pruned.has_more),
+            (pruned.deleted_object_count, pruned.has_more),
             (0, false),
             "one call finds that there is nothing to do"
         );
@@ -116,11 +123,11 @@ pub async fn an_object_with_a_recent_event_stays(harness: &dyn Harness) {
                 ONE_DAY
             )
             .await
-            .objects,
+            .deleted_object_count,
         1
     );
     let mut fixture = fixture.reopen().await;
-    assert_eq!(read_object(&fixture, "a").await.map(|view| view.last_event), Some(last));
+    assert_eq!(read_object(&fixture, "a").await.map(|view| view.last_event_id), Some(last));
     fixture.advance_clock_with_heartbeats(DAY_SECS).await;
     assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 1, "once its last event is old, too");
 }
@@ -167,7 +174,7 @@ pub async fn an_object_with_an_unfinished_task_stays(harness: &dyn Harness) {
     let first = fixture.claim_for_handlers(&["ordered"], 10).await;
     assert_eq!(first.len(), 1);
     fixture.succeed(&first[0]).await;
-    assert_eq!(event_ids_of(&fixture.claim_for_handlers(&["ordered"], 10).await), [second.id]);
+    assert_eq!(event_ids_of_tasks(&fixture.claim_for_handlers(&["ordered"], 10).await), [second.id]);
 }
 
 pub async fn an_object_is_deleted_once_its_last_task_has_ended(harness: &dyn Harness) {
@@ -215,7 +222,7 @@ pub async fn a_task_of_a_deleted_object_cannot_be_retried(harness: &dyn Harness)
     let new_event_of_object = fixture.emit(new_event("record").with_key("a")).await;
     assert_eq!(new_event_of_object.prev, None);
     assert_eq!(fixture.retry_task(&failed_task).await, Err(TaskCommandError::EventExpired));
-    assert_eq!(event_ids_of(&fixture.claim(10).await), [new_event_of_object.id]);
+    assert_eq!(event_ids_of_tasks(&fixture.claim(10).await), [new_event_of_object.id]);
 }
 
 /// On Redis an object is named by its tenant and key: `shop/a` could be the key of the default tenant, or the key `a`
@@ -251,7 +258,9 @@ pub async fn kept_objects_are_not_scanned_again(harness: &dyn Harness) {
     for _ in 0..3 {
         fixture.advance_clock_with_heartbeats(60).await;
         let retain = Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING };
-        let pruned = expect_ok(fixture.store.prune(retain, KEEP_EVERYTHING, ONE_DAY, fixture.now).await);
+        let pruned = expect_ok(
+            fixture.store.prune_events_tasks_and_objects(retain, KEEP_EVERYTHING, ONE_DAY, fixture.now).await,
+        );
         assert!(!pruned.has_more, "one call finds that there is nothing to do");
     }
     fixture.advance_clock_with_heartbeats(2 * DAY_SECS).await;
@@ -263,8 +272,10 @@ async fn prune_and_count_calls(fixture: &StoreFixture<'_>) -> (usize, u64) {
     let retain = Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING };
     let mut deleted = 0;
     for calls in 1..1000 {
-        let pruned = expect_ok(fixture.store.prune(retain, KEEP_EVERYTHING, ONE_DAY, fixture.now).await);
-        deleted += pruned.objects;
+        let pruned = expect_ok(
+            fixture.store.prune_events_tasks_and_objects(retain, KEEP_EVERYTHING, ONE_DAY, fixture.now).await,
+        );
+        deleted += pruned.deleted_object_count;
         if !pruned.has_more {
             return (calls, deleted);
         }
@@ -309,7 +320,7 @@ pub async fn a_task_backlog_does_not_lengthen_a_pruning_round(harness: &dyn Harn
         )
         .await;
     // Old events first: pruning them takes separate calls.
-    fixture.prune(Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
+    fixture.prune_events_and_tasks(Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
     let (calls, deleted) = prune_and_count_calls(&fixture).await;
     assert_eq!(deleted, 1);
     assert!(calls <= 3, "{calls} calls");
@@ -341,14 +352,19 @@ pub async fn a_pruning_round_continues_after_a_restart(harness: &dyn Harness) {
     fixture.emit_in_one_batch((0..OBJECT_COUNT).map(note_event).collect()).await;
     fixture.advance_clock_with_heartbeats(2 * DAY_SECS).await;
     let retain = Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING };
-    fixture.prune(retain, KEEP_EVERYTHING).await;
+    fixture.prune_events_and_tasks(retain, KEEP_EVERYTHING).await;
     let mut deleted = 0;
     while deleted == 0 {
-        deleted +=
-            expect_ok(fixture.store.prune(retain, KEEP_EVERYTHING, ONE_DAY, fixture.now).await).objects;
+        deleted += expect_ok(
+            fixture.store.prune_events_tasks_and_objects(retain, KEEP_EVERYTHING, ONE_DAY, fixture.now).await,
+        )
+        .deleted_object_count;
     }
     let fixture = fixture.reopen().await;
-    let next = expect_ok(fixture.store.prune(retain, KEEP_EVERYTHING, ONE_DAY, fixture.now).await).objects;
+    let next = expect_ok(
+        fixture.store.prune_events_tasks_and_objects(retain, KEEP_EVERYTHING, ONE_DAY, fixture.now).await,
+    )
+    .deleted_object_count;
     assert_eq!((deleted, next), (500, 500));
     assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, OBJECT_COUNT as u64 - 1000);
 }

@@ -31,7 +31,7 @@ pub async fn a_suspended_order_does_not_run(harness: &dyn Harness) {
     assert_eq!(fixture.summarize_engine_events_after(since).await, ["OrderSuspended"]);
     let view = fixture.read_order(ORDER_KEY).await;
     assert!(view.order.suspended);
-    assert_eq!((view.task, view.order.task), (None, None), "it has no task that waits");
+    assert_eq!((view.task, view.order.task_seq), (None, None), "it has no task that waits");
     fixture.assert_nothing_claimable("it is suspended").await;
     fixture.suspend_order(ORDER_KEY).await;
     assert_eq!(
@@ -56,7 +56,7 @@ pub async fn suspending_an_order_cancels_its_waiting_task(harness: &dyn Harness)
     let never_started = fixture.read_order_task_id(ORDER_KEY).await;
     fixture.suspend_order(ORDER_KEY).await;
     assert!(expect_ok(fixture.store.read_task(&never_started).await).is_none());
-    assert_eq!(fixture.read_queue_of_subject("first", step_queue_subject("/x/y", "a")).await.ready, 0);
+    assert_eq!(fixture.read_queue_of_subject("first", step_queue_subject("/x/y", "a")).await.ready_count, 0);
     fixture.resume_order(ORDER_KEY).await;
     let task = fixture.claim_one().await;
     assert_ne!(task.id, never_started, "no task id is used twice");
@@ -202,7 +202,7 @@ pub async fn an_order_value_can_be_changed(harness: &dyn Harness) {
     let task = fixture.read_order_task_id(ORDER_KEY).await;
     fixture.send_order_command(ORDER_KEY, change_value_command("[2]")).await.expect("no step is running");
     assert_eq!(fixture.read_order(ORDER_KEY).await.order.value.as_str(), "[2]");
-    assert_eq!(fixture.read_order_task_id(ORDER_KEY).await, task, "the step waits where it waited");
+    assert_eq!(fixture.read_order_task_id(ORDER_KEY).await, task, "the waiting step is the same task");
     let fixture = fixture.reopen().await;
     assert_eq!(fixture.claim_one().await.step_run().value.as_str(), "[2]");
 }

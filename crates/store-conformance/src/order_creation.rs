@@ -31,7 +31,7 @@ pub async fn an_event_creates_an_order(harness: &dyn Harness) {
     let published: Vec<_> = fixture.read_events_after(emitted.id, &Default::default()).await;
     assert_eq!((published.len(), summarize_event(&published[0]).as_str()), (1, "FileBasedAdded nodeId:a"));
     let task = fixture.claim_one().await;
-    assert_eq!((task.step_run().order.to_string(), task.step_run().value.as_str()), (key.clone(), "[1]"));
+    assert_eq!((task.step_run().order_key.to_string(), task.step_run().value.as_str()), (key.clone(), "[1]"));
     fixture.succeed(&task).await;
     fixture.run_all_ready_tasks().await;
     assert!(fixture.find_tenant_order("shop", &key).await.is_none());
@@ -51,7 +51,7 @@ pub async fn an_event_can_create_tasks_and_an_order(harness: &dyn Harness) {
     assert_eq!(own.len(), 1);
 }
 
-pub async fn parent_routes_create_orders(harness: &dyn Harness) {
+pub async fn routes_of_parent_event_types_create_orders(harness: &dyn Harness) {
     let registration =
         base_registration().chain_route("record.published", "/x/y").chain_route("record.published", "/x/z");
     let fixture = StoreFixture::new(harness, registration).await;
@@ -66,13 +66,23 @@ pub async fn a_repeated_emit_creates_no_second_order(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     for _ in 0..2 {
         fixture
-            .append(vec![keyed_emit_batch("default", "once", 1, [new_event("record"), new_event("record")])])
+            .append(vec![new_idempotent_emit_batch(
+                "default",
+                "once",
+                1,
+                [new_event("record"), new_event("record")],
+            )])
             .await;
     }
     assert_eq!(fixture.list_orders("/").await.len(), 2);
     fixture.run_all_ready_tasks().await;
     fixture
-        .append(vec![keyed_emit_batch("default", "once", 1, [new_event("record"), new_event("record")])])
+        .append(vec![new_idempotent_emit_batch(
+            "default",
+            "once",
+            1,
+            [new_event("record"), new_event("record")],
+        )])
         .await;
     assert!(fixture.list_orders("/").await.is_empty(), "nor when the first is gone");
 }
@@ -87,21 +97,21 @@ pub async fn events_emitted_by_tasks_create_orders(harness: &dyn Harness) {
         .finish_attempt(FinishedAttempt { emitted_events: emits, ..finished_attempt(&task, success()) })
         .await
         .expect("the fence is current");
-    for (emitted, value) in finished.emitted.iter().zip(["1", "2"]) {
+    for (emitted, value) in finished.emitted_events.iter().zip(["1", "2"]) {
         assert_eq!(fixture.read_order(&format!("/x/y,{}", emitted.id)).await.order.value.as_str(), value);
     }
 }
 
 pub async fn an_append_can_claim_the_first_step(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
-    let batch = emit_batch([new_event("record").with_value("5")]);
+    let batch = new_emit_batch([new_event("record").with_value("5")]);
     let (_, claims) =
         expect_ok(fixture.store.append(vec![batch], Some(fixture.claim_request(5)), fixture.now).await);
     assert_eq!(claims.tasks.len(), 1);
     assert_eq!(claims.tasks[0].step_run().value.as_str(), "5");
-    let key = claims.tasks[0].step_run().order.to_string();
+    let key = claims.tasks[0].step_run().order_key.to_string();
     assert_eq!(
-        fixture.summarize_engine_events_after(fixture.read_journal_range().await.expired_up_to).await,
+        fixture.summarize_engine_events_after(fixture.read_journal_range().await.last_expired_event_id).await,
         [
             "FileBasedAdded nodeId:a",
             "OrderStarted nodeId:a,taskId:first_a",
@@ -117,14 +127,17 @@ pub async fn an_order_outlives_its_event(harness: &dyn Harness) {
     let emitted = fixture.emit(new_event("record").with_value("[1]")).await;
     fixture.advance_clock(1000);
     fixture
-        .prune(Retention { max_count: 0, max_age: secs(1) }, Retention { max_count: 0, max_age: secs(1) })
+        .prune_events_and_tasks(
+            Retention { max_count: 0, max_age: secs(1) },
+            Retention { max_count: 0, max_age: secs(1) },
+        )
         .await;
     assert!(expect_ok(fixture.store.read_event(emitted.id).await).is_none());
     let fixture = fixture.reopen().await;
     assert_eq!(fixture.claim_one().await.step_run().value.as_str(), "[1]");
 }
 
-pub async fn routes_to_chains_follow_their_registration(harness: &dyn Harness) {
+pub async fn events_create_orders_only_while_the_chain_is_registered(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit(new_event("record")).await;
     let fixture = {
@@ -153,8 +166,9 @@ pub async fn a_fire_creates_its_order(harness: &dyn Harness) {
     let (fire, written) =
         fixture.record_fire(FireRequestBuilder::adding_order(order).build("nightly", planned)).await;
     assert_eq!((fire.outcome, fire.planned_at, written), (FireOutcome::Fired, planned, true));
-    let published = fixture.read_engine_events_after(fixture.read_journal_range().await.expired_up_to).await;
-    assert_eq!(published.iter().map(|event| Some(event.id)).collect::<Vec<_>>(), [fire.event]);
+    let published =
+        fixture.read_engine_events_after(fixture.read_journal_range().await.last_expired_event_id).await;
+    assert_eq!(published.iter().map(|event| Some(event.id)).collect::<Vec<_>>(), [fire.event_id]);
     assert_eq!(summarize_event(&published[0]), "FileBasedAdded nodeId:b");
     let view = fixture.read_order("/x/y,night").await;
     assert_eq!((view.order.value.as_str(), view.order.priority.get()), ("[1]", 9));
@@ -191,7 +205,7 @@ pub async fn a_fire_for_an_unknown_chain_is_skipped(harness: &dyn Harness) {
         .record_fire(FireRequestBuilder::adding_order(new_order("/x/z,1")).build("nightly", planned))
         .await;
     assert_eq!(
-        (fire.outcome, fire.event, written),
+        (fire.outcome, fire.event_id, written),
         (FireOutcome::Skipped(SkipReason::TargetUndefined), None, true)
     );
     assert_eq!(fixture.read_journal_head().await, since);
@@ -209,7 +223,7 @@ pub async fn an_unfinished_order_of_the_last_fire_causes_a_skip(harness: &dyn Ha
     for (seconds, overlap) in [(1, OverlapPolicy::Skip), (2, OverlapPolicy::Queue)] {
         let (fire, written) = fixture.record_fire(request(seconds, overlap)).await;
         assert_eq!((fire.outcome, written), (FireOutcome::Skipped(SkipReason::Overlap), true), "{overlap:?}");
-        assert_eq!(fire.event, None);
+        assert_eq!(fire.event_id, None);
     }
     assert_eq!(fixture.list_orders("/").await.len(), 1);
     fixture.run_all_ready_tasks().await;

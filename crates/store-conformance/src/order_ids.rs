@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pointsman_core::fire::{FireOutcome, OverlapPolicy};
 use pointsman_core::order::{EndedOrder, OrderOutcome};
 use pointsman_core::store::{
-    AddedOrder, CollectionRunError, CollectionRunReceipt, IdempotencyError, NewCollectionRun, OrderBatch,
-    OrderBatchError, OrderError, OrderReceipt, SequencedEvent,
+    AddedOrder, CollectionRunError, CollectionRunReceipt, EmittedEventReceipt, IdempotencyError,
+    NewCollectionRun, OrderBatch, OrderBatchError, OrderBatchReceipt, OrderError,
 };
 use pointsman_core::{Json, Timestamp};
 
@@ -103,16 +103,16 @@ pub async fn ids_of_ended_orders_are_kept_for_a_day(harness: &dyn Harness) {
         .add_orders((0..ORDER_COUNT).map(|n| new_order(&name(n)).starting_at_chain_node("done")).collect())
         .await;
     fixture.advance_clock(86_400);
-    fixture.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
+    fixture.prune_events_and_tasks(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
     assert!(fixture.try_add_order(new_order(&name(0))).await.is_err(), "a day has not passed");
     fixture.advance_clock(1);
-    fixture.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
+    fixture.prune_events_and_tasks(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
     for n in [0, ORDER_COUNT / 2, ORDER_COUNT - 1] {
         fixture.add_order(new_order(&name(n))).await;
     }
 }
 
-pub async fn a_schedule_reuses_its_id_once_its_order_has_ended(harness: &dyn Harness) {
+pub async fn a_schedule_reuses_its_order_id_once_the_order_has_ended(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.register_daily_schedule("nightly").await;
     for _ in 0..3 {
@@ -127,49 +127,49 @@ pub async fn a_schedule_reuses_its_id_once_its_order_has_ended(harness: &dyn Har
     assert_eq!(fixture.try_add_order(new_order("/pay,night")).await, Err(last), "the last one counts");
     // The record of the last one does not expire with that of the first.
     fixture.advance_clock(86_400 - 100);
-    fixture.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
+    fixture.prune_events_and_tasks(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
     assert!(fixture.try_add_order(new_order("/pay,night")).await.is_err());
     let by_hand = OrderBatch { reuse_ended_ids: true, ..vec![new_order("/pay,night")].into() };
     assert!(fixture.add_order_batch(by_hand.clone()).await.is_ok(), "as when the schedule is run by hand");
     let exists = OrderError::AlreadyExists(chain_path("/pay"), order_key("/pay,night").id);
-    assert_eq!(fixture.add_order_batch(by_hand).await, Err(OrderBatchError::Order(0, exists)));
+    assert_eq!(fixture.add_order_batch(by_hand).await, Err(OrderBatchError::OrderRefused(0, exists)));
 }
 
 /// Two orders, one with an id and one without, under an idempotency key.
-fn keyed_order_batch(digest_byte: u8) -> OrderBatch {
+fn idempotent_order_batch(digest_byte: u8) -> OrderBatch {
     let idempotency = Some(idempotency_key("default", "k", digest_byte));
-    OrderBatch { idempotency, ..vec![new_order("/pay,7"), new_order("/pay")].into() }
+    OrderBatch { idempotency_key: idempotency, ..vec![new_order("/pay,7"), new_order("/pay")].into() }
 }
 
 pub async fn a_repeated_order_batch_returns_its_first_receipt(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, base_registration()).await;
-    let first = fixture.add_order_batch(keyed_order_batch(1)).await.expect("the request is valid");
+    let first = fixture.add_order_batch(idempotent_order_batch(1)).await.expect("the request is valid");
     assert!(!first.repeated);
-    let again = OrderReceipt { repeated: true, ..first };
-    assert_eq!(fixture.add_order_batch(keyed_order_batch(1)).await, Ok(again.clone()));
+    let again = OrderBatchReceipt { repeated: true, ..first };
+    assert_eq!(fixture.add_order_batch(idempotent_order_batch(1)).await, Ok(again.clone()));
     assert_eq!(fixture.run_all_ready_tasks().await.len(), 2);
     fixture.advance_clock(60);
     let mut fixture = fixture.reopen().await;
     assert_eq!(
-        fixture.add_order_batch(keyed_order_batch(1)).await,
+        fixture.add_order_batch(idempotent_order_batch(1)).await,
         Ok(again),
         "though the orders have ended"
     );
     assert_eq!(fixture.run_all_ready_tasks().await.len(), 0);
     let conflict = || IdempotencyError::Conflict("k".into());
     assert_eq!(
-        fixture.add_order_batch(keyed_order_batch(2)).await,
+        fixture.add_order_batch(idempotent_order_batch(2)).await,
         Err(OrderBatchError::Idempotency(conflict()))
     );
     assert_eq!(
-        fixture.append(vec![keyed_emit_batch("default", "k", 2, [new_event("record")])]).await,
+        fixture.append(vec![new_idempotent_emit_batch("default", "k", 2, [new_event("record")])]).await,
         [Err(conflict())]
     );
     fixture.advance_clock(86_401);
-    fixture.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
+    fixture.prune_events_and_tasks(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
     assert!(
         !fixture
-            .add_order_batch(keyed_order_batch(1))
+            .add_order_batch(idempotent_order_batch(1))
             .await
             .expect("the idempotency record has expired")
             .repeated
@@ -180,18 +180,18 @@ pub async fn a_repeated_order_batch_returns_its_first_receipt(harness: &dyn Harn
 pub async fn a_refused_order_batch_records_no_idempotency_key(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.add_order(new_order("/pay,7")).await;
-    assert!(fixture.add_order_batch(keyed_order_batch(1)).await.is_err());
-    let other = OrderBatch { orders: vec![new_order("/pay,8")], ..keyed_order_batch(2) };
+    assert!(fixture.add_order_batch(idempotent_order_batch(1)).await.is_err());
+    let other = OrderBatch { orders: vec![new_order("/pay,8")], ..idempotent_order_batch(2) };
     assert!(!fixture.add_order_batch(other).await.expect("the key is free").repeated);
 }
 
-pub async fn racing_order_batches_with_one_key_are_added_once(harness: &dyn Harness) {
+pub async fn racing_order_batches_with_one_idempotency_key_are_added_once(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     let racers: Vec<_> = (0..50)
         .map(|_| {
             let (store, now) = (Arc::clone(&fixture.store), fixture.now);
             tokio::spawn(async move {
-                expect_ok(store.add_orders(keyed_order_batch(1), now).await).expect("never refused")
+                expect_ok(store.add_orders(idempotent_order_batch(1), now).await).expect("never refused")
             })
         })
         .collect();
@@ -233,20 +233,20 @@ pub async fn a_repeated_run_request_returns_its_first_run(harness: &dyn Harness)
 pub async fn an_idempotency_record_is_written_once(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     let key = |digest_byte| idempotency_key("shop", "k", digest_byte);
-    assert_eq!(expect_ok(fixture.store.find_idempotency_record(key(1)).await), Ok(None));
+    assert_eq!(expect_ok(fixture.store.find_idempotent_response(key(1)).await), Ok(None));
     let first =
-        expect_ok(fixture.store.insert_idempotency_record(key(1), "{\"n\":1}".into(), fixture.now).await)
+        expect_ok(fixture.store.record_idempotent_response(key(1), "{\"n\":1}".into(), fixture.now).await)
             .expect("new");
     assert_eq!((first.response.as_str(), first.repeated), ("{\"n\":1}", false));
-    let second = expect_ok(fixture.store.insert_idempotency_record(key(1), "2".into(), fixture.now).await)
+    let second = expect_ok(fixture.store.record_idempotent_response(key(1), "2".into(), fixture.now).await)
         .expect("the same request");
     assert_eq!((second.response.as_str(), second.repeated), ("{\"n\":1}", true));
     let fixture = fixture.reopen().await;
-    assert_eq!(expect_ok(fixture.store.find_idempotency_record(key(1)).await), Ok(Some("{\"n\":1}".into())));
+    assert_eq!(expect_ok(fixture.store.find_idempotent_response(key(1)).await), Ok(Some("{\"n\":1}".into())));
     let conflict = || IdempotencyError::Conflict("k".into());
-    assert_eq!(expect_ok(fixture.store.find_idempotency_record(key(2)).await), Err(conflict()));
+    assert_eq!(expect_ok(fixture.store.find_idempotent_response(key(2)).await), Err(conflict()));
     assert_eq!(
-        expect_ok(fixture.store.insert_idempotency_record(key(2), "3".into(), fixture.now).await),
+        expect_ok(fixture.store.record_idempotent_response(key(2), "3".into(), fixture.now).await),
         Err(conflict())
     );
 }
@@ -263,22 +263,22 @@ pub async fn an_idempotency_key_used_for_another_request_kind_is_refused(harness
             fixture.now,
         )
     };
-    let batch = |name| OrderBatch { idempotency: key(name), ..vec![new_order("/pay")].into() };
-    let emit = |name| keyed_emit_batch("default", name, 1, [new_event("record")]);
+    let batch = |name| OrderBatch { idempotency_key: key(name), ..vec![new_order("/pay")].into() };
+    let emit = |name| new_idempotent_emit_batch("default", name, 1, [new_event("record")]);
     let recorded = |name| idempotency_key("default", name, 1);
     assert!(fixture.append(vec![emit("event")]).await.remove(0).is_ok());
     assert!(fixture.add_order_batch(batch("order")).await.is_ok());
     assert!(expect_ok(run("run").await).is_ok());
     assert!(
         expect_ok(
-            fixture.store.insert_idempotency_record(recorded("recorded"), "{}".into(), fixture.now).await
+            fixture.store.record_idempotent_response(recorded("recorded"), "{}".into(), fixture.now).await
         )
         .is_ok()
     );
 
     let conflict = |name: &str| IdempotencyError::Conflict(name.into());
     for name in ["order", "run", "recorded"] {
-        let answers = fixture.append(vec![emit(name), emit_batch([new_event("record")])]).await;
+        let answers = fixture.append(vec![emit(name), new_emit_batch([new_event("record")])]).await;
         assert_eq!(answers[0], Err(conflict(name)));
         assert!(answers[1].is_ok(), "the other emissions of the append are accepted");
     }
@@ -293,7 +293,7 @@ pub async fn an_idempotency_key_used_for_another_request_kind_is_refused(harness
     }
     for name in ["event", "order", "run"] {
         let recorded =
-            fixture.store.insert_idempotency_record(recorded(name), "{}".into(), fixture.now).await;
+            fixture.store.record_idempotent_response(recorded(name), "{}".into(), fixture.now).await;
         assert_eq!(expect_ok(recorded), Err(conflict(name)));
     }
 }
@@ -301,9 +301,11 @@ pub async fn an_idempotency_key_used_for_another_request_kind_is_refused(harness
 pub async fn the_idempotency_record_of_any_request_kind_can_be_read(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     let key = |name| idempotency_key("default", name, 1);
-    let emitted =
-        fixture.append(vec![keyed_emit_batch("default", "event", 1, [new_event("record")])]).await.remove(0);
-    let batch = OrderBatch { idempotency: Some(key("order")), ..vec![new_order("/pay")].into() };
+    let emitted = fixture
+        .append(vec![new_idempotent_emit_batch("default", "event", 1, [new_event("record")])])
+        .await
+        .remove(0);
+    let batch = OrderBatch { idempotency_key: Some(key("order")), ..vec![new_order("/pay")].into() };
     let added = fixture.add_order_batch(batch).await.expect("the request is valid");
     let run = NewCollectionRun { source_collection: source_collection("shop/orders"), priority: None };
     let ran = expect_ok(fixture.store.run_collection(run, Some(key("run")), fixture.now).await)
@@ -311,10 +313,10 @@ pub async fn the_idempotency_record_of_any_request_kind_can_be_read(harness: &dy
 
     let read = async |name| {
         let answer =
-            expect_ok(fixture.store.find_idempotency_record(key(name)).await).expect("the same request");
+            expect_ok(fixture.store.find_idempotent_response(key(name)).await).expect("the same request");
         Json::parse(&answer.expect(name)).expect("JSON")
     };
-    let events: Vec<SequencedEvent> = read("event").await.decode().expect("events");
+    let events: Vec<EmittedEventReceipt> = read("event").await.decode().expect("events");
     assert_eq!(events, emitted.expect("accepted").events);
     assert_eq!(read("order").await.decode::<Vec<AddedOrder>>().expect("orders"), added.orders);
     assert_eq!(read("run").await.decode::<CollectionRunReceipt>().expect("a run"), ran);

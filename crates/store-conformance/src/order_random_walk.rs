@@ -15,11 +15,11 @@ use crate::random_walk::rng::Rng;
 /// The number of random operations of a walk.
 const OPERATION_COUNT: usize = 400;
 
-const CHAIN_PATHS: [&str; 2] = ["/x/y", "/z"];
-const CHAIN_NODES: [&str; 3] = ["a", "b", "c"];
+const TESTED_CHAINS: [&str; 2] = ["/x/y", "/z"];
+const TESTED_CHAIN_NODES: [&str; 3] = ["a", "b", "c"];
 
 /// Alternative definitions of the chains; the walk switches between them.
-fn chain_registrations() -> [RegistrationBuilder; 4] {
+fn alternative_chain_registrations() -> [RegistrationBuilder; 4] {
     let whole = "a=first>b!c b=second>c c=third>done!a done";
     let registration = |y: &str, z: &str| RegistrationBuilder::default().chain("/x/y", y).chain("/z", z);
     [
@@ -33,7 +33,7 @@ fn chain_registrations() -> [RegistrationBuilder; 4] {
 /// State of an order as derived from the event stream.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct ObservedOrder {
-    node: String,
+    chain_node: String,
     started: bool,
     running: bool,
     suspended: bool,
@@ -43,7 +43,7 @@ struct OrderWalk<'h> {
     fixture: StoreFixture<'h>,
     rng: Rng,
     running_steps: BTreeMap<TaskSeq, ClaimedTask>,
-    last_read_event: EventId,
+    last_read_event_id: EventId,
     observed_orders: BTreeMap<String, ObservedOrder>,
     last_order_number: u32,
 }
@@ -85,10 +85,10 @@ impl OrderWalk<'_> {
 
     async fn add_random_order(&mut self) {
         self.last_order_number += 1;
-        let mut new = new_order(&format!("{},{}", self.choose_name(&CHAIN_PATHS), self.last_order_number))
+        let mut new = new_order(&format!("{},{}", self.choose_name(&TESTED_CHAINS), self.last_order_number))
             .with_value("0");
         if self.rng.random_below(3) == 0 {
-            new = new.starting_at_chain_node(self.choose_name(&CHAIN_NODES));
+            new = new.starting_at_chain_node(self.choose_name(&TESTED_CHAIN_NODES));
         }
         if self.rng.random_below(4) == 0 {
             new = new.planned_at(self.fixture.seconds_from_now(self.rng.random_below(10) as u64));
@@ -101,11 +101,11 @@ impl OrderWalk<'_> {
         let max = 1 + self.rng.random_below(3);
         for task in self.fixture.claim(max).await {
             let step = task.step_run();
-            let view = self.fixture.read_order(&step.order.to_string()).await;
+            let view = self.fixture.read_order(&step.order_key.to_string()).await;
             assert!(view.order.step_running && !view.order.suspended, "a suspended order begins no step");
             assert_eq!((&view.order.node, &view.order.value), (&step.node, &step.value));
-            let mut orders = self.running_steps.values().map(|other| &other.step_run().order);
-            assert!(orders.all(|other| *other != step.order), "two steps of {} run", step.order);
+            let mut orders = self.running_steps.values().map(|other| &other.step_run().order_key);
+            assert!(orders.all(|other| *other != step.order_key), "two steps of {} run", step.order_key);
             self.running_steps.insert(task.seq, task);
         }
     }
@@ -135,7 +135,7 @@ impl OrderWalk<'_> {
             0..=1 => OrderCommand::Suspend,
             2..=3 => OrderCommand::Resume,
             4 => OrderCommand::Remove,
-            5 => move_order_command(self.choose_name(&CHAIN_NODES)),
+            5 => move_order_command(self.choose_name(&TESTED_CHAIN_NODES)),
             _ => change_value_command("7"),
         };
         let running = self.observed_orders.get(&key).is_some_and(|order| order.running);
@@ -145,8 +145,10 @@ impl OrderWalk<'_> {
     }
 
     async fn set_random_chain_or_chain_node_state(&mut self) {
-        let (chain, node) =
-            (chain_path(self.choose_name(&CHAIN_PATHS)), chain_node_id(self.choose_name(&CHAIN_NODES)));
+        let (chain, node) = (
+            chain_path(self.choose_name(&TESTED_CHAINS)),
+            chain_node_id(self.choose_name(&TESTED_CHAIN_NODES)),
+        );
         let store = &self.fixture.store;
         // An undefined chain or chain node is refused, which is fine.
         let _ = match self.rng.random_below(4) {
@@ -168,7 +170,7 @@ impl OrderWalk<'_> {
     }
 
     async fn redefine_chains(&mut self) {
-        let registrations = chain_registrations();
+        let registrations = alternative_chain_registrations();
         let number = self.rng.random_below(registrations.len());
         self.fixture.register(registrations[number].clone()).await;
     }
@@ -176,7 +178,7 @@ impl OrderWalk<'_> {
     /// The cluster node dies, and another one joins.
     async fn crash_and_replace_node(&mut self) {
         self.fixture.advance_clock(LEASE_SECS + 1);
-        self.fixture.node = expect_ok(self.fixture.store.join_node("replacement", self.fixture.now).await);
+        self.fixture.node_id = expect_ok(self.fixture.store.join_node("replacement", self.fixture.now).await);
         let rescued = self.fixture.rescue_tasks().await;
         assert_eq!(rescued.freed_tasks.len(), self.running_steps.len());
         for stale_attempt in std::mem::take(&mut self.running_steps).into_values() {
@@ -186,15 +188,15 @@ impl OrderWalk<'_> {
 
     /// Reads new events from the stream and updates the observed orders.
     async fn apply_new_events(&mut self) {
-        for event in self.fixture.read_events_after(self.last_read_event, &EventFilter::default()).await {
-            self.last_read_event = event.id;
+        for event in self.fixture.read_events_after(self.last_read_event_id, &EventFilter::default()).await {
+            self.last_read_event_id = event.id;
             let key =
                 event.key.as_ref().map_or("", |key| key.as_str()).trim_start_matches("Order:").to_owned();
             let fields = event.value.as_str();
             match event.event_type.as_str() {
                 "FileBasedAdded" => {
                     let added = ObservedOrder {
-                        node: json_string_member(fields, "nodeId").into(),
+                        chain_node: json_string_member(fields, "nodeId").into(),
                         ..ObservedOrder::default()
                     };
                     assert!(
@@ -217,15 +219,15 @@ impl OrderWalk<'_> {
             match event.event_type.as_str() {
                 "OrderStarted" => assert!(!std::mem::replace(&mut order.started, true), "{key} starts once"),
                 "OrderStepStarted" => {
-                    assert_eq!(order.node, json_string_member(fields, "nodeId"));
+                    assert_eq!(order.chain_node, json_string_member(fields, "nodeId"));
                     assert!(order.started && !std::mem::replace(&mut order.running, true));
                 }
                 "OrderStepEnded" => assert!(std::mem::replace(&mut order.running, false), "{key} ran"),
-                "OrderSetBack" => assert_eq!(order.node, json_string_member(fields, "nodeId")),
+                "OrderSetBack" => assert_eq!(order.chain_node, json_string_member(fields, "nodeId")),
                 "OrderNodeChanged" => {
-                    assert_eq!(order.node, json_string_member(fields, "fromNodeId"));
+                    assert_eq!(order.chain_node, json_string_member(fields, "fromNodeId"));
                     assert!(!order.running, "{key} is moved while it runs");
-                    order.node = json_string_member(fields, "nodeId").into();
+                    order.chain_node = json_string_member(fields, "nodeId").into();
                 }
                 "OrderSuspended" => assert!(!std::mem::replace(&mut order.suspended, true)),
                 "OrderResumed" => assert!(std::mem::replace(&mut order.suspended, false)),
@@ -263,10 +265,10 @@ impl OrderWalk<'_> {
 
     /// Starts all chains, resumes all orders and asserts that every order finishes.
     async fn finish_all_orders(&mut self) {
-        self.fixture.register(chain_registrations()[0].clone()).await;
-        for chain in CHAIN_PATHS {
+        self.fixture.register(alternative_chain_registrations()[0].clone()).await;
+        for chain in TESTED_CHAINS {
             self.fixture.set_chain_stopped(chain, false).await;
-            for node in CHAIN_NODES {
+            for node in TESTED_CHAIN_NODES {
                 self.fixture
                     .set_chain_node_action(&format!("{chain} {node}"), ChainNodeAction::Process)
                     .await;
@@ -288,7 +290,7 @@ impl OrderWalk<'_> {
 fn observed_order_from_view(view: &OrderView) -> ObservedOrder {
     let order = &view.order;
     ObservedOrder {
-        node: order.node.to_string(),
+        chain_node: order.node.to_string(),
         started: order.started_at.is_some(),
         running: order.step_running,
         suspended: order.suspended,
@@ -296,14 +298,14 @@ fn observed_order_from_view(view: &OrderView) -> ObservedOrder {
 }
 
 async fn run_order_walk(harness: &dyn Harness, seed: u64) {
-    let fixture = StoreFixture::new(harness, chain_registrations()[0].clone()).await;
+    let fixture = StoreFixture::new(harness, alternative_chain_registrations()[0].clone()).await;
     let (read_up_to, claimed, observed_orders) =
         (fixture.read_journal_head().await, BTreeMap::new(), BTreeMap::new());
     let mut walk = OrderWalk {
         fixture,
         rng: Rng::new(seed),
         running_steps: claimed,
-        last_read_event: read_up_to,
+        last_read_event_id: read_up_to,
         observed_orders,
         last_order_number: 0,
     };

@@ -39,7 +39,7 @@ pub async fn a_step_logs_and_emits_like_any_other_task(harness: &dyn Harness) {
         .await
         .expect("the fence is current");
     assert_eq!(fixture.read_log_messages(&task.id).await, ["one line"]);
-    let emitted = expect_ok(fixture.store.read_event(finished.emitted[0].id).await)
+    let emitted = expect_ok(fixture.store.read_event(finished.emitted_events[0].id).await)
         .expect("the event has not expired")
         .event;
     assert_eq!(emitted.cause.map(|cause| (cause.event, cause.task, cause.depth)), Some((None, task.seq, 1)));
@@ -75,7 +75,7 @@ pub async fn the_attempts_of_a_step_are_recorded(harness: &dyn Harness) {
     assert_eq!((stored.lifecycle.state.status(), stored.result), (TaskStatus::Done, Some(parse_json("7"))));
 }
 
-pub async fn a_failed_step_cannot_be_retried_without_its_order(harness: &dyn Harness) {
+pub async fn a_failed_step_is_retried_only_by_resuming_its_order(harness: &dyn Harness) {
     let fixture = fixture_with_orders(harness, base_registration(), 1).await;
     let task = fixture.claim_one().await;
     fixture.fail_permanently(&task).await;
@@ -102,7 +102,7 @@ pub async fn concurrency_limit_applies_to_steps(harness: &dyn Harness) {
     let mut ran = 0;
     for _ in 0..10 {
         let running = fixture.claim_for_handlers(&["first"], 10).await;
-        assert!(running.len() <= 2, "over all that it does");
+        assert!(running.len() <= 2, "the limit counts all tasks of the handler");
         ran += running.len();
         for task in running {
             fixture.succeed(&task).await;
@@ -132,8 +132,13 @@ pub async fn handler_rules_block_its_steps(harness: &dyn Harness) {
         let fixture = fixture_with_orders(harness, base_registration(), 2).await;
         fixture.schedule_tasks(2).await;
         expect_ok(fixture.store.set_rule(fixture.new_rule(kind, "first", None)).await);
-        fixture.assert_nothing_claimable("its handler is held").await;
-        assert!(fixture.read_queue_of_subject("first", step_queue_subject("/x/y", "a")).await.paused);
+        fixture.assert_nothing_claimable("its handler is paused or blocked").await;
+        assert!(
+            fixture
+                .read_queue_of_subject("first", step_queue_subject("/x/y", "a"))
+                .await
+                .is_paused_or_blocked
+        );
         expect_ok(fixture.store.lift_rule(kind, &rule_scope("first"), None).await);
         assert_eq!(fixture.claim(10).await.len(), 2);
     }
@@ -145,18 +150,18 @@ pub async fn each_chain_node_has_its_own_step_counters(harness: &dyn Harness) {
     fixture.add_order(new_order("/x/y,later").planned_at(fixture.seconds_from_now(60))).await;
     let at = |node| step_queue_subject("/x/y", node);
     let queue = fixture.read_queue_of_subject("first", at("a")).await;
-    assert_eq!((queue.ready, queue.waiting, queue.running), (3, 1, 0));
-    assert_eq!(fixture.read_queue("first").await.ready, 1, "events are counted apart");
+    assert_eq!((queue.ready_count, queue.waiting_count, queue.running_count), (3, 1, 0));
+    assert_eq!(fixture.read_queue("first").await.ready_count, 1, "events are counted apart");
     for task in fixture.claim_for_handlers(&["first"], 10).await {
-        if task.subject.event().is_none() && task.step_run().order != order_key("/x/y,1") {
+        if task.subject.event().is_none() && task.step_run().order_key != order_key("/x/y,1") {
             fixture.succeed(&task).await;
         }
     }
-    assert_eq!(fixture.read_queue_of_subject("first", at("a")).await.running, 1);
-    assert_eq!(fixture.read_queue_of_subject("second", at("b")).await.ready, 2);
+    assert_eq!(fixture.read_queue_of_subject("first", at("a")).await.running_count, 1);
+    assert_eq!(fixture.read_queue_of_subject("second", at("b")).await.ready_count, 2);
     fixture.advance_clock(60);
     assert_eq!(fixture.claim_for_handlers(&["first"], 10).await.len(), 1);
-    assert_eq!(fixture.read_queue_of_subject("first", at("a")).await.running, 2);
+    assert_eq!(fixture.read_queue_of_subject("first", at("a")).await.running_count, 2);
 }
 
 pub async fn workers_can_pull_steps(harness: &dyn Harness) {
@@ -201,7 +206,7 @@ pub async fn finished_steps_expire_with_the_task_history(harness: &dyn Harness) 
     fixture.succeed(&fixture.claim_one().await).await;
     fixture.advance_clock(200_000);
     let nothing = Retention { max_count: 0, max_age: secs(1) };
-    fixture.prune(nothing, nothing).await;
+    fixture.prune_events_and_tasks(nothing, nothing).await;
     assert_eq!(fixture.list_tasks(&TaskFilter::default()).await.len(), 2, "waiting tasks are kept");
     let fixture = fixture.reopen().await;
     assert_eq!(fixture.run_all_ready_tasks().await.len(), 3);

@@ -14,7 +14,7 @@ macro_rules! order_suite {
                 the_number_of_caused_events_shown_is_limited
                 expired_events_cannot_be_read_but_are_still_named_as_causes
                 events_emitted_by_a_manually_added_order_have_no_cause_event
-                events_emitted_by_a_step_are_caused_by_the_orders_event
+                step_events_are_caused_by_the_event_that_created_the_order
                 causation_depth_increases_through_orders
             }
             chain_changes {
@@ -48,7 +48,7 @@ macro_rules! order_suite {
                 setting_the_same_chain_state_publishes_no_event
                 a_skipped_chain_node_creates_no_step
                 skipping_chain_nodes_can_finish_an_order
-                running_suspended_and_stopped_orders_are_not_skipped_immediately
+                running_suspended_and_stopped_orders_skip_a_node_later
                 a_planned_order_skips_the_chain_node_and_keeps_its_time
                 many_orders_skip_a_chain_node_at_once
                 a_rule_blocks_a_chain
@@ -56,12 +56,12 @@ macro_rules! order_suite {
                 a_rule_can_block_one_tenant_of_a_chain
                 a_stop_does_not_affect_chains_with_a_similar_name
                 chain_state_survives_registration_and_restart
-                unknown_chains_and_chain_nodes_cannot_be_set
+                unknown_chains_and_chain_nodes_cannot_be_stopped
                 a_step_waiting_for_a_retry_is_skipped
-                an_order_skipped_in_a_cycle_continues_when_a_chain_node_is_processed
+                an_order_in_a_skipped_cycle_waits_for_a_processed_node
             }
             engine_events {
-                engine_state_changes_are_published
+                published_engine_events_are_journaled
                 engine_events_share_the_journals_id_order
                 engine_events_create_no_tasks_or_orders
                 engine_events_do_not_belong_to_an_object
@@ -71,7 +71,7 @@ macro_rules! order_suite {
                 engine_events_can_be_read_backwards
                 engine_events_expire_like_any_other
                 changed_configuration_files_are_published
-                a_configuration_file_is_activated_after_it_was_read
+                file_activation_is_published_after_addition_or_replacement
             }
             task_events {
                 a_success_is_published_if_all_attempts_are_observed
@@ -83,7 +83,7 @@ macro_rules! order_suite {
                 an_attempt_start_is_published_when_claimed
                 task_events_name_the_task_and_its_handler
                 order_events_are_published_whatever_the_handlers_observe
-                published_task_events_follow_the_registration
+                published_task_events_follow_a_changed_observe_policy
                 finishing_with_a_stale_fence_publishes_nothing
             }
             order_lists {
@@ -105,12 +105,12 @@ macro_rules! order_suite {
             order_creation {
                 an_event_creates_an_order
                 an_event_can_create_tasks_and_an_order
-                parent_routes_create_orders
+                routes_of_parent_event_types_create_orders
                 a_repeated_emit_creates_no_second_order
                 events_emitted_by_tasks_create_orders
                 an_append_can_claim_the_first_step
                 an_order_outlives_its_event
-                routes_to_chains_follow_their_registration
+                events_create_orders_only_while_the_chain_is_registered
                 a_fire_creates_its_order
                 a_fire_without_an_order_id_gets_a_generated_one
                 a_recorded_fire_creates_no_second_order
@@ -124,10 +124,10 @@ macro_rules! order_suite {
                 a_refused_order_id_names_how_the_order_ended
                 an_order_that_followed_on_error_counts_as_failed
                 ids_of_ended_orders_are_kept_for_a_day
-                a_schedule_reuses_its_id_once_its_order_has_ended
+                a_schedule_reuses_its_order_id_once_the_order_has_ended
                 a_repeated_order_batch_returns_its_first_receipt
                 a_refused_order_batch_records_no_idempotency_key
-                racing_order_batches_with_one_key_are_added_once
+                racing_order_batches_with_one_idempotency_key_are_added_once
                 a_repeated_run_request_returns_its_first_run
                 an_idempotency_record_is_written_once
                 an_idempotency_key_used_for_another_request_kind_is_refused
@@ -192,7 +192,7 @@ macro_rules! order_suite {
             }
             step_retries {
                 a_failed_step_is_retried_after_its_delay
-                only_the_last_failure_of_a_step_is_an_error
+                only_the_last_failure_of_a_step_is_published_as_error
                 a_chain_nodes_retry_policy_replaces_the_handlers
                 a_chain_nodes_retry_policy_applies_to_that_node_only
                 a_chain_nodes_retry_policy_changes_with_the_registration
@@ -210,7 +210,7 @@ macro_rules! order_suite {
                 a_step_logs_and_emits_like_any_other_task
                 steps_are_listed_among_tasks
                 the_attempts_of_a_step_are_recorded
-                a_failed_step_cannot_be_retried_without_its_order
+                a_failed_step_is_retried_only_by_resuming_its_order
                 concurrency_limit_applies_to_steps
                 rate_limit_applies_to_steps
                 the_per_key_limit_counts_each_order_separately

@@ -77,7 +77,7 @@ pub async fn orders_with_the_same_id_are_listed_by_tenant(harness: &dyn Harness)
     for _ in 0..9 {
         let page = expect_ok(fixture.store.list_orders(&path_filter("/x/y"), None, after, 1).await);
         listed.extend(page.orders.iter().map(|view| format!("{} {}", view.order.key.id, view.order.tenant)));
-        after = page.next;
+        after = page.next_cursor;
     }
     assert_eq!(after, None);
     let want = ["1", "10", "2"]

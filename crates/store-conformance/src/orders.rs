@@ -21,7 +21,7 @@ pub async fn an_order_runs_its_chain_step_by_step(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     let added = fixture.try_add_order(new_order("/x/y,117")).await.expect("the request is valid");
     assert_eq!(added.order, order_key("/x/y,117"));
-    let since = fixture.read_journal_range().await.expired_up_to;
+    let since = fixture.read_journal_range().await.last_expired_event_id;
     let first = fixture.claim_one().await;
     fixture.succeed(&first).await;
     let second = fixture.claim_one().await;
@@ -109,12 +109,12 @@ pub async fn a_claimed_step_carries_its_orders_data(harness: &dyn Harness) {
     let uuid = task.id.uuid().expect("the task id ends in a uuid");
     assert_eq!(task.id.as_str(), format!("first_a_{uuid}"));
     let step = task.step_run();
-    assert_eq!((&step.order, step.node.as_str()), (&order_key("/x/y,1"), "a"));
-    assert_eq!((step.key.as_str(), step.tenant.as_str()), ("/x/y,1", "shop"));
+    assert_eq!((&step.order_key, step.node.as_str()), (&order_key("/x/y,1"), "a"));
+    assert_eq!((step.object_key.as_str(), step.tenant.as_str()), ("/x/y,1", "shop"));
     assert_eq!((step.value.as_str(), task.attempt), (r#"{"n":1}"#, 1));
-    assert_eq!((task.planned_at, task.prev_sent_event), (None, None));
+    assert_eq!((task.planned_at, task.prev_sent_event_id), (None, None));
     let stored = fixture.read_task(&task.id).await;
-    assert_eq!((stored.event, &*stored.subject_name, stored.priority.get()), (None, "a", 7));
+    assert_eq!((stored.event_id, &*stored.subject_name, stored.priority.get()), (None, "a", 7));
     assert_eq!(stored.key.as_ref().map(|key| key.as_str()), Some("/x/y,1"));
     assert_eq!(stored.tenant, tenant("shop"));
 }
@@ -168,9 +168,9 @@ pub async fn a_planned_order_starts_at_its_time(harness: &dyn Harness) {
     let view = fixture.read_order("/x/y,1").await;
     assert_eq!(view.order.planned_at, Some(at));
     assert_eq!(view.task.map(|(_, status, due)| (status, due)), Some((TaskStatus::New, Some(at))));
-    let claims = fixture.claim_with_result(10).await;
+    let claims = fixture.claim_returning_result(10).await;
     assert!(claims.tasks.is_empty());
-    assert_eq!(claims.next_due, Some(at));
+    assert_eq!(claims.next_task_due_at, Some(at));
     let mut fixture = fixture.reopen().await;
     fixture.advance_clock(59);
     fixture.assert_nothing_claimable("a second too early").await;
@@ -227,7 +227,10 @@ pub async fn orders_for_unknown_chains_and_chain_nodes_are_refused(harness: &dyn
     assert!(fixture.try_add_order(new_order("/x,1")).await.is_err());
     assert!(fixture.list_orders("/").await.is_empty());
     assert!(
-        fixture.read_engine_events_after(fixture.read_journal_range().await.expired_up_to).await.is_empty()
+        fixture
+            .read_engine_events_after(fixture.read_journal_range().await.last_expired_event_id)
+            .await
+            .is_empty()
     );
 }
 
@@ -285,7 +288,8 @@ pub async fn generated_order_ids_are_unique(harness: &dyn Harness) {
 pub async fn adding_an_order_returns_the_id_of_its_event(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     let added = fixture.add_orders(vec![new_order("/x/y"), new_order("/x/y,1"), new_order("/x/y")]).await;
-    let events = fixture.read_engine_events_after(fixture.read_journal_range().await.expired_up_to).await;
+    let events =
+        fixture.read_engine_events_after(fixture.read_journal_range().await.last_expired_event_id).await;
     for (added, event) in added.iter().zip(&events) {
         assert_eq!((added.event, event.event_type.as_str()), (event.id, "FileBasedAdded"));
         let key = event.key.as_ref().map(|key| key.to_string());

@@ -1,14 +1,14 @@
 //! The one exception to lane order: a failed task that an operator retries runs out of order, at the end of its lane.
 
 use pointsman_core::TaskStatus;
-use pointsman_core::store::{ClaimedTask, SequencedEvent};
+use pointsman_core::store::{ClaimedTask, EmittedEventReceipt};
 use pointsman_core::task::{TaskCommandError, TaskSeq};
 
 use crate::Harness;
 use crate::fixture::*;
 
 /// A fixture with four events of one object; the task of the first has failed permanently.
-async fn fixture_with_one_failed_task(harness: &dyn Harness) -> (StoreFixture<'_>, Vec<SequencedEvent>) {
+async fn fixture_with_one_failed_task(harness: &dyn Harness) -> (StoreFixture<'_>, Vec<EmittedEventReceipt>) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = fixture.emit_copies(4, new_event("record").with_key("a")).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
@@ -18,7 +18,7 @@ async fn fixture_with_one_failed_task(harness: &dyn Harness) -> (StoreFixture<'_
 /// A fixture with four events of one object whose tasks have all failed permanently, and their sequence numbers.
 async fn fixture_with_four_failed_tasks(
     harness: &dyn Harness,
-) -> (StoreFixture<'_>, Vec<SequencedEvent>, Vec<TaskSeq>) {
+) -> (StoreFixture<'_>, Vec<EmittedEventReceipt>, Vec<TaskSeq>) {
     let (fixture, events) = fixture_with_one_failed_task(harness).await;
     let mut tasks = vec![fixture.read_task(&events[0].tasks[0]).await.seq];
     for _ in 1..4 {
@@ -44,7 +44,7 @@ pub async fn retrying_a_failed_task_marks_it_out_of_order(harness: &dyn Harness)
     let task = fixture.read_task(&events[0].tasks[0]).await;
     assert_eq!(task.lifecycle.state.status(), TaskStatus::Done);
     assert_eq!(task.attempts.len(), 2);
-    assert_eq!(fixture.read_queue("index").await.ready, 0);
+    assert_eq!(fixture.read_queue("index").await.ready_count, 0);
 }
 
 pub async fn an_out_of_order_task_goes_to_the_end_of_its_lane(harness: &dyn Harness) {
@@ -53,7 +53,7 @@ pub async fn an_out_of_order_task_goes_to_the_end_of_its_lane(harness: &dyn Harn
     let newest = fixture.emit(new_event("record").with_key("a")).await;
     let ran = fixture.run_all_ready_tasks().await;
     let want = [&events[1], &events[2], &events[3], &events[0], &newest].map(|event| event.id);
-    assert_eq!(event_ids_of(&ran), want);
+    assert_eq!(event_ids_of_tasks(&ran), want);
     assert_eq!(out_of_order_flags(&ran), [false, false, false, true, false]);
 }
 
@@ -65,7 +65,7 @@ pub async fn an_out_of_order_task_waits_for_the_lane_head(harness: &dyn Harness)
     assert!(fixture.claim(10).await.is_empty(), "the head still runs");
     fixture.succeed(&head).await;
     let ran = fixture.run_all_ready_tasks().await;
-    assert_eq!(event_ids_of(&ran), [&events[2], &events[3], &events[0]].map(|event| event.id));
+    assert_eq!(event_ids_of_tasks(&ran), [&events[2], &events[3], &events[0]].map(|event| event.id));
 }
 
 pub async fn later_tasks_wait_for_an_out_of_order_task(harness: &dyn Harness) {
@@ -74,7 +74,7 @@ pub async fn later_tasks_wait_for_an_out_of_order_task(harness: &dyn Harness) {
     fixture.retry_task(&events[0].tasks[0]).await.expect("the task has failed permanently");
     let newest = fixture.emit(new_event("record").with_key("a")).await;
     let retried = fixture.claim(10).await;
-    assert_eq!(event_ids_of(&retried), [events[0].id]);
+    assert_eq!(event_ids_of_tasks(&retried), [events[0].id]);
     fixture.fail(&retried[0]).await;
     assert!(fixture.claim(10).await.is_empty(), "also while it waits for its retry");
     fixture.advance_clock(RETRY_DELAY_SECS);
@@ -82,7 +82,7 @@ pub async fn later_tasks_wait_for_an_out_of_order_task(harness: &dyn Harness) {
     assert!(again.out_of_order, "the task stays out of order");
     fixture.succeed(&again).await;
     let ran = fixture.run_all_ready_tasks().await;
-    assert_eq!((event_ids_of(&ran), ran[0].out_of_order), (vec![newest.id], false));
+    assert_eq!((event_ids_of_tasks(&ran), ran[0].out_of_order), (vec![newest.id], false));
 }
 
 pub async fn out_of_order_tasks_run_one_at_a_time_in_the_order_they_were_retried(harness: &dyn Harness) {
@@ -91,7 +91,10 @@ pub async fn out_of_order_tasks_run_one_at_a_time_in_the_order_they_were_retried
     assert_eq!(fixture.retry_tasks(&order.map(|n| tasks[n])).await, [Ok(()); 4]);
     for n in order {
         let claimed = fixture.claim(10).await;
-        assert_eq!((event_ids_of(&claimed), out_of_order_flags(&claimed)), (vec![events[n].id], vec![true]));
+        assert_eq!(
+            (event_ids_of_tasks(&claimed), out_of_order_flags(&claimed)),
+            (vec![events[n].id], vec![true])
+        );
         assert!(fixture.claim(10).await.is_empty());
         fixture.succeed(&claimed[0]).await;
     }
@@ -124,7 +127,7 @@ pub async fn cancelling_an_out_of_order_task_does_not_unblock_the_lane(harness: 
     assert!(fixture.claim(10).await.is_empty(), "the head still runs");
     fixture.succeed(&head).await;
     assert_eq!(
-        event_ids_of(&fixture.run_all_ready_tasks().await),
+        event_ids_of_tasks(&fixture.run_all_ready_tasks().await),
         [&events[2], &events[3], &newest].map(|event| event.id)
     );
 }
@@ -135,7 +138,7 @@ pub async fn an_out_of_order_task_that_fails_again_follows_the_lane_failure_poli
     fixture.run_all_ready_tasks().await;
     fixture.retry_task(&events[0].tasks[0]).await.expect("the task has failed permanently");
     fixture.fail_permanently(&fixture.claim_one().await).await;
-    assert_eq!(fixture.read_queue("index").await.halted, 0);
+    assert_eq!(fixture.read_queue("index").await.halted_count, 0);
     fixture.register(RegistrationBuilder::single_handler().halt_on_error("index")).await;
     assert_eq!(
         fixture.retry_task(&events[0].tasks[0]).await,
@@ -143,11 +146,11 @@ pub async fn an_out_of_order_task_that_fails_again_follows_the_lane_failure_poli
         "failed again, it can be retried again"
     );
     fixture.fail_permanently(&fixture.claim_one().await).await;
-    assert_eq!(fixture.read_queue("index").await.halted, 1);
+    assert_eq!(fixture.read_queue("index").await.halted_count, 1);
     let behind = fixture.emit(new_event("record").with_key("a")).await;
     assert!(fixture.claim(10).await.is_empty());
     assert_eq!(fixture.cancel_task(&events[0].tasks[0]).await, Ok(()));
-    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), [behind.id]);
+    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), [behind.id]);
 }
 
 pub async fn out_of_order_tasks_of_different_lanes_run_concurrently(harness: &dyn Harness) {
@@ -182,7 +185,7 @@ pub async fn the_out_of_order_flag_survives_a_restart(harness: &dyn Harness) {
     let newest = fixture.emit(new_event("record").with_key("a")).await;
     let ran = fixture.run_all_ready_tasks().await;
     let want = [&events[2], &events[3], &events[0], &newest].map(|event| event.id);
-    assert_eq!(event_ids_of(&ran), want);
+    assert_eq!(event_ids_of_tasks(&ran), want);
     assert_eq!(out_of_order_flags(&ran), [false, false, true, false]);
 }
 

@@ -22,7 +22,7 @@ pub async fn running_tasks_of_an_object_never_exceed_the_per_key_limit(harness: 
         fixture.emit_copies(5, new_event("record").with_key(key)).await;
     }
     fixture.emit_copies(3, new_event("record")).await;
-    let claims = fixture.claim_with_result(100).await;
+    let claims = fixture.claim_returning_result(100).await;
     let running = claims.tasks;
     assert_eq!(
         (
@@ -67,7 +67,7 @@ pub async fn a_backlog_of_one_object_does_not_delay_another(harness: &dyn Harnes
     fixture.emit_copies(500, new_event("record").with_key("a")).await;
     fixture.claim(1).await;
     fixture.emit_copies(1, new_event("record").with_key("b")).await;
-    let claims = fixture.claim_with_result(1).await;
+    let claims = fixture.claim_returning_result(1).await;
     assert_eq!((count_tasks_of_object(&claims.tasks, "b"), claims.has_more), (1, false));
 }
 
@@ -119,7 +119,7 @@ pub async fn every_attempt_end_frees_a_per_key_slot(harness: &dyn Harness) {
     fixture.claim_one().await;
     assert!(fixture.claim(10).await.is_empty());
     fixture.advance_clock(LEASE_SECS + 1);
-    fixture.node = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
+    fixture.node_id = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
     fixture.rescue_tasks().await;
     assert_eq!(fixture.claim(10).await.len(), 1);
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pointsman_core::store::{ClaimRequest, Claimant, ClaimedTask, NewLogLine};
+use pointsman_core::store::{AttemptLogLine, ClaimRequest, Claimant, ClaimedTask};
 use pointsman_core::task::{AttemptOutcome, ErrorReason, TaskCommandError, TaskSeq, TaskState};
 use pointsman_core::{TaskStatus, Tenant};
 
@@ -25,20 +25,20 @@ async fn fixture_with_fetched_task(harness: &dyn Harness) -> (StoreFixture<'_>, 
     (fixture, task)
 }
 
-fn handler_names_of(tasks: &[ClaimedTask]) -> Vec<&str> {
+fn handler_names_of_tasks(tasks: &[ClaimedTask]) -> Vec<&str> {
     tasks.iter().map(|task| task.handler.as_str()).collect()
 }
 
 pub async fn nodes_do_not_claim_pulled_tasks(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit(new_event("record")).await;
-    let claims = fixture.claim_with_result(10).await;
-    assert_eq!((handler_names_of(&claims.tasks), claims.has_more), (vec!["index"], false));
-    let batches = vec![emit_batch([new_event("record")])];
+    let claims = fixture.claim_returning_result(10).await;
+    assert_eq!((handler_names_of_tasks(&claims.tasks), claims.has_more), (vec!["index"], false));
+    let batches = vec![new_emit_batch([new_event("record")])];
     let (_, claims) =
         expect_ok(fixture.store.append(batches, Some(fixture.claim_request(10)), fixture.now).await);
     assert_eq!(
-        (handler_names_of(&claims.tasks), claims.has_more),
+        (handler_names_of_tasks(&claims.tasks), claims.has_more),
         (vec!["index"], false),
         "nor by the claim of an append"
     );
@@ -57,16 +57,16 @@ pub async fn workers_claim_only_pulled_tasks(harness: &dyn Harness) {
     fixture.emit_copies(3, new_event("record")).await;
     let claim = fixture.worker_claim_request(&["index", "remote", "unheard-of"], 2);
     let claims = expect_ok(fixture.store.claim_tasks(claim.clone(), fixture.now).await);
-    assert_eq!((handler_names_of(&claims.tasks), claims.has_more), (vec!["remote"; 2], true));
+    assert_eq!((handler_names_of_tasks(&claims.tasks), claims.has_more), (vec!["remote"; 2], true));
     let claims = expect_ok(fixture.store.claim_tasks(claim.clone(), fixture.now).await);
     assert_eq!(
-        (handler_names_of(&claims.tasks), claims.has_more),
+        (handler_names_of_tasks(&claims.tasks), claims.has_more),
         (vec!["remote"], false),
         "index is not pulled"
     );
-    let batches = vec![emit_batch([new_event("record")])];
+    let batches = vec![new_emit_batch([new_event("record")])];
     let (_, claims) = expect_ok(fixture.store.append(batches, Some(claim), fixture.now).await);
-    assert_eq!(handler_names_of(&claims.tasks), ["remote"]);
+    assert_eq!(handler_names_of_tasks(&claims.tasks), ["remote"]);
     assert_eq!(fixture.claim(10).await.len(), 4, "the tasks of nodes");
 }
 
@@ -85,8 +85,11 @@ pub async fn a_fetched_task_is_leased(harness: &dyn Harness) {
         fixture.claim_as_worker(&["remote"], 10).await.is_empty(),
         "the claimed task is not claimed again"
     );
-    let lines =
-        vec![NewLogLine { task: task.seq, fence: task.fence, line: info_log_line(fixture.now, "at it") }];
+    let lines = vec![AttemptLogLine {
+        task_seq: task.seq,
+        fence: task.fence,
+        line: info_log_line(fixture.now, "at it"),
+    }];
     assert_eq!(expect_ok(fixture.store.append_log_lines(lines).await), 1);
     assert_eq!(fixture.succeed(&task).await.status, TaskStatus::Done);
     assert_eq!(fixture.read_log_messages(&task.id).await, ["at it"]);
@@ -123,7 +126,7 @@ pub async fn an_expired_lease_counts_as_a_crash(harness: &dyn Harness) {
     let life = fixture.read_task(&stale_attempt.id).await.lifecycle;
     assert_eq!((life.crashes, life.retries), (1, 0), "counted apart from its retries");
     fixture.succeed(&again[0]).await;
-    assert_eq!(event_ids_of(&fixture.claim_as_worker(&["remote"], 10).await), [behind.id]);
+    assert_eq!(event_ids_of_tasks(&fixture.claim_as_worker(&["remote"], 10).await), [behind.id]);
     let ends: Vec<_> =
         fixture.read_task(&stale_attempt.id).await.attempts.iter().map(|attempt| attempt.outcome).collect();
     assert_eq!(ends, [AttemptOutcome::Crashed, AttemptOutcome::Succeeded]);
@@ -159,8 +162,8 @@ pub async fn a_worker_with_an_expired_lease_is_refused(harness: &dyn Harness) {
         fixture.finish_attempt(finished_attempt(&stale_attempt, permanent_failure())).await.map(drop),
         Err(TaskCommandError::StaleFence)
     );
-    let lines = vec![NewLogLine {
-        task: stale_attempt.seq,
+    let lines = vec![AttemptLogLine {
+        task_seq: stale_attempt.seq,
         fence: stale_attempt.fence,
         line: info_log_line(fixture.now, "still here"),
     }];
@@ -182,7 +185,10 @@ pub async fn renewing_the_lease_of_a_cancelled_task_is_refused(harness: &dyn Har
         Err(TaskCommandError::WrongState(TaskStatus::Error))
     );
     let never = expect_ok(
-        fixture.store.renew_lease(TaskSeq(i64::MAX), task.fence, fixture.seconds_from_now(LEASE_SECS)).await,
+        fixture
+            .store
+            .renew_pull_worker_lease(TaskSeq(i64::MAX), task.fence, fixture.seconds_from_now(LEASE_SECS))
+            .await,
     );
     assert_eq!(never, Err(TaskCommandError::NoSuchTask));
 }
@@ -192,7 +198,7 @@ pub async fn a_worker_can_claim_for_one_tenant(harness: &dyn Harness) {
     for tenant_name in ["default", "shop", "shop", "depot"] {
         fixture.emit(new_event("record").for_tenant(tenant_name)).await;
     }
-    let claimant_for = |tenant_name: Option<Tenant>| Claimant::Worker {
+    let claimant_for = |tenant_name: Option<Tenant>| Claimant::PullWorker {
         lease_until: fixture.seconds_from_now(LEASE_SECS),
         tenant: tenant_name,
     };
@@ -239,11 +245,11 @@ pub async fn a_worker_claim_reports_the_next_due_time(harness: &dyn Harness) {
         fixture.store.claim_tasks(fixture.worker_claim_request(&["remote"], 10), fixture.now).await,
     );
     assert_eq!(
-        (claims.tasks.len(), claims.has_more, claims.next_due),
+        (claims.tasks.len(), claims.has_more, claims.next_task_due_at),
         (0, false, Some(fixture.seconds_from_now(60)))
     );
     fixture.advance_clock(60);
-    assert_eq!(event_ids_of(&fixture.claim_as_worker(&["remote"], 10).await), [delayed.id]);
+    assert_eq!(event_ids_of_tasks(&fixture.claim_as_worker(&["remote"], 10).await), [delayed.id]);
 }
 
 pub async fn workers_claim_scheduled_tasks(harness: &dyn Harness) {
@@ -257,7 +263,7 @@ pub async fn lanes_and_rules_apply_to_workers(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, pulled_only_registration()).await;
     let events = fixture.emit_copies(3, new_event("record").with_key("a")).await;
     let head = fixture.claim_as_worker(&["remote"], 10).await;
-    assert_eq!(event_ids_of(&head), [events[0].id]);
+    assert_eq!(event_ids_of_tasks(&head), [events[0].id]);
     let claim = fixture.worker_claim_request(&["remote"], 10);
     let (_, next) = expect_ok(
         fixture
@@ -265,12 +271,12 @@ pub async fn lanes_and_rules_apply_to_workers(harness: &dyn Harness) {
             .finish_attempts(vec![finished_attempt(&head[0], success())], Some(claim), fixture.now)
             .await,
     );
-    assert_eq!(event_ids_of(&next.tasks), [events[1].id], "an end may claim as a worker, too");
+    assert_eq!(event_ids_of_tasks(&next.tasks), [events[1].id], "an end may claim as a worker, too");
     fixture.succeed(&next.tasks[0]).await;
     fixture.set_pause_rule("remote").await;
     assert!(fixture.claim_as_worker(&["remote"], 10).await.is_empty());
     fixture.lift_pause_rule("remote").await;
-    assert_eq!(event_ids_of(&fixture.claim_as_worker(&["remote"], 10).await), [events[2].id]);
+    assert_eq!(event_ids_of_tasks(&fixture.claim_as_worker(&["remote"], 10).await), [events[2].id]);
 }
 
 pub async fn workers_can_pull_source_runs(harness: &dyn Harness) {
@@ -280,18 +286,20 @@ pub async fn workers_can_pull_source_runs(harness: &dyn Harness) {
         .pulled_by_workers("shop")
         .pulled_by_workers("crm");
     let mut fixture = StoreFixture::new(harness, registration).await;
-    let (orders, people) =
-        (fixture.request_new_run("shop/orders").await, fixture.request_new_run("crm/people").await);
+    let (orders, people) = (
+        fixture.request_new_collection_run("shop/orders").await,
+        fixture.request_new_collection_run("crm/people").await,
+    );
     assert!(fixture.claim(10).await.is_empty());
     assert_eq!(fixture.claim_one_as_worker("shop").await.id, orders);
     assert!(fixture.claim_as_worker(&["shop"], 10).await.is_empty(), "only tasks of the requested handlers");
     assert_eq!(fixture.claim_as_worker(&["shop", "crm"], 10).await.remove(0).id, people);
-    assert!(!fixture.request_run("shop/orders").await.created);
+    assert!(!fixture.request_collection_run("shop/orders").await.created);
     fixture.advance_clock(LEASE_SECS + 1);
     assert_eq!(fixture.rescue_tasks().await.freed_tasks.len(), 2);
-    assert!(!fixture.request_run("shop/orders").await.created, "the run continues");
+    assert!(!fixture.request_collection_run("shop/orders").await.created, "the run continues");
     let again = fixture.claim_as_worker(&["shop", "crm"], 1).await;
-    assert_eq!(source_collection_names_of(&again), ["crm/people"], "the more urgent one first");
+    assert_eq!(source_collection_names_of_tasks(&again), ["crm/people"], "the more urgent one first");
 }
 
 /// A handler can switch between workers and nodes; its waiting tasks switch with it.

@@ -7,7 +7,14 @@ use crate::fixture::*;
 
 /// The counters ready, waiting, scheduled, running, halted, missing.
 fn queue_counts(queue: &QueueView) -> [u64; 6] {
-    [queue.ready, queue.waiting, queue.scheduled, queue.running, queue.halted, queue.missing]
+    [
+        queue.ready_count,
+        queue.waiting_count,
+        queue.scheduled_count,
+        queue.running_count,
+        queue.halted_count,
+        queue.missing_count,
+    ]
 }
 
 pub async fn queue_counters_follow_a_task_through_its_states(harness: &dyn Harness) {
@@ -63,7 +70,7 @@ pub async fn each_tenant_has_its_own_queue(harness: &dyn Harness) {
     let mut seen: Vec<_> = expect_ok(fixture.store.list_queues(None).await)
         .iter()
         .filter(|queue| queue_counts(queue) != [0; 6])
-        .map(|queue| (queue.handler.to_string(), queue.tenant.to_string(), queue.ready))
+        .map(|queue| (queue.handler.to_string(), queue.tenant.to_string(), queue.ready_count))
         .collect();
     seen.sort();
     let line = |handler: &str, tenant: &str, ready| (handler.to_string(), tenant.to_string(), ready);

@@ -1,8 +1,8 @@
-//! Rate limits of handlers. The core's [`LimiterState`] decides; the store keeps it.
+//! Rate limits of handlers. The core's [`LimiterAndBreakerState`] decides; the store keeps it.
 
 use std::time::Duration;
 
-use pointsman_core::limit::{Admission, LimiterState};
+use pointsman_core::limit::{Admission, LimiterAndBreakerState};
 use pointsman_core::{Limits, Timestamp};
 
 use crate::Harness;
@@ -21,9 +21,9 @@ fn base_registration() -> RegistrationBuilder {
 pub async fn starts_never_exceed_the_rate_limit(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit_copies(20, new_event("record")).await;
-    let claims = fixture.claim_with_result(20).await;
+    let claims = fixture.claim_returning_result(20).await;
     assert_eq!(
-        (claims.tasks.len(), claims.has_more, claims.next_due),
+        (claims.tasks.len(), claims.has_more, claims.next_task_due_at),
         (BURST_SIZE, false, Some(fixture.seconds_from_now(1)))
     );
     for task in &claims.tasks {
@@ -31,8 +31,8 @@ pub async fn starts_never_exceed_the_rate_limit(harness: &dyn Harness) {
     }
     assert!(fixture.claim(20).await.is_empty(), "finishing does not count as a start");
     fixture.advance_clock(1);
-    let claims = fixture.claim_with_result(20).await;
-    assert_eq!((claims.tasks.len(), claims.next_due), (1, Some(fixture.seconds_from_now(1))));
+    let claims = fixture.claim_returning_result(20).await;
+    assert_eq!((claims.tasks.len(), claims.next_task_due_at), (1, Some(fixture.seconds_from_now(1))));
     fixture.advance_clock(3);
     assert_eq!(fixture.claim(20).await.len(), 3);
 }
@@ -42,10 +42,10 @@ pub async fn starts_match_the_rate_limiter_over_time(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, base_registration()).await;
     let limits = fixture.registration.expect_handler_def("index").limits.clone();
     fixture.emit_copies(400, new_event("record")).await;
-    let (mut limiter_state, mut starts, beginning) = (LimiterState::default(), 0u64, fixture.now);
+    let (mut limiter_state, mut starts, beginning) = (LimiterAndBreakerState::default(), 0u64, fixture.now);
     for round in 0..200usize {
         let max = [1, 3, 20, 2][round % 4];
-        let claims = fixture.claim_with_result(max).await;
+        let claims = fixture.claim_returning_result(max).await;
         let allowed = match limiter_state.admission(&limits, 0, fixture.now) {
             Admission::Admitted(left) => max.min(left as usize),
             Admission::ConcurrencyFull | Admission::RateLimited(_) | Admission::BreakerOpen(_) => 0,
@@ -94,13 +94,13 @@ pub async fn rate_limit_applies_across_tenants_and_nodes(harness: &dyn Harness) 
         fixture.emit_copies(5, new_event("record").for_tenant(tenant_name)).await;
     }
     assert_eq!(fixture.claim(4).await.len(), 4);
-    fixture.node = expect_ok(fixture.store.join_node("second", fixture.now).await);
+    fixture.node_id = expect_ok(fixture.store.join_node("second", fixture.now).await);
     assert_eq!(fixture.claim(10).await.len(), BURST_SIZE - 4);
 }
 
 pub async fn rate_limit_applies_to_appended_and_scheduled_tasks(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, base_registration()).await;
-    let batches = vec![emit_batch(vec![new_event("record"); 4])];
+    let batches = vec![new_emit_batch(vec![new_event("record"); 4])];
     let (_, claims) =
         expect_ok(fixture.store.append(batches, Some(fixture.claim_request(10)), fixture.now).await);
     assert_eq!(claims.tasks.len(), 4);
@@ -111,7 +111,7 @@ pub async fn rate_limit_applies_to_appended_and_scheduled_tasks(harness: &dyn Ha
     let (_, claims) = expect_ok(
         fixture.store.finish_attempts(attempts, Some(fixture.claim_request(10)), fixture.now).await,
     );
-    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(fixture.seconds_from_now(1))));
+    assert_eq!((claims.tasks.len(), claims.next_task_due_at), (0, Some(fixture.seconds_from_now(1))));
     fixture.advance_clock(2);
     assert_eq!(fixture.claim(10).await.len(), 2);
 }
@@ -125,8 +125,8 @@ pub async fn every_attempt_counts_against_the_rate_limit(harness: &dyn Harness) 
             fixture.release_task(&task).await;
         }
     }
-    let claims = fixture.claim_with_result(10).await;
-    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(fixture.seconds_from_now(1))));
+    let claims = fixture.claim_returning_result(10).await;
+    assert_eq!((claims.tasks.len(), claims.next_task_due_at), (0, Some(fixture.seconds_from_now(1))));
     fixture.advance_clock(1);
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
@@ -134,10 +134,10 @@ pub async fn every_attempt_counts_against_the_rate_limit(harness: &dyn Harness) 
 pub async fn next_due_includes_the_next_start_allowed_by_the_rate_limit(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit(new_event("note").due_at(fixture.seconds_from_now(60))).await;
-    assert_eq!(fixture.claim_with_result(20).await.next_due, Some(fixture.seconds_from_now(60)));
+    assert_eq!(fixture.claim_returning_result(20).await.next_task_due_at, Some(fixture.seconds_from_now(60)));
     fixture.emit_copies(20, new_event("record")).await;
     fixture.claim(20).await;
-    assert_eq!(fixture.claim_with_result(20).await.next_due, Some(fixture.seconds_from_now(1)));
+    assert_eq!(fixture.claim_returning_result(20).await.next_task_due_at, Some(fixture.seconds_from_now(1)));
 }
 
 pub async fn a_rate_limited_handler_does_not_delay_other_handlers(harness: &dyn Harness) {
@@ -156,8 +156,8 @@ pub async fn rate_limit_state_survives_a_restart(harness: &dyn Harness) {
     fixture.emit_copies(20, new_event("record")).await;
     fixture.claim(20).await;
     let mut fixture = fixture.reopen().await;
-    let claims = fixture.claim_with_result(20).await;
-    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(fixture.seconds_from_now(1))));
+    let claims = fixture.claim_returning_result(20).await;
+    assert_eq!((claims.tasks.len(), claims.next_task_due_at), (0, Some(fixture.seconds_from_now(1))));
     fixture.advance_clock(1);
     assert_eq!(fixture.claim(20).await.len(), 1);
 }

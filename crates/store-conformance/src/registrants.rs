@@ -1,7 +1,7 @@
 //! Several programs on one store, each with its own handlers.
 
 use pointsman_core::TaskStatus;
-use pointsman_core::store::{NodeCapabilities, NodeId, SequencedEvent};
+use pointsman_core::store::{EmittedEventReceipt, NodeCapabilities, NodeId};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -19,19 +19,19 @@ fn app_registration() -> RegistrationBuilder {
 /// A fixture with the registrations of a server and of an application.
 async fn fixture_with_two_registrants(harness: &dyn Harness) -> StoreFixture<'_> {
     let fixture = StoreFixture::new(harness, server_registration()).await;
-    announce_registrant(&fixture, fixture.node, "server").await;
+    announce_registrant(&fixture, fixture.node_id, "server").await;
     register_second_registrant(&fixture, app_registration()).await;
     fixture
 }
 
 /// Registers this registration in addition to the fixture's own.
 async fn register_second_registrant(fixture: &StoreFixture<'_>, registration: RegistrationBuilder) {
-    expect_ok(fixture.store.register(registration.build(), fixture.now).await);
+    expect_ok(fixture.store.register_definitions(registration.build(), fixture.now).await);
 }
 
 async fn announce_registrant(fixture: &StoreFixture<'_>, node: NodeId, registrant: &str) {
     let announced = NodeCapabilities { registrant: Some(registrant.into()), ..NodeCapabilities::default() };
-    expect_ok(fixture.store.announce_capabilities(node, announced).await);
+    expect_ok(fixture.store.store_node_capabilities(node, announced).await);
 }
 
 async fn list_registrants(fixture: &StoreFixture<'_>) -> Vec<String> {
@@ -40,7 +40,7 @@ async fn list_registrants(fixture: &StoreFixture<'_>) -> Vec<String> {
     found
 }
 
-async fn read_task_statuses(fixture: &StoreFixture<'_>, sequenced: &SequencedEvent) -> Vec<TaskStatus> {
+async fn read_task_statuses(fixture: &StoreFixture<'_>, sequenced: &EmittedEventReceipt) -> Vec<TaskStatus> {
     let mut found = Vec::new();
     for task in &sequenced.tasks {
         found.push(fixture.read_task_status(task).await);
@@ -65,7 +65,10 @@ pub async fn registrations_of_several_registrants_are_merged(harness: &dyn Harne
     assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 2, "a task for each one's handler");
     assert_eq!(fixture.claim_for_handlers(&["mail"], 8).await.len(), 1);
     let all = expect_ok(fixture.store.read_merged_registration().await);
-    assert_eq!((all.handlers.len(), all.routes.resolve_handlers(&event_type("record")).len()), (2, 2));
+    assert_eq!(
+        (all.handlers.len(), all.routes.find_handlers_of_event_type(&event_type("record")).len()),
+        (2, 2)
+    );
     let fixture = fixture.reopen().await;
     assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
     assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 2);
@@ -79,10 +82,10 @@ pub async fn a_registrant_replaces_only_its_own_definitions(harness: &dyn Harnes
         RegistrationBuilder::default().route("record", &["print"]).registrant("app"),
     )
     .await;
-    assert_eq!(fixture.rescue_tasks().await.marked_missing, 1);
+    assert_eq!(fixture.rescue_tasks().await.marked_missing_count, 1);
     assert_eq!(read_task_statuses(&fixture, &sequenced).await, [TaskStatus::New, TaskStatus::Missing]);
     fixture.register(RegistrationBuilder::default().registrant("server")).await;
-    assert_eq!(fixture.rescue_tasks().await.marked_missing, 1);
+    assert_eq!(fixture.rescue_tasks().await.marked_missing_count, 1);
     assert_eq!(read_task_statuses(&fixture, &sequenced).await, [TaskStatus::Missing, TaskStatus::Missing]);
     assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 1, "print is still there");
 }
@@ -114,7 +117,7 @@ pub async fn the_last_changed_definition_of_a_shared_handler_wins(harness: &dyn 
 
 pub async fn a_registrant_without_a_live_node_expires_after_a_day(harness: &dyn Harness) {
     let mut fixture = fixture_with_two_registrants(harness).await;
-    let server = fixture.node;
+    let server = fixture.node_id;
     let sequenced = fixture.emit(new_event("record")).await;
     advance_hours_with_heartbeats(&mut fixture, 22, &[server]).await;
     assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
@@ -127,7 +130,7 @@ pub async fn a_registrant_without_a_live_node_expires_after_a_day(harness: &dyn 
 
 pub async fn a_registrant_with_a_live_node_does_not_expire(harness: &dyn Harness) {
     let mut fixture = fixture_with_two_registrants(harness).await;
-    let (server, node) = (fixture.node, expect_ok(fixture.store.join_node("app", fixture.now).await));
+    let (server, node) = (fixture.node_id, expect_ok(fixture.store.join_node("app", fixture.now).await));
     announce_registrant(&fixture, node, "app").await;
     advance_hours_with_heartbeats(&mut fixture, 40, &[server, node]).await;
     assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
@@ -140,11 +143,11 @@ pub async fn a_registrant_with_a_live_node_does_not_expire(harness: &dyn Harness
 /// All nodes were down, and start again one after the other.
 pub async fn downtime_of_all_nodes_does_not_expire_registrants(harness: &dyn Harness) {
     let mut fixture = fixture_with_two_registrants(harness).await;
-    let server = fixture.node;
+    let server = fixture.node_id;
     advance_hours_with_heartbeats(&mut fixture, 2, &[server]).await;
     fixture.advance_clock(72 * HOUR_SECS);
     let mut fixture = fixture.reopen().await;
-    let server = fixture.node;
+    let server = fixture.node_id;
     announce_registrant(&fixture, server, "server").await;
     fixture.rescue_tasks().await;
     assert_eq!(list_registrants(&fixture).await, ["app", "server"]);

@@ -57,7 +57,7 @@ pub async fn a_replay_creates_tasks_for_the_events_routed_to_a_new_handler(harne
     let mut created = list_handler_tasks(&fixture, "new-handler").await;
     created.reverse();
     for (task, (event, kind, tenant)) in created.iter().zip(&want) {
-        assert_eq!((task.event, &*task.subject_name, &task.tenant), (Some(*event), kind.as_str(), tenant));
+        assert_eq!((task.event_id, &*task.subject_name, &task.tenant), (Some(*event), kind.as_str(), tenant));
         assert_eq!(
             (task.priority.get(), task.lifecycle.out_of_order, task.created_at),
             (1, true, fixture.now)
@@ -97,7 +97,7 @@ pub async fn events_already_sent_to_the_handler_are_not_replayed(harness: &dyn H
     let sent = fixture.emit_copies(3, new_event("record")).await;
     assert_eq!(fixture.replay_events("new-handler", EventId::ZERO).await, 3);
     let mut events: Vec<_> =
-        list_handler_tasks(&fixture, "new-handler").await.iter().filter_map(|task| task.event).collect();
+        list_handler_tasks(&fixture, "new-handler").await.iter().filter_map(|task| task.event_id).collect();
     events.sort();
     assert_eq!(events, sequenced_event_ids(&[missed, sent].concat()), "each once");
 }
@@ -127,7 +127,7 @@ pub async fn a_long_replay_continues_in_batches(harness: &dyn Harness) {
     let mut created = 0;
     for round in 0.. {
         assert!(round < 10_000, "the replay does not end");
-        let ReplayReport { created_tasks: tasks, has_more: more } = expect_ok(
+        let ReplayReport { created_task_count: tasks, has_more: more } = expect_ok(
             fixture.store.replay_events(&handler_name("new-handler"), EventId::ZERO, fixture.now).await,
         );
         created += tasks;
@@ -141,7 +141,7 @@ pub async fn a_long_replay_continues_in_batches(harness: &dyn Harness) {
     }
     assert_eq!(created, 4000);
     let got: Vec<_> =
-        list_handler_tasks(&fixture, "new-handler").await.iter().filter_map(|task| task.event).collect();
+        list_handler_tasks(&fixture, "new-handler").await.iter().filter_map(|task| task.event_id).collect();
     assert_eq!(got.len(), events.len(), "none twice");
     assert_eq!(got.into_iter().collect::<BTreeSet<_>>(), events.into_iter().collect(), "and none left out");
 }
@@ -152,7 +152,10 @@ pub async fn a_replay_starts_at_the_given_event(harness: &dyn Harness) {
     fixture.register(registration_with_new_handler()).await;
     assert_eq!(fixture.replay_events("new-handler", events[4].id).await, 2);
     assert_eq!(run_new_handler_tasks(&fixture).await, sequenced_event_ids(&events[4..]));
-    assert_eq!(fixture.replay_events("new-handler", fixture.read_journal_range().await.head).await, 0);
+    assert_eq!(
+        fixture.replay_events("new-handler", fixture.read_journal_range().await.newest_event_id).await,
+        0
+    );
     assert_eq!(fixture.replay_events("new-handler", EventId::ZERO).await, 4, "a longer one may follow");
     assert_eq!(run_new_handler_tasks(&fixture).await, sequenced_event_ids(&events[..4]));
 }
@@ -168,7 +171,7 @@ pub async fn replayed_tasks_keep_lane_order(harness: &dyn Harness) {
     for round in events.chunks(3) {
         let mut heads = fixture.claim_for_handlers(&["new-handler"], 100).await;
         heads.sort_by_key(|task| task.event().id);
-        assert_eq!(event_ids_of(&heads), sequenced_event_ids(round), "one of each object at a time");
+        assert_eq!(event_ids_of_tasks(&heads), sequenced_event_ids(round), "one of each object at a time");
         for task in &heads {
             fixture.succeed(task).await;
         }
@@ -205,7 +208,7 @@ pub async fn expired_events_are_not_replayed(harness: &dyn Harness) {
     fixture.emit_copies(5, new_event("record")).await;
     fixture.run_all_ready_tasks().await;
     fixture.advance_clock(1000);
-    fixture.prune(KEEP_NOTHING, KEEP_EVERYTHING).await;
+    fixture.prune_events_and_tasks(KEEP_NOTHING, KEEP_EVERYTHING).await;
     let recent = fixture.emit_copies(2, new_event("record")).await;
     fixture.register(registration_with_new_handler()).await;
     assert_eq!(fixture.replay_events("new-handler", EventId::ZERO).await, 2);
@@ -219,7 +222,7 @@ pub async fn unfinished_replayed_tasks_keep_their_events(harness: &dyn Harness) 
     fixture.register(registration_with_new_handler()).await;
     fixture.replay_events("new-handler", EventId::ZERO).await;
     fixture.advance_clock(1000);
-    fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
+    fixture.prune_events_and_tasks(KEEP_NOTHING, KEEP_NOTHING).await;
     let fixture = fixture.reopen().await;
     let task = fixture.claim_one().await;
     assert_eq!(task.event().value.as_str(), "\"kept\"");
@@ -264,7 +267,11 @@ pub async fn a_replayed_synchronous_task_blocks_no_other_task(harness: &dyn Harn
     assert_eq!(fixture.replay_events("new-handler", EventId::ZERO).await, 2);
     let mut waiting = fixture.claim_for_handlers(&["index"], 10).await;
     waiting.sort_by_key(|task| task.event().id);
-    assert_eq!(event_ids_of(&waiting), sequenced_event_ids(&events), "waiting tasks do not wait for it");
+    assert_eq!(
+        event_ids_of_tasks(&waiting),
+        sequenced_event_ids(&events),
+        "waiting tasks do not wait for it"
+    );
     let mut ran = run_new_handler_tasks(&fixture).await;
     ran.sort();
     assert_eq!(ran, sequenced_event_ids(&events));
@@ -277,7 +284,7 @@ pub async fn a_finished_replayed_task_is_found_by_its_event(harness: &dyn Harnes
     fixture.register(registration_with_new_handler()).await;
     assert_eq!(fixture.replay_events("new-handler", EventId::ZERO).await, 1);
     let filter = TaskFilter {
-        event: Some(old.id),
+        event_id: Some(old.id),
         handler: Some(handler_name("new-handler")),
         ..TaskFilter::default()
     };

@@ -9,17 +9,17 @@ use crate::fixture::*;
 
 /// Joins another node, which replaces the fixture's.
 async fn join_replacement_node(fixture: &mut StoreFixture<'_>) {
-    fixture.node = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
+    fixture.node_id = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
 }
 
 pub async fn every_process_start_joins_a_new_node(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let mut nodes = vec![fixture.node];
+    let mut nodes = vec![fixture.node_id];
     for _ in 0..3 {
         nodes.push(expect_ok(fixture.store.join_node("first", fixture.now).await));
     }
     let fixture = fixture.reopen().await;
-    nodes.push(fixture.node);
+    nodes.push(fixture.node_id);
     nodes.sort();
     assert_strictly_ascending(&nodes);
 }
@@ -46,7 +46,7 @@ pub async fn a_node_without_heartbeats_loses_its_tasks(harness: &dyn Harness) {
         Err(TaskCommandError::StaleFence)
     );
     fixture.succeed(&again).await;
-    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events[1..]));
+    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events[1..]));
     let ends: Vec<_> =
         fixture.read_task(&stale_attempt.id).await.attempts.iter().map(|attempt| attempt.outcome).collect();
     assert_eq!(ends, [AttemptOutcome::Crashed, AttemptOutcome::Succeeded]);
@@ -111,7 +111,7 @@ pub async fn a_node_can_query_which_of_its_attempts_were_lost(harness: &dyn Harn
 
 pub async fn the_heartbeat_of_an_expired_node_fails(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let dead = fixture.node;
+    let dead = fixture.node_id;
     assert!(fixture.send_heartbeat().await);
     fixture.advance_clock(LEASE_SECS + 1);
     join_replacement_node(&mut fixture).await;
@@ -124,7 +124,7 @@ pub async fn the_heartbeat_of_an_expired_node_fails(harness: &dyn Harness) {
     assert_eq!(fixture.claim(8).await.len(), 1);
     assert!(fixture.send_heartbeat().await);
     assert!(
-        !expect_ok(fixture.store.record_heartbeat(fixture.node + 1000, fixture.now).await),
+        !expect_ok(fixture.store.record_heartbeat(fixture.node_id + 1000, fixture.now).await),
         "a node that never joined has no heartbeat"
     );
 }
@@ -144,7 +144,11 @@ pub async fn a_task_fails_after_three_crashes(harness: &dyn Harness) {
     let task = fixture.read_task(id).await;
     assert_eq!(task.lifecycle.state.error_reason(), Some(ErrorReason::Crashed));
     assert_eq!((task.lifecycle.crashes, task.lifecycle.retries, task.attempts.len()), (3, 0, 3));
-    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), [events[1].id], "and its lane continues");
+    assert_eq!(
+        event_ids_of_tasks(&fixture.run_all_ready_tasks().await),
+        [events[1].id],
+        "and its lane continues"
+    );
 }
 
 pub async fn tasks_of_a_node_that_left_are_rescued(harness: &dyn Harness) {
@@ -152,37 +156,37 @@ pub async fn tasks_of_a_node_that_left_are_rescued(harness: &dyn Harness) {
     fixture.emit_copies(2, new_event("record")).await;
     let tasks = fixture.claim(2).await;
     fixture.finish_with_result(&tasks[0], AttemptResult::Released).await;
-    let left = fixture.node;
+    let left = fixture.node_id;
     expect_ok(fixture.store.remove_node(left, fixture.now).await);
     assert!(!expect_ok(fixture.store.record_heartbeat(left, fixture.now).await));
     join_replacement_node(&mut fixture).await;
     fixture.advance_clock(LEASE_SECS + 1);
     fixture.send_heartbeat().await;
     fixture.rescue_tasks().await;
-    let mut claimed = event_ids_of(&fixture.claim(10).await);
+    let mut claimed = event_ids_of_tasks(&fixture.claim(10).await);
     claimed.sort();
-    assert_eq!(claimed, event_ids_of(&tasks), "the task that it released, and the one that it did not");
+    assert_eq!(claimed, event_ids_of_tasks(&tasks), "the task that it released, and the one that it did not");
 }
 
 /// A node may have left or expired without knowing it, and still claim; its tasks must be freed.
 pub async fn no_task_gets_stuck_with_an_expired_or_left_node(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let (evicted, left) = (fixture.node, expect_ok(fixture.store.join_node("left", fixture.now).await));
+    let (evicted, left) = (fixture.node_id, expect_ok(fixture.store.join_node("left", fixture.now).await));
     expect_ok(fixture.store.remove_node(left, fixture.now).await);
     fixture.advance_clock(LEASE_SECS + 1);
     fixture.rescue_tasks().await;
     let events = fixture.emit_copies(2, new_event("record")).await;
     for node in [evicted, left] {
-        fixture.node = node;
+        fixture.node_id = node;
         fixture.claim(1).await;
-        let batches = vec![emit_batch([new_event("note")])];
+        let batches = vec![new_emit_batch([new_event("note")])];
         expect_ok(fixture.store.append(batches, Some(fixture.claim_request(1)), fixture.now).await);
     }
     join_replacement_node(&mut fixture).await;
     fixture.advance_clock(LEASE_SECS + 1);
     fixture.send_heartbeat().await;
     fixture.rescue_tasks().await;
-    let mut claimed = event_ids_of(&fixture.claim(10).await);
+    let mut claimed = event_ids_of_tasks(&fixture.claim(10).await);
     claimed.sort();
     assert_eq!(claimed, sequenced_event_ids(&events));
 }
@@ -209,5 +213,5 @@ pub async fn repeated_crashes_halt_the_lane_of_a_halting_handler(harness: &dyn H
         fixture.rescue_tasks().await;
     }
     assert!(fixture.claim(10).await.is_empty());
-    assert_eq!(fixture.read_queue("index").await.halted, 1);
+    assert_eq!(fixture.read_queue("index").await.halted_count, 1);
 }

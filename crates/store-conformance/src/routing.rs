@@ -1,17 +1,17 @@
 //! Which tasks an event creates, and their ids.
 
 use pointsman_core::TaskStatus;
-use pointsman_core::store::{SequencedEvent, TaskFilter};
+use pointsman_core::store::{EmittedEventReceipt, TaskFilter};
 
 use crate::Harness;
 use crate::fixture::*;
 
 /// The handlers of an event's tasks, in the order of the receipt.
-async fn read_task_handlers(fixture: &StoreFixture<'_>, event: &SequencedEvent) -> Vec<String> {
+async fn read_task_handlers(fixture: &StoreFixture<'_>, event: &EmittedEventReceipt) -> Vec<String> {
     let mut names = Vec::new();
     for id in &event.tasks {
         let task = fixture.read_task(id).await;
-        assert_eq!(task.event, Some(event.id));
+        assert_eq!(task.event_id, Some(event.id));
         names.push(task.handler.to_string());
     }
     names
@@ -94,8 +94,8 @@ pub async fn removing_a_route_keeps_existing_tasks(harness: &dyn Harness) {
     let old = fixture.emit(new_event("record").with_key("a")).await;
     fixture.register(RegistrationBuilder::default().route("note", &["index", "notify"])).await;
     assert!(fixture.emit(new_event("record").with_key("a")).await.tasks.is_empty());
-    assert_eq!(fixture.rescue_tasks().await.marked_missing, 0);
-    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), [old.id]);
+    assert_eq!(fixture.rescue_tasks().await.marked_missing_count, 0);
+    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), [old.id]);
     assert_eq!(fixture.read_task_status(&old.tasks[0]).await, TaskStatus::Done);
 }
 

@@ -14,16 +14,20 @@ pub async fn a_paused_or_blocked_handler_starts_no_task(harness: &dyn Harness) {
         fixture.emit_copies(2, new_event("record")).await;
         expect_ok(fixture.store.set_rule(fixture.new_rule(kind, "index", None)).await);
         fixture.emit(new_event("record")).await;
-        let claims = fixture.claim_with_result(10).await;
+        let claims = fixture.claim_returning_result(10).await;
         assert_eq!(claims.tasks.len(), 3);
         assert!(claims.tasks.iter().all(|task| task.handler == handler_name("notify")), "{kind:?}");
         assert!(!claims.has_more, "blocked tasks are not ready");
         assert_eq!(fixture.schedule_tasks(10).await, 0);
-        assert!(fixture.read_queue("index").await.paused);
+        assert!(fixture.read_queue("index").await.is_paused_or_blocked);
         let (_, claims) = expect_ok(
             fixture
                 .store
-                .append(vec![emit_batch([new_event("record")])], Some(fixture.claim_request(10)), fixture.now)
+                .append(
+                    vec![new_emit_batch([new_event("record")])],
+                    Some(fixture.claim_request(10)),
+                    fixture.now,
+                )
                 .await,
         );
         assert_eq!(claims.tasks.len(), 1, "nor by the claim of an append");
@@ -45,7 +49,7 @@ pub async fn a_rule_returns_scheduled_tasks_to_new(harness: &dyn Harness) {
             if is_paused { TaskStatus::New } else { TaskStatus::Scheduled }
         );
     }
-    assert_eq!(fixture.read_queue("index").await.scheduled, 0);
+    assert_eq!(fixture.read_queue("index").await.scheduled_count, 0);
     assert_eq!(fixture.schedule_tasks(0).await, 3);
     assert_eq!(fixture.claim(10).await.len(), 3);
 }
@@ -59,7 +63,7 @@ pub async fn running_tasks_of_a_paused_handler_can_finish(harness: &dyn Harness)
     fixture.advance_clock(RETRY_DELAY_SECS);
     assert!(fixture.claim(10).await.is_empty());
     assert!(fixture.lift_pause_rule("index").await);
-    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events));
+    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events));
 }
 
 pub async fn tasks_run_in_order_after_a_pause_is_lifted(harness: &dyn Harness) {
@@ -71,7 +75,7 @@ pub async fn tasks_run_in_order_after_a_pause_is_lifted(harness: &dyn Harness) {
     events.extend(fixture.emit_copies(3, new_event("record").with_key("a")).await);
     assert!(fixture.claim(10).await.is_empty());
     assert!(fixture.lift_pause_rule("index").await);
-    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events));
+    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events));
 }
 
 pub async fn pause_and_block_rules_are_independent(harness: &dyn Harness) {
@@ -114,7 +118,7 @@ pub async fn a_rule_can_be_set_before_the_first_task(harness: &dyn Harness) {
         fixture.emit(new_event("record").for_tenant(name)).await;
     }
     assert!(fixture.claim(10).await.is_empty());
-    assert!(expect_ok(fixture.store.list_queues(None).await).iter().all(|queue| queue.paused));
+    assert!(expect_ok(fixture.store.list_queues(None).await).iter().all(|queue| queue.is_paused_or_blocked));
     assert!(fixture.lift_pause_rule("index").await);
     assert_eq!(fixture.claim(10).await.len(), 2);
 }
@@ -176,5 +180,5 @@ pub async fn a_lane_that_advances_while_paused_stays_paused(harness: &dyn Harnes
     assert_eq!(fixture.cancel_task(&events[1].tasks[0]).await, Ok(()));
     assert!(fixture.claim(10).await.is_empty());
     fixture.lift_pause_rule("index").await;
-    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), [events[2].id]);
+    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), [events[2].id]);
 }

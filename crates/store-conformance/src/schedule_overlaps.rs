@@ -31,7 +31,7 @@ fn event_fire_builder(overlap: OverlapPolicy) -> FireRequestBuilder {
     FireRequestBuilder::emitting_event(new_event("record")).with_overlap(overlap)
 }
 
-fn run_fire_builder(overlap: OverlapPolicy) -> FireRequestBuilder {
+fn collection_run_fire_builder(overlap: OverlapPolicy) -> FireRequestBuilder {
     FireRequestBuilder::running_collection("shop/orders").with_overlap(overlap)
 }
 
@@ -46,7 +46,7 @@ pub async fn unfinished_tasks_of_the_last_fire_cause_a_skip(harness: &dyn Harnes
         fixture.record_fire(builder.clone().build("nightly", next.plus(secs(times)))).await.0
     };
     let fire = record_next_fire(&fixture).await;
-    assert_eq!((fire.outcome, fire.event), (SKIPPED_BY_OVERLAP, None), "its tasks wait");
+    assert_eq!((fire.outcome, fire.event_id), (SKIPPED_BY_OVERLAP, None), "its tasks wait");
     assert!(first_run.contains(&fire.task.expect("the overlapping task")));
     fixture.succeed(&fixture.claim_one_for_handler("index").await).await;
     let left = fixture.claim_one().await;
@@ -63,7 +63,7 @@ pub async fn unfinished_tasks_of_the_last_fire_cause_a_skip(harness: &dyn Harnes
     fixture.advance_clock(RETRY_DELAY_SECS);
     fixture.fail_permanently(&fixture.claim_one().await).await;
     let fire = record_next_fire(&fixture).await;
-    assert_eq!((fire.outcome, fire.event.is_some()), (FireOutcome::Fired, true), "all have ended");
+    assert_eq!((fire.outcome, fire.event_id.is_some()), (FireOutcome::Fired, true), "all have ended");
     assert_eq!(fixture.read_all_events().await.len(), 2);
 }
 
@@ -81,7 +81,7 @@ pub async fn overlap_cancel_cancels_unfinished_tasks(harness: &dyn Harness) {
     let old = fixture.list_tasks(&TaskFilter::default()).await;
     let running = fixture.claim_one().await;
     let (fire, _) = fixture.record_fire(builder.build("nightly", next)).await;
-    assert_eq!((fire.outcome, fire.event.is_some()), (FireOutcome::Fired, true));
+    assert_eq!((fire.outcome, fire.event_id.is_some()), (FireOutcome::Fired, true));
     for task in &old {
         let task = fixture.read_task(&task.id).await;
         assert_eq!(task.lifecycle.state.error_reason(), Some(ErrorReason::Canceled), "{}", task.id);
@@ -90,7 +90,7 @@ pub async fn overlap_cancel_cancels_unfinished_tasks(harness: &dyn Harness) {
     let answer = fixture.finish_attempt(finished_attempt(&running, success())).await.map(drop);
     assert_eq!(answer, Err(TaskCommandError::WrongState(TaskStatus::Error)), "its attempt is fenced off");
     let ran = fixture.run_all_ready_tasks().await;
-    assert!(ran.iter().all(|task| Some(task.event().id) == fire.event));
+    assert!(ran.iter().all(|task| Some(task.event().id) == fire.event_id));
     assert_eq!(ran.len(), 2);
 }
 
@@ -126,7 +126,7 @@ pub async fn tasks_of_other_schedules_do_not_count_as_overlap(harness: &dyn Harn
 
 /// A skipped time creates nothing, so the fire before it still counts.
 pub async fn a_skipped_time_does_not_replace_the_last_fire(harness: &dyn Harness) {
-    let builder = run_fire_builder(OverlapPolicy::Skip);
+    let builder = collection_run_fire_builder(OverlapPolicy::Skip);
     let (fixture, next) = fixture_with_one_fire(harness, &builder).await;
     fixture.set_pause_rule("@nightly").await;
     fixture.record_fire(builder.clone().build("nightly", next)).await;
@@ -135,10 +135,10 @@ pub async fn a_skipped_time_does_not_replace_the_last_fire(harness: &dyn Harness
     assert_eq!(fire.outcome, SKIPPED_BY_OVERLAP);
 }
 
-pub async fn an_unfinished_run_causes_a_skip(harness: &dyn Harness) {
-    let builder = run_fire_builder(OverlapPolicy::Skip);
+pub async fn an_unfinished_collection_run_causes_a_skip(harness: &dyn Harness) {
+    let builder = collection_run_fire_builder(OverlapPolicy::Skip);
     let (fixture, next) = fixture_with_one_fire(harness, &builder).await;
-    let first_run = fixture.request_run("shop/orders").await.task;
+    let first_run = fixture.request_collection_run("shop/orders").await.task;
     let (fire, _) = fixture.record_fire(builder.clone().build("nightly", next)).await;
     assert_eq!((fire.outcome, fire.task.as_ref()), (SKIPPED_BY_OVERLAP, Some(&first_run)));
     let task = fixture.claim_one().await;
@@ -150,8 +150,8 @@ pub async fn an_unfinished_run_causes_a_skip(harness: &dyn Harness) {
     assert_ne!(fire.task, Some(first_run));
 }
 
-pub async fn overlap_cancel_cancels_an_unfinished_run(harness: &dyn Harness) {
-    let builder = run_fire_builder(OverlapPolicy::Cancel);
+pub async fn overlap_cancel_cancels_an_unfinished_collection_run(harness: &dyn Harness) {
+    let builder = collection_run_fire_builder(OverlapPolicy::Cancel);
     let (fixture, next) = fixture_with_one_fire(harness, &builder).await;
     let running = fixture.claim_one().await;
     let (fire, _) = fixture.record_fire(builder.build("nightly", next)).await;
@@ -160,15 +160,15 @@ pub async fn overlap_cancel_cancels_an_unfinished_run(harness: &dyn Harness) {
         fixture.read_task(&running.id).await.lifecycle.state.error_reason(),
         Some(ErrorReason::Canceled)
     );
-    assert_eq!(Some(fixture.request_run("shop/orders").await.task), fire.task);
+    assert_eq!(Some(fixture.request_collection_run("shop/orders").await.task), fire.task);
     assert_eq!(fixture.run_all_ready_tasks().await.len(), 1);
 }
 
 /// A collection never has two unfinished runs, whatever the policy: the fire names the existing one.
-pub async fn overlap_queue_reuses_an_unfinished_run(harness: &dyn Harness) {
-    let builder = run_fire_builder(OverlapPolicy::Queue);
+pub async fn overlap_queue_reuses_an_unfinished_collection_run(harness: &dyn Harness) {
+    let builder = collection_run_fire_builder(OverlapPolicy::Queue);
     let (fixture, next) = fixture_with_one_fire(harness, &builder).await;
-    let first_run = fixture.request_run("shop/orders").await.task;
+    let first_run = fixture.request_collection_run("shop/orders").await.task;
     let (fire, written) = fixture.record_fire(builder.build("nightly", next)).await;
     assert_eq!((fire.task, written), (Some(first_run), true));
     assert_eq!(fixture.list_tasks(&TaskFilter::default()).await.len(), 1);

@@ -50,7 +50,7 @@ pub async fn a_fire_emits_its_event(harness: &dyn Harness) {
     assert!(written);
     assert_eq!((fire.planned_at, fire.recorded_at, fire.outcome), (planned, fixture.now, FireOutcome::Fired));
     let emitted = fixture.read_events_after(before.id, &Default::default()).await;
-    assert_eq!(emitted.iter().map(|event| Some(event.id)).collect::<Vec<_>>(), [fire.event]);
+    assert_eq!(emitted.iter().map(|event| Some(event.id)).collect::<Vec<_>>(), [fire.event_id]);
     assert_eq!((emitted[0].prev, emitted[0].value.as_str()), (Some(before.id), "[1]"));
     let task = fixture.claim_one().await;
     assert_eq!((task.event().id, task.planned_at), (emitted[0].id, Some(planned)));
@@ -60,14 +60,14 @@ pub async fn a_fire_emits_its_event(harness: &dyn Harness) {
     assert_eq!(fixture.read_task(&task.id).await.planned_at, Some(planned), "the history knows it, too");
 }
 
-pub async fn a_fire_creates_its_run(harness: &dyn Harness) {
+pub async fn a_fire_creates_its_collection_run(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let (fire, written) = fixture
         .record_fire(FireRequestBuilder::running_collection("shop/orders").build("nightly", planned))
         .await;
-    assert_eq!((written, fire.outcome, fire.event), (true, FireOutcome::Fired, None));
+    assert_eq!((written, fire.outcome, fire.event_id), (true, FireOutcome::Fired, None));
     let id = fire.task.expect("a run is a task");
-    let run = fixture.request_run("shop/orders").await;
+    let run = fixture.request_collection_run("shop/orders").await;
     assert_eq!((&run.task, run.created), (&id, false));
     assert_eq!(fixture.read_task(&id).await.planned_at, Some(planned));
     let task = fixture.claim_one().await;
@@ -82,7 +82,9 @@ pub async fn racing_requests_for_one_planned_time_fire_once(harness: &dyn Harnes
         .map(|_| {
             let (store, now, request) =
                 (Arc::clone(&fixture.store), fixture.now, event_fire_builder().build("nightly", planned));
-            tokio::spawn(async move { expect_ok(store.record_fires(vec![request], now).await).remove(0) })
+            tokio::spawn(
+                async move { expect_ok(store.execute_fire_requests(vec![request], now).await).remove(0) },
+            )
         })
         .collect();
     let mut answers = Vec::new();
@@ -131,7 +133,7 @@ pub async fn planned_times_and_schedules_fire_independently(harness: &dyn Harnes
     assert!(answers.iter().all(|(fire, written)| *written && fire.outcome == FireOutcome::Fired));
     let times: Vec<_> = answers.iter().map(|(fire, _)| fire.planned_at).collect();
     assert_eq!(times, [planned, planned, planned, next], "results are in the order of the requests");
-    let events: Vec<_> = answers.iter().filter_map(|(fire, _)| fire.event).collect();
+    let events: Vec<_> = answers.iter().filter_map(|(fire, _)| fire.event_id).collect();
     assert_eq!(events.len(), 3);
     assert_strictly_ascending(&events);
     let progress =
@@ -152,7 +154,7 @@ pub async fn fires_are_recorded_as_on_time_late_or_caught_up(harness: &dyn Harne
         let request =
             event_fire_builder().with_punctuality(punctuality).build("nightly", planned.plus(secs(seconds)));
         let (fire, written) = fixture.record_fire(request).await;
-        assert_eq!((fire.outcome, written, fire.event.is_some()), (outcome, true, true));
+        assert_eq!((fire.outcome, written, fire.event_id.is_some()), (outcome, true, true));
     }
     assert_eq!(fixture.read_all_events().await.len(), 3);
 }
@@ -161,7 +163,7 @@ pub async fn a_planned_time_can_be_skipped(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let (fire, written) = fixture.record_fire(skip_fire_request("nightly", planned)).await;
     assert_eq!((fire.outcome, written), (FireOutcome::Skipped(SkipReason::Missed), true));
-    assert_eq!((fire.event, &fire.task), (None, &None));
+    assert_eq!((fire.event_id, &fire.task), (None, &None));
     assert_eq!(fixture.record_fire(event_fire_builder().build("nightly", planned)).await, (fire, false));
     assert!(fixture.read_all_events().await.is_empty());
     let progress = fixture.register_daily_schedule("nightly").await;
@@ -188,7 +190,7 @@ pub async fn a_paused_schedule_skips_its_times(harness: &dyn Harness) {
     for time in [planned, later] {
         let (fire, written) = fixture.record_fire(event_fire_builder().build("nightly", time)).await;
         assert_eq!((fire.outcome, written), (FireOutcome::Skipped(SkipReason::PausedByRule), true));
-        assert_eq!((fire.event, fire.task), (None, None));
+        assert_eq!((fire.event_id, fire.task), (None, None));
     }
     let fixture = fixture.reopen().await;
     let progress = fixture.register_daily_schedule("nightly").await;
@@ -205,7 +207,7 @@ pub async fn a_paused_schedule_skips_its_times(harness: &dyn Harness) {
             .record_fire(event_fire_builder().build("nightly", later.plus(secs(60))))
             .await
             .0
-            .event
+            .event_id
             .is_some()
     );
 }
@@ -217,7 +219,7 @@ pub async fn times_skipped_by_a_pause_can_be_caught_up(harness: &dyn Harness) {
     let catch_up = || event_fire_builder().with_punctuality(Punctuality::CaughtUp).build("nightly", planned);
     let (skipped_again, _) = fixture.record_fire(catch_up()).await;
     assert_eq!(
-        (skipped_again.outcome, skipped_again.event),
+        (skipped_again.outcome, skipped_again.event_id),
         (skipped.outcome, None),
         "not while the schedule is paused"
     );
@@ -233,7 +235,7 @@ pub async fn times_skipped_by_a_pause_can_be_caught_up(harness: &dyn Harness) {
     assert_eq!(fixture.record_fire(catch_up()).await, (fire.clone(), false), "once");
     assert_eq!(
         fixture.read_all_events().await.iter().map(|event| Some(event.id)).collect::<Vec<_>>(),
-        [fire.event]
+        [fire.event_id]
     );
     assert_eq!(fixture.list_fires("nightly").await, [fire]);
 }
@@ -277,7 +279,7 @@ pub async fn schedule_rules_and_collection_rules_are_independent(harness: &dyn H
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
     fixture.register_schedules(&[self::schedule_definition("shop/orders", "daily")]).await;
     fixture.set_pause_rule("@shop/orders").await;
-    let run = fixture.request_new_run("shop/orders").await;
+    let run = fixture.request_new_collection_run("shop/orders").await;
     let task = fixture.claim_one().await;
     assert_eq!(task.id, run);
     fixture.succeed(&task).await;

@@ -22,11 +22,11 @@ pub async fn all_source_runs_of_a_tenant_are_ordered_by_priority_then_age(harnes
         .collection("shop/items", 1);
     let mut fixture = StoreFixture::new(harness, registration).await;
     for name in ["shop/items", "shop/orders", "crm/people", "erp/stock", "erp/bills"] {
-        fixture.request_new_run(name).await;
+        fixture.request_new_collection_run(name).await;
         fixture.advance_clock(1);
     }
     let want = ["erp/bills", "crm/people", "shop/orders", "erp/stock", "shop/items"];
-    assert_eq!(source_collection_names_of(&fixture.run_all_ready_tasks().await), want);
+    assert_eq!(source_collection_names_of_tasks(&fixture.run_all_ready_tasks().await), want);
 }
 
 pub async fn all_sources_of_a_tenant_share_one_round_robin_turn(harness: &dyn Harness) {
@@ -36,7 +36,7 @@ pub async fn all_sources_of_a_tenant_share_one_round_robin_turn(harness: &dyn Ha
     }
     let fixture = StoreFixture::new(harness, registration).await;
     for n in 0..20 {
-        fixture.request_new_run(&format!("source-{n}/all")).await;
+        fixture.request_new_collection_run(&format!("source-{n}/all")).await;
     }
     fixture.emit_copies(20, new_event("record").with_priority(1)).await;
     let mut runs = 0usize;
@@ -52,33 +52,34 @@ pub async fn sources_of_different_tenants_have_separate_queues(harness: &dyn Har
     });
     let fixture = StoreFixture::new(harness, registration.tenant_collection("quiet", "quiet/all", 1)).await;
     for name in ["loud-0/all", "loud-1/all", "loud-2/all", "loud-3/all", "quiet/all"] {
-        fixture.request_new_run(name).await;
+        fixture.request_new_collection_run(name).await;
     }
-    let served = source_collection_names_of(&fixture.claim(2).await);
+    let served = source_collection_names_of_tasks(&fixture.claim(2).await);
     assert!(served.contains(&"quiet/all".into()), "{served:?}");
 }
 
 pub async fn a_paused_source_starts_nothing_and_delays_no_other(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     for name in ["shop/orders", "shop/orders_x"] {
-        fixture.request_new_run(name).await;
+        fixture.request_new_collection_run(name).await;
     }
     assert_eq!(fixture.schedule_tasks(10).await, 2);
     fixture.set_pause_rule("shop").await;
     assert_eq!(fixture.schedule_tasks(10).await, 0, "scheduled tasks are new again");
-    fixture.request_new_run("crm/people").await;
-    let claims = fixture.claim_with_result(10).await;
+    fixture.request_new_collection_run("crm/people").await;
+    let claims = fixture.claim_returning_result(10).await;
     assert_eq!(
-        (source_collection_names_of(&claims.tasks), claims.has_more),
+        (source_collection_names_of_tasks(&claims.tasks), claims.has_more),
         (vec!["crm/people".to_string()], false)
     );
     assert!(
-        fixture.read_queue("shop/orders").await.paused && fixture.read_queue("shop/orders_x").await.paused
+        fixture.read_queue("shop/orders").await.is_paused_or_blocked
+            && fixture.read_queue("shop/orders_x").await.is_paused_or_blocked
     );
-    assert!(!fixture.request_run("shop/orders").await.created, "the collection keeps its task");
+    assert!(!fixture.request_collection_run("shop/orders").await.created, "the collection keeps its task");
     assert!(fixture.lift_pause_rule("shop").await);
     assert_eq!(
-        source_collection_names_of(&fixture.run_all_ready_tasks().await),
+        source_collection_names_of_tasks(&fixture.run_all_ready_tasks().await),
         ["shop/orders_x", "shop/orders"]
     );
 }
@@ -87,15 +88,16 @@ pub async fn a_paused_collection_starts_nothing_and_delays_no_other(harness: &dy
     let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.set_pause_rule("shop/orders_x").await;
     for name in ["shop/orders", "shop/orders_x", "crm/people"] {
-        fixture.request_new_run(name).await;
+        fixture.request_new_collection_run(name).await;
     }
-    let claims = fixture.claim_with_result(10).await;
+    let claims = fixture.claim_returning_result(10).await;
     assert_eq!(
-        (source_collection_names_of(&claims.tasks), claims.has_more),
+        (source_collection_names_of_tasks(&claims.tasks), claims.has_more),
         (vec!["shop/orders".into(), "crm/people".into()], false)
     );
     assert!(
-        fixture.read_queue("shop/orders_x").await.paused && !fixture.read_queue("shop/orders").await.paused
+        fixture.read_queue("shop/orders_x").await.is_paused_or_blocked
+            && !fixture.read_queue("shop/orders").await.is_paused_or_blocked
     );
     let fixture = fixture.reopen().await;
     assert!(fixture.claim(10).await.is_empty());
@@ -104,16 +106,16 @@ pub async fn a_paused_collection_starts_nothing_and_delays_no_other(harness: &dy
         fixture.store.set_rule(fixture.new_rule(RuleKind::Block, "shop/orders_x", Some("elsewhere"))).await,
     );
     assert!(fixture.lift_pause_rule("shop/orders_x").await);
-    assert_eq!(source_collection_names_of(&fixture.run_all_ready_tasks().await), ["shop/orders_x"]);
+    assert_eq!(source_collection_names_of_tasks(&fixture.run_all_ready_tasks().await), ["shop/orders_x"]);
 }
 
 pub async fn each_collection_has_its_own_counters(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
-    fixture.request_new_run("shop/orders").await;
-    fixture.request_new_run("shop/orders_x").await;
+    fixture.request_new_collection_run("shop/orders").await;
+    fixture.request_new_collection_run("shop/orders_x").await;
     fixture.claim_one().await;
     let (idle, busy) = (fixture.read_queue("shop/orders").await, fixture.read_queue("shop/orders_x").await);
-    assert_eq!((idle.ready, idle.running, busy.ready, busy.running), (1, 0, 0, 1));
-    assert_eq!(idle.head_created_at, Some(fixture.now));
-    assert_eq!(fixture.read_queue("crm/people").await.ready, 0);
+    assert_eq!((idle.ready_count, idle.running_count, busy.ready_count, busy.running_count), (1, 0, 0, 1));
+    assert_eq!(idle.next_ready_task_created_at, Some(fixture.now));
+    assert_eq!(fixture.read_queue("crm/people").await.ready_count, 0);
 }

@@ -15,7 +15,7 @@ fn failure_with_code(code: i64) -> AttemptResult {
 }
 
 /// The summary of the event of an attempt after which the step will run again.
-const STEP_ENDED_KEEP_SUMMARY: &str = "OrderStepEnded Keep";
+const STEP_WILL_RUN_AGAIN_SUMMARY: &str = "OrderStepEnded Keep";
 /// The summary of the event of a suspended order.
 const ORDER_SUSPENDED_SUMMARY: &str = "OrderSuspended";
 
@@ -39,10 +39,13 @@ pub async fn a_failed_step_is_retried_after_its_delay(harness: &dyn Harness) {
     let task = fixture.claim_one().await;
     let since = fixture.read_journal_head().await;
     let finished = fixture.finish_with_result(&task, failure_with_code(3)).await;
-    assert_eq!((finished.status, finished.due), (TaskStatus::New, Some(fixture.seconds_from_now(30))));
+    assert_eq!(
+        (finished.status, finished.next_attempt_due_at),
+        (TaskStatus::New, Some(fixture.seconds_from_now(30)))
+    );
     assert_eq!(
         fixture.summarize_engine_events_after(since).await,
-        [STEP_ENDED_KEEP_SUMMARY, "OrderSetBack nodeId:a"]
+        [STEP_WILL_RUN_AGAIN_SUMMARY, "OrderSetBack nodeId:a"]
     );
     let view = fixture.read_order("/x/y,1").await;
     assert_eq!((view.retry_at, view.order.node.as_str()), (Some(fixture.seconds_from_now(30)), "a"));
@@ -61,7 +64,7 @@ pub async fn a_failed_step_is_retried_after_its_delay(harness: &dyn Harness) {
 }
 
 /// The start and the end of each attempt are published, and only the last end is an error.
-pub async fn only_the_last_failure_of_a_step_is_an_error(harness: &dyn Harness) {
+pub async fn only_the_last_failure_of_a_step_is_published_as_error(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, base_registration().step_retry_policy("/x/y", "a", 1, 30)).await;
     fixture.add_order(new_order("/x/y,1")).await;
@@ -70,7 +73,7 @@ pub async fn only_the_last_failure_of_a_step_is_an_error(harness: &dyn Harness) 
     let want = [
         "OrderStarted nodeId:a,taskId:first_a",
         "OrderStepStarted nodeId:a,taskId:first_a",
-        STEP_ENDED_KEEP_SUMMARY,
+        STEP_WILL_RUN_AGAIN_SUMMARY,
         "OrderSetBack nodeId:a",
         "OrderStepStarted nodeId:a,taskId:first_a",
         "OrderStepEnded Error,returnCode:3",
@@ -110,7 +113,10 @@ pub async fn a_chain_nodes_retry_policy_changes_with_the_registration(harness: &
     let task = fixture.claim_one().await;
     fixture.register(base_registration().step_retry_policy("/x/y", "a", 3, 50)).await;
     let finished = fixture.fail(&task).await;
-    assert_eq!((finished.status, finished.due), (TaskStatus::New, Some(fixture.seconds_from_now(50))));
+    assert_eq!(
+        (finished.status, finished.next_attempt_due_at),
+        (TaskStatus::New, Some(fixture.seconds_from_now(50)))
+    );
 }
 
 pub async fn without_a_chain_node_retry_policy_the_handlers_applies(harness: &dyn Harness) {
@@ -118,10 +124,13 @@ pub async fn without_a_chain_node_retry_policy_the_handlers_applies(harness: &dy
     fixture.add_order(new_order("/x/y,1")).await;
     let task = fixture.claim_one().await;
     let since = fixture.read_journal_head().await;
-    assert_eq!(fixture.fail(&task).await.due, Some(fixture.seconds_from_now(RETRY_DELAY_SECS)));
+    assert_eq!(
+        fixture.fail(&task).await.next_attempt_due_at,
+        Some(fixture.seconds_from_now(RETRY_DELAY_SECS))
+    );
     assert_eq!(
         fixture.summarize_engine_events_after(since).await,
-        [STEP_ENDED_KEEP_SUMMARY, "OrderSetBack nodeId:a"]
+        [STEP_WILL_RUN_AGAIN_SUMMARY, "OrderSetBack nodeId:a"]
     );
     fixture.advance_clock(RETRY_DELAY_SECS);
     fixture.fail(&fixture.claim_one().await).await;
@@ -151,7 +160,10 @@ pub async fn a_failed_attempt_can_request_its_retry_time(harness: &dyn Harness) 
         retry_at: Some(retry_at),
         permanent: false,
     };
-    assert_eq!(fixture.finish_with_result(&fixture.claim_one().await, result).await.due, Some(retry_at));
+    assert_eq!(
+        fixture.finish_with_result(&fixture.claim_one().await, result).await.next_attempt_due_at,
+        Some(retry_at)
+    );
     assert_eq!(fixture.read_order("/x/y,1").await.retry_at, Some(retry_at));
 }
 
@@ -203,9 +215,9 @@ pub async fn a_halting_handler_does_not_block_other_orders(harness: &dyn Harness
     fixture.add_order(new_order("/x/y,2")).await;
     let failed = fixture.claim_one().await;
     fixture.fail_permanently(&failed).await;
-    assert!(fixture.read_order(&failed.step_run().order.to_string()).await.order.suspended);
+    assert!(fixture.read_order(&failed.step_run().order_key.to_string()).await.order.suspended);
     assert_eq!(fixture.claim(10).await.len(), 1, "the other order continues");
-    fixture.resume_order(&failed.step_run().order.to_string()).await;
+    fixture.resume_order(&failed.step_run().order_key.to_string()).await;
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
 
@@ -218,7 +230,11 @@ async fn assert_step_stays_at_its_node(
     let task = fixture.claim_one().await;
     let since = fixture.read_journal_head().await;
     end(fixture, &task).await;
-    assert_eq!(fixture.summarize_order_events_after(key, since).await, [STEP_ENDED_KEEP_SUMMARY], "{how}");
+    assert_eq!(
+        fixture.summarize_order_events_after(key, since).await,
+        [STEP_WILL_RUN_AGAIN_SUMMARY],
+        "{how}"
+    );
     let view = fixture.read_order(key).await;
     assert_eq!((view.retry_at, view.order.step_running, view.order.suspended), (None, false, false), "{how}");
     assert_eq!(view.task.map(|(id, status, _)| (id, status)), Some((task.id, TaskStatus::New)), "{how}");
@@ -229,13 +245,13 @@ pub async fn released_snoozed_and_crashed_steps_stay_at_their_chain_node(harness
     let mut fixture =
         StoreFixture::new(harness, base_registration().step_retry_policy("/x/y", "a", 0, 1)).await;
     fixture.add_order(new_order("/x/y,1")).await;
-    assert_step_stays_at_its_node(&mut fixture, "given back", async |fixture, task| {
+    assert_step_stays_at_its_node(&mut fixture, "released", async |fixture, task| {
         drop(fixture.release_task(task).await)
     })
     .await;
     assert_step_stays_at_its_node(&mut fixture, "its node died", async |fixture, _| {
         fixture.advance_clock(LEASE_SECS + 1);
-        fixture.node = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
+        fixture.node_id = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
         assert_eq!(fixture.rescue_tasks().await.freed_tasks.len(), 1);
     })
     .await;
@@ -258,11 +274,11 @@ pub async fn a_step_fails_after_three_crashes(harness: &dyn Harness) {
     for _ in 0..3 {
         fixture.claim_one().await;
         fixture.advance_clock(LEASE_SECS + 1);
-        fixture.node = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
+        fixture.node_id = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
         fixture.rescue_tasks().await;
     }
     let published = fixture.summarize_engine_events_after(since).await;
-    let kept = published.iter().filter(|word| *word == STEP_ENDED_KEEP_SUMMARY).count();
+    let kept = published.iter().filter(|word| *word == STEP_WILL_RUN_AGAIN_SUMMARY).count();
     assert_eq!(kept, 2, "{published:?}");
     assert!(published[published.len() - 2].starts_with("OrderStepEnded Error"), "{published:?}");
     assert_eq!(published[published.len() - 1], ORDER_SUSPENDED_SUMMARY);
@@ -275,7 +291,7 @@ pub async fn finishing_with_a_stale_fence_changes_no_order(harness: &dyn Harness
     fixture.add_order(new_order("/x/y,1").with_value("1")).await;
     let stale_attempt = fixture.claim_one().await;
     fixture.advance_clock(LEASE_SECS + 1);
-    fixture.node = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
+    fixture.node_id = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
     fixture.rescue_tasks().await;
     let task = fixture.claim_one().await;
     let (before, since) = (fixture.read_order("/x/y,1").await, fixture.read_journal_head().await);

@@ -148,7 +148,7 @@ macro_rules! suite {
                 fires_expire_with_the_task_history
                 pruning_the_journal_deletes_no_fires
             }
-            lifecycle {
+            task_lifecycle {
                 every_command_on_a_new_task_follows_the_transition_table
                 every_command_on_a_scheduled_task_follows_the_transition_table
                 every_command_on_a_locked_task_follows_the_transition_table
@@ -226,9 +226,9 @@ macro_rules! suite {
                 overlap_cancel_keeps_finished_tasks
                 tasks_of_other_schedules_do_not_count_as_overlap
                 a_skipped_time_does_not_replace_the_last_fire
-                an_unfinished_run_causes_a_skip
-                overlap_cancel_cancels_an_unfinished_run
-                overlap_queue_reuses_an_unfinished_run
+                an_unfinished_collection_run_causes_a_skip
+                overlap_cancel_cancels_an_unfinished_collection_run
+                overlap_queue_reuses_an_unfinished_collection_run
                 a_changed_expression_still_detects_the_overlap
             }
             per_key_concurrency {
@@ -292,8 +292,8 @@ macro_rules! suite {
                 reading_stops_at_the_until_id
                 reading_backwards_starts_with_the_newest
                 filters_match_the_same_events_as_the_core_filter
-                scanning_passes_events_that_do_not_match
-                a_cursor_beyond_the_head_is_torn
+                the_scanned_position_advances_past_unmatched_events
+                a_cursor_beyond_the_head_reports_a_journal_gap
                 an_event_view_includes_its_tasks
                 an_object_view_includes_its_events
             }
@@ -347,7 +347,7 @@ macro_rules! suite {
                 the_journal_is_pruned_by_age
                 pruning_recent_data_changes_nothing
                 an_unfinished_task_keeps_its_event
-                an_objects_last_id_outlives_its_events
+                an_objects_last_event_id_outlives_its_events
                 the_journal_head_outlives_all_events
                 task_history_outlives_the_journal
                 task_history_is_pruned_by_count
@@ -385,7 +385,7 @@ macro_rules! suite {
             schedules {
                 a_new_schedule_starts_when_it_is_first_registered
                 a_fire_emits_its_event
-                a_fire_creates_its_run
+                a_fire_creates_its_collection_run
                 racing_requests_for_one_planned_time_fire_once
                 a_recorded_fire_does_not_change
                 planned_times_and_schedules_fire_independently

@@ -1,6 +1,6 @@
 //! An event's synchronous tasks run in route order, before its queued ones.
 
-use pointsman_core::store::{AttemptResult, ClaimedTask, SequencedEvent};
+use pointsman_core::store::{AttemptResult, ClaimedTask, EmittedEventReceipt};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -15,7 +15,7 @@ fn sorted_handler_names(tasks: &[ClaimedTask]) -> Vec<String> {
     names
 }
 
-async fn fixture_with_one_event(harness: &dyn Harness) -> (StoreFixture<'_>, SequencedEvent) {
+async fn fixture_with_one_event(harness: &dyn Harness) -> (StoreFixture<'_>, EmittedEventReceipt) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     let sequenced = fixture.emit(new_event("record")).await;
     (fixture, sequenced)
@@ -108,7 +108,7 @@ pub async fn a_crashed_synchronous_task_opens_the_sync_gate(harness: &dyn Harnes
     fixture.claim_one().await;
     fixture.advance_clock(LEASE_SECS + 1);
     fixture.rescue_tasks().await;
-    fixture.node = expect_ok(fixture.store.join_node("another", fixture.now).await);
+    fixture.node_id = expect_ok(fixture.store.join_node("another", fixture.now).await);
     assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["check", "enrich"]);
 }
 
@@ -126,7 +126,7 @@ pub async fn a_synchronous_task_opens_the_sync_gate_only_once(harness: &dyn Harn
                 if how == "crash" {
                     fixture.advance_clock(LEASE_SECS + 1);
                     fixture.rescue_tasks().await;
-                    fixture.node = expect_ok(fixture.store.join_node("another", fixture.now).await);
+                    fixture.node_id = expect_ok(fixture.store.join_node("another", fixture.now).await);
                 } else {
                     fixture.fail(&again).await;
                 }
@@ -180,7 +180,7 @@ pub async fn sync_gates_and_lanes_both_apply(harness: &dyn Harness) {
     let events = fixture.emit_copies(2, new_event("record").with_key("a")).await;
     let first = fixture.claim(10).await;
     assert_eq!(
-        (sorted_handler_names(&first), event_ids_of(&first)),
+        (sorted_handler_names(&first), event_ids_of_tasks(&first)),
         (vec!["check".into()], vec![events[0].id])
     );
     fixture.succeed(&first[0]).await;
@@ -191,7 +191,7 @@ pub async fn sync_gates_and_lanes_both_apply(harness: &dyn Harness) {
     fixture.succeed(check).await;
     assert!(fixture.claim(10).await.is_empty(), "the second event's index waits for the first's");
     fixture.succeed(next.iter().find(|task| task.handler == handler_name("index")).expect("claimed")).await;
-    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), [events[1].id]);
+    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), [events[1].id]);
 }
 
 pub async fn a_sync_gate_does_not_block_other_events(harness: &dyn Harness) {
@@ -199,7 +199,7 @@ pub async fn a_sync_gate_does_not_block_other_events(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration).await;
     fixture.emit(new_event("record").with_key("a")).await;
     let note = fixture.emit(new_event("note").with_key("b")).await;
-    assert_eq!(event_ids_of(&fixture.claim_for_handlers(&["index"], 10).await), [note.id]);
+    assert_eq!(event_ids_of_tasks(&fixture.claim_for_handlers(&["index"], 10).await), [note.id]);
 }
 
 pub async fn sync_gate_state_survives_a_restart(harness: &dyn Harness) {

@@ -4,7 +4,7 @@
 //! again is TaskClosed. If only failures are observed, starts are not published, since a failure is not known at the
 //! start.
 
-use pointsman_core::handler::ObservePolicy;
+use pointsman_core::handler::AttemptEventPolicy;
 use pointsman_core::journal::EventFilter;
 use pointsman_core::store::{AttemptResult, ClaimedTask};
 
@@ -16,7 +16,7 @@ const TASK_SUCCEEDED_SUMMARY: &str = "TaskEnded returnCode:0";
 const TASK_FAILED_SUMMARY: &str = "TaskEnded returnCode:7";
 const TASK_CLOSED_SUMMARY: &str = "TaskClosed";
 
-fn observing_registration(observe: ObservePolicy) -> RegistrationBuilder {
+fn observing_registration(observe: AttemptEventPolicy) -> RegistrationBuilder {
     RegistrationBuilder::single_handler()
         .collection("shop/orders", 100)
         .chain("/x/y", "a=step>done done")
@@ -32,14 +32,15 @@ fn failure_with_code_7(permanent: bool) -> AttemptResult {
 /// Returns the summaries of all published task events.
 async fn read_task_event_summaries(fixture: &StoreFixture<'_>) -> Vec<String> {
     let filter = EventFilter { event_types: vec![event_type("TaskEvent")], ..EventFilter::default() };
-    let events = fixture.read_events_after(fixture.read_journal_range().await.expired_up_to, &filter).await;
+    let events =
+        fixture.read_events_after(fixture.read_journal_range().await.last_expired_event_id, &filter).await;
     events.iter().map(|event| summarize_event(event)).collect()
 }
 
 /// Creates a task of each kind, runs the same scenario with it, and asserts the published events.
 async fn assert_events_for_every_task_kind(
     harness: &dyn Harness,
-    observe: ObservePolicy,
+    observe: AttemptEventPolicy,
     want: &[&str],
     scenario: impl AsyncFn(&mut StoreFixture<'_>, ClaimedTask),
 ) {
@@ -47,7 +48,7 @@ async fn assert_events_for_every_task_kind(
         let mut fixture = StoreFixture::new(harness, observing_registration(observe)).await;
         match task_kind {
             "event" => drop(fixture.emit(new_event("record").with_key("k")).await),
-            "run" => drop(fixture.request_new_run("shop/orders").await),
+            "run" => drop(fixture.request_new_collection_run("shop/orders").await),
             _ => drop(fixture.add_order(new_order("/x/y,1")).await),
         }
         let task = fixture.claim_one().await;
@@ -58,9 +59,9 @@ async fn assert_events_for_every_task_kind(
 
 pub async fn a_success_is_published_if_all_attempts_are_observed(harness: &dyn Harness) {
     for (observe, want) in [
-        (ObservePolicy::All, &[TASK_STARTED_SUMMARY, TASK_SUCCEEDED_SUMMARY, TASK_CLOSED_SUMMARY][..]),
-        (ObservePolicy::Failures, &[][..]),
-        (ObservePolicy::None, &[][..]),
+        (AttemptEventPolicy::All, &[TASK_STARTED_SUMMARY, TASK_SUCCEEDED_SUMMARY, TASK_CLOSED_SUMMARY][..]),
+        (AttemptEventPolicy::Failures, &[][..]),
+        (AttemptEventPolicy::None, &[][..]),
     ] {
         assert_events_for_every_task_kind(harness, observe, want, async |fixture, task| {
             drop(fixture.succeed(&task).await)
@@ -72,7 +73,7 @@ pub async fn a_success_is_published_if_all_attempts_are_observed(harness: &dyn H
 pub async fn a_failure_is_published_with_its_return_code(harness: &dyn Harness) {
     for (observe, want) in [
         (
-            ObservePolicy::All,
+            AttemptEventPolicy::All,
             &[
                 TASK_STARTED_SUMMARY,
                 TASK_FAILED_SUMMARY,
@@ -81,8 +82,8 @@ pub async fn a_failure_is_published_with_its_return_code(harness: &dyn Harness) 
                 TASK_CLOSED_SUMMARY,
             ][..],
         ),
-        (ObservePolicy::Failures, &[TASK_FAILED_SUMMARY, TASK_FAILED_SUMMARY, TASK_CLOSED_SUMMARY][..]),
-        (ObservePolicy::None, &[][..]),
+        (AttemptEventPolicy::Failures, &[TASK_FAILED_SUMMARY, TASK_FAILED_SUMMARY, TASK_CLOSED_SUMMARY][..]),
+        (AttemptEventPolicy::None, &[][..]),
     ] {
         assert_events_for_every_task_kind(harness, observe, want, async |fixture, task| {
             fixture.finish_with_result(&task, failure_with_code_7(false)).await;
@@ -96,7 +97,7 @@ pub async fn a_failure_is_published_with_its_return_code(harness: &dyn Harness) 
 pub async fn a_failure_that_is_retried_successfully_is_published(harness: &dyn Harness) {
     for (observe, want) in [
         (
-            ObservePolicy::All,
+            AttemptEventPolicy::All,
             &[
                 TASK_STARTED_SUMMARY,
                 TASK_FAILED_SUMMARY,
@@ -105,7 +106,7 @@ pub async fn a_failure_that_is_retried_successfully_is_published(harness: &dyn H
                 TASK_CLOSED_SUMMARY,
             ][..],
         ),
-        (ObservePolicy::Failures, &[TASK_FAILED_SUMMARY][..]),
+        (AttemptEventPolicy::Failures, &[TASK_FAILED_SUMMARY][..]),
     ] {
         assert_events_for_every_task_kind(harness, observe, want, async |fixture, task| {
             fixture.finish_with_result(&task, failure_with_code_7(false)).await;
@@ -120,10 +121,10 @@ pub async fn a_failure_that_is_retried_successfully_is_published(harness: &dyn H
 pub async fn snoozed_and_released_attempts_are_not_published_as_failures(harness: &dyn Harness) {
     for (observe, want) in [
         (
-            ObservePolicy::All,
+            AttemptEventPolicy::All,
             &[TASK_STARTED_SUMMARY, TASK_SUCCEEDED_SUMMARY, TASK_STARTED_SUMMARY, TASK_SUCCEEDED_SUMMARY][..],
         ),
-        (ObservePolicy::Failures, &[][..]),
+        (AttemptEventPolicy::Failures, &[][..]),
     ] {
         assert_events_for_every_task_kind(harness, observe, want, async |fixture, task| {
             fixture.release_task(&task).await;
@@ -134,7 +135,7 @@ pub async fn snoozed_and_released_attempts_are_not_published_as_failures(harness
 }
 
 pub async fn a_crash_is_published_as_a_failure(harness: &dyn Harness) {
-    for observe in [ObservePolicy::All, ObservePolicy::Failures] {
+    for observe in [AttemptEventPolicy::All, AttemptEventPolicy::Failures] {
         let mut fixture = StoreFixture::new(harness, observing_registration(observe)).await;
         fixture.emit(new_event("record")).await;
         fixture.claim_one().await;
@@ -147,7 +148,7 @@ pub async fn a_crash_is_published_as_a_failure(harness: &dyn Harness) {
 }
 
 pub async fn a_cancelled_attempt_is_published_if_all_attempts_are_observed(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, observing_registration(ObservePolicy::All)).await;
+    let fixture = StoreFixture::new(harness, observing_registration(AttemptEventPolicy::All)).await;
     fixture.emit(new_event("record")).await;
     let task = fixture.claim_one().await;
     fixture.cancel_task(&task.id).await.expect("it runs");
@@ -161,11 +162,11 @@ pub async fn a_cancelled_attempt_is_published_if_all_attempts_are_observed(harne
 
 /// A start must be published when it happens, not at the end.
 pub async fn an_attempt_start_is_published_when_claimed(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, observing_registration(ObservePolicy::All)).await;
+    let fixture = StoreFixture::new(harness, observing_registration(AttemptEventPolicy::All)).await;
     fixture.emit(new_event("record")).await;
     fixture.claim_one().await;
     assert_eq!(read_task_event_summaries(&fixture).await, [TASK_STARTED_SUMMARY]);
-    let batch = emit_batch([new_event("record")]);
+    let batch = new_emit_batch([new_event("record")]);
     expect_ok(fixture.store.append(vec![batch], Some(fixture.claim_request(5)), fixture.now).await);
     assert_eq!(
         read_task_event_summaries(&fixture).await,
@@ -175,7 +176,7 @@ pub async fn an_attempt_start_is_published_when_claimed(harness: &dyn Harness) {
 }
 
 pub async fn task_events_name_the_task_and_its_handler(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, observing_registration(ObservePolicy::All)).await;
+    let fixture = StoreFixture::new(harness, observing_registration(AttemptEventPolicy::All)).await;
     let since = fixture.emit(new_event("record")).await.id;
     fixture.succeed(&fixture.claim_one().await).await;
     let key = r#""key":{"jobPath":"/index","taskId":"index_record"}"#;
@@ -189,7 +190,7 @@ pub async fn task_events_name_the_task_and_its_handler(harness: &dyn Harness) {
 
 /// Steps are published as order events and as task events; these are independent.
 pub async fn order_events_are_published_whatever_the_handlers_observe(harness: &dyn Harness) {
-    for observe in [ObservePolicy::All, ObservePolicy::Failures, ObservePolicy::None] {
+    for observe in [AttemptEventPolicy::All, AttemptEventPolicy::Failures, AttemptEventPolicy::None] {
         let fixture = StoreFixture::new(harness, observing_registration(observe)).await;
         fixture.add_order(new_order("/x/y,1")).await;
         let since = fixture.read_journal_head().await;
@@ -205,11 +206,11 @@ pub async fn order_events_are_published_whatever_the_handlers_observe(harness: &
     }
 }
 
-pub async fn published_task_events_follow_the_registration(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, observing_registration(ObservePolicy::None)).await;
+pub async fn published_task_events_follow_a_changed_observe_policy(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, observing_registration(AttemptEventPolicy::None)).await;
     fixture.emit_copies(2, new_event("record")).await;
     fixture.succeed(&fixture.claim_one().await).await;
-    fixture.register(observing_registration(ObservePolicy::All)).await;
+    fixture.register(observing_registration(AttemptEventPolicy::All)).await;
     let fixture = fixture.reopen().await;
     fixture.succeed(&fixture.claim_one().await).await;
     assert_eq!(
@@ -220,7 +221,7 @@ pub async fn published_task_events_follow_the_registration(harness: &dyn Harness
 
 /// A result with a stale fence does not end an attempt.
 pub async fn finishing_with_a_stale_fence_publishes_nothing(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, observing_registration(ObservePolicy::All)).await;
+    let fixture = StoreFixture::new(harness, observing_registration(AttemptEventPolicy::All)).await;
     fixture.emit(new_event("record")).await;
     let task = fixture.claim_one().await;
     fixture.succeed(&task).await;

@@ -1,6 +1,6 @@
 //! Finding tasks, and commands to single tasks.
 
-use pointsman_core::store::{SequencedEvent, TaskFilter};
+use pointsman_core::store::{EmittedEventReceipt, TaskFilter};
 use pointsman_core::task::{ErrorReason, Task, TaskCommandError};
 use pointsman_core::{TaskId, TaskStatus};
 
@@ -12,7 +12,7 @@ fn task_ids(tasks: &[Task]) -> Vec<TaskId> {
 }
 
 /// The task ids of these events, newest first.
-fn task_ids_newest_first(events: &[SequencedEvent]) -> Vec<TaskId> {
+fn task_ids_newest_first(events: &[EmittedEventReceipt]) -> Vec<TaskId> {
     let mut tasks: Vec<_> = events.iter().flat_map(|event| event.tasks.clone()).collect();
     tasks.reverse();
     tasks
@@ -27,7 +27,7 @@ pub async fn a_task_is_read_by_its_id(harness: &dyn Harness) {
     let sequenced = fixture.emit(new_event("record").with_key("a")).await;
     let (task, journal_range) =
         expect_ok(fixture.store.read_task(&sequenced.tasks[0]).await).expect("it exists");
-    assert_eq!((task.id, task.event), (sequenced.tasks[0].clone(), Some(sequenced.id)));
+    assert_eq!((task.id, task.event_id), (sequenced.tasks[0].clone(), Some(sequenced.id)));
     assert_eq!(journal_range, fixture.read_journal_range().await);
     let uuid = sequenced.tasks[0].uuid().expect("it ends in a uuid");
     for name in [
@@ -58,7 +58,7 @@ pub async fn tasks_are_listed_newest_first_in_pages(harness: &dyn Harness) {
         assert!(page.tasks.len() <= 6);
         assert_eq!(page.journal_range, fixture.read_journal_range().await);
         found.extend(task_ids(&page.tasks));
-        match page.next {
+        match page.next_cursor {
             None => break,
             next => {
                 assert!(before.is_none() || next < before, "paging goes down");
@@ -90,7 +90,7 @@ pub async fn tasks_are_filtered_by_handler_tenant_key_status_and_time(harness: &
         filter
     };
     let at = |seconds| Some(START_TIME.plus(secs(seconds)));
-    let cases: [(TaskFilter, &[&SequencedEvent]); 14] = [
+    let cases: [(TaskFilter, &[&EmittedEventReceipt]); 14] = [
         (any_task_filter(), &[&third, &second, &first]),
         (filter_with(&|f| f.handler = Some(handler_name("index"))), &[&third, &first]),
         (filter_with(&|f| f.handler = Some(handler_name("nobody"))), &[]),
@@ -123,7 +123,7 @@ pub async fn tasks_are_filtered_by_event_type_and_event(harness: &dyn Harness) {
         fixture.succeed(&task).await;
     }
     let list_ids = async |filter: TaskFilter| task_ids(&fixture.list_tasks(&filter).await);
-    let reversed = |events: &[&SequencedEvent]| {
+    let reversed = |events: &[&EmittedEventReceipt]| {
         task_ids_newest_first(&events.iter().map(|event| (*event).clone()).collect::<Vec<_>>())
     };
     let typed = |text: &str| TaskFilter { subject_name: Some(text.into()), ..any_task_filter() };
@@ -135,13 +135,14 @@ pub async fn tasks_are_filtered_by_event_type_and_event(harness: &dyn Harness) {
     assert_eq!(list_ids(typed("record.published")).await, reversed(&[&child]));
     assert_eq!(list_ids(typed("rec")).await, []);
     assert_eq!(
-        list_ids(TaskFilter { event: Some(child.id), ..any_task_filter() }).await,
+        list_ids(TaskFilter { event_id: Some(child.id), ..any_task_filter() }).await,
         reversed(&[&child])
     );
-    let both = TaskFilter { event: Some(one.id), handler: Some(handler_name("notify")), ..any_task_filter() };
+    let both =
+        TaskFilter { event_id: Some(one.id), handler: Some(handler_name("notify")), ..any_task_filter() };
     assert_eq!(list_ids(both).await, [one.tasks[1].clone()]);
     let neither = TaskFilter {
-        event: Some(one.id),
+        event_id: Some(one.id),
         subject_name: Some("record.published".into()),
         ..any_task_filter()
     };
@@ -159,7 +160,7 @@ pub async fn tasks_are_filtered_by_error_reason(harness: &dyn Harness) {
     let crashed = fixture.claim_one().await;
     for _ in 0..3 {
         fixture.advance_clock(LEASE_SECS + 1);
-        fixture.node = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
+        fixture.node_id = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
         fixture.rescue_tasks().await;
         if fixture.read_task_status(&crashed.id).await == TaskStatus::New {
             let again = fixture.claim(10).await;
@@ -299,7 +300,7 @@ pub async fn waiting_tasks_are_found_by_an_expired_event(harness: &dyn Harness) 
     fixture.advance_clock(3600);
     fixture.emit(new_event("other")).await;
     let keep_one_minute = pointsman_core::journal::Retention { max_age: secs(60), ..KEEP_EVERYTHING };
-    fixture.prune(keep_one_minute, KEEP_EVERYTHING).await;
-    let filter = TaskFilter { event: Some(expired_event.id), ..TaskFilter::default() };
+    fixture.prune_events_and_tasks(keep_one_minute, KEEP_EVERYTHING).await;
+    let filter = TaskFilter { event_id: Some(expired_event.id), ..TaskFilter::default() };
     assert_eq!(task_ids(&fixture.list_tasks(&filter).await), expired_event.tasks);
 }

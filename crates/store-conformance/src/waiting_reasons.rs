@@ -24,7 +24,7 @@ async fn announce_all_handlers(fixture: &StoreFixture<'_>) {
         slots: 16,
         ..NodeCapabilities::default()
     };
-    expect_ok(fixture.store.announce_capabilities(fixture.node, capabilities).await);
+    expect_ok(fixture.store.store_node_capabilities(fixture.node_id, capabilities).await);
 }
 
 /// Returns the only gate of this kind.
@@ -155,7 +155,7 @@ pub async fn every_rule_blocking_a_task_is_reported(harness: &dyn Harness) {
     let registration = RegistrationBuilder::single_handler().collection("shop/orders", 100);
     let fixture = fixture_with_capable_node(harness, registration).await;
     let id = fixture.emit(new_event("record").for_tenant("shop")).await.tasks.remove(0);
-    let run = fixture.request_new_run("shop/orders").await;
+    let run = fixture.request_new_collection_run("shop/orders").await;
     let mut rules = vec![
         fixture.new_rule(RuleKind::Pause, "index", None),
         fixture.new_rule(RuleKind::Block, "index", Some("shop")),
@@ -226,7 +226,7 @@ pub async fn a_task_reports_the_rate_limit_as_its_closed_gate(harness: &dyn Harn
 pub async fn a_task_reports_the_open_circuit_as_its_closed_gate(harness: &dyn Harness) {
     let mut fixture = fixture_with_capable_node(
         harness,
-        RegistrationBuilder::single_handler().default_retry_policy("index"),
+        RegistrationBuilder::single_handler().use_default_retry_policy("index"),
     )
     .await;
     let last = fixture.emit_copies(20, new_event("record")).await.remove(19).tasks.remove(0);
@@ -269,13 +269,13 @@ pub async fn a_task_reports_that_no_live_node_can_run_it(harness: &dyn Harness) 
         slots: 16,
         ..NodeCapabilities::default()
     };
-    expect_ok(fixture.store.announce_capabilities(fixture.node, other).await);
+    expect_ok(fixture.store.store_node_capabilities(fixture.node_id, other).await);
     assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Worker]);
     announce_all_handlers(&fixture).await;
     assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Selection]);
-    expect_ok(fixture.store.remove_node(fixture.node, fixture.now).await);
+    expect_ok(fixture.store.remove_node(fixture.node_id, fixture.now).await);
     assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Worker], "it has left");
-    fixture.node = expect_ok(fixture.store.join_node("second", fixture.now).await);
+    fixture.node_id = expect_ok(fixture.store.join_node("second", fixture.now).await);
     announce_all_handlers(&fixture).await;
     assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Selection]);
     fixture.advance_clock(LEASE_SECS + 1);
@@ -329,8 +329,10 @@ pub async fn source_runs_report_their_gates(harness: &dyn Harness) {
         .collection("shop/items", 9000)
         .concurrency_limit("shop", 1);
     let fixture = fixture_with_capable_node(harness, registration).await;
-    let (orders, items) =
-        (fixture.request_new_run("shop/orders").await, fixture.request_new_run("shop/items").await);
+    let (orders, items) = (
+        fixture.request_new_collection_run("shop/orders").await,
+        fixture.request_new_collection_run("shop/items").await,
+    );
     assert_eq!(fixture.list_closed_gate_kinds(&orders).await, [GateKind::Selection]);
     let detail = read_gate(&fixture, &orders, GateKind::Selection).await.detail;
     assert!(detail.contains("one task of its queue comes before it"), "{detail}");

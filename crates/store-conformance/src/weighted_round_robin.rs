@@ -9,7 +9,7 @@ use crate::Harness;
 use crate::fixture::*;
 
 /// Seconds from the start time of fixtures to a time in 2024, from which on the core counts ages.
-const AGEING_START_SECS: u64 = 10_000_000;
+const SECS_UNTIL_AGEING_EPOCH: u64 = 10_000_000;
 
 /// Claims `count` tasks one by one and succeeds each.
 async fn claim_and_succeed(fixture: &StoreFixture<'_>, count: usize) -> Vec<ClaimedTask> {
@@ -208,13 +208,13 @@ pub async fn ageing_raises_the_priority_of_waiting_tasks(harness: &dyn Harness) 
         let mut fixture =
             StoreFixture::new(harness, RegistrationBuilder::single_handler().limits("index", ageing.clone()))
                 .await;
-        fixture.advance_clock(AGEING_START_SECS);
+        fixture.advance_clock(SECS_UNTIL_AGEING_EPOCH);
         let old = fixture.emit(new_event("record").with_priority(100)).await;
         fixture.advance_clock(60 * minutes);
         let young = fixture.emit(new_event("record").with_priority(110)).await;
         let mut fixture = fixture.reopen().await;
         fixture.advance_clock(100_000);
-        let order = event_ids_of(&claim_and_succeed(&fixture, 2).await);
+        let order = event_ids_of_tasks(&claim_and_succeed(&fixture, 2).await);
         assert_eq!(
             order,
             if old_first { [old.id, young.id] } else { [young.id, old.id] },
@@ -229,13 +229,13 @@ pub async fn ageing_prevents_starvation(harness: &dyn Harness) {
     for (limits, starves) in [(Limits::default(), true), (ageing, false)] {
         let mut fixture =
             StoreFixture::new(harness, RegistrationBuilder::single_handler().limits("index", limits)).await;
-        fixture.advance_clock(AGEING_START_SECS);
+        fixture.advance_clock(SECS_UNTIL_AGEING_EPOCH);
         let low = fixture.emit(new_event("record").with_priority(50)).await.id;
         let mut served = Vec::new();
         for _ in 0..100 {
             fixture.advance_clock(1);
             fixture.emit_copies(2, new_event("record").with_priority(100)).await;
-            served.extend(event_ids_of(&claim_and_succeed(&fixture, 1).await));
+            served.extend(event_ids_of_tasks(&claim_and_succeed(&fixture, 1).await));
         }
         assert_eq!(served.contains(&low), !starves);
     }
@@ -254,7 +254,7 @@ pub async fn tasks_of_a_key_keep_their_order_across_a_restart(harness: &dyn Harn
     assert_eq!(count_by_key(&served).get("quiet"), Some(&1), "and others keep their turns");
     let crowded = |task: &&ClaimedTask| task.event().key == Some(object_key("crowded"));
     let mut order: Vec<_> = served.iter().filter(crowded).map(|task| task.event().id).collect();
-    order.extend(event_ids_of(&claim_and_succeed(&fixture, 24).await));
+    order.extend(event_ids_of_tasks(&claim_and_succeed(&fixture, 24).await));
     assert_eq!(order, events[5..]);
 }
 
@@ -266,13 +266,13 @@ pub async fn changing_ageing_does_not_reorder_waiting_tasks(harness: &dyn Harnes
         [(aged.clone(), RegistrationBuilder::single_handler()), (RegistrationBuilder::single_handler(), aged)]
     {
         let mut fixture = StoreFixture::new(harness, before).await;
-        fixture.advance_clock(AGEING_START_SECS);
+        fixture.advance_clock(SECS_UNTIL_AGEING_EPOCH);
         let old = fixture.emit(new_event("record").with_priority(100)).await.id;
         fixture.register(after).await;
         fixture.advance_clock(1);
         let equal = fixture.emit(new_event("record").with_priority(100)).await.id;
         let urgent = fixture.emit(new_event("record").with_priority(9000)).await.id;
-        assert_eq!(event_ids_of(&claim_and_succeed(&fixture, 3).await), [urgent, old, equal]);
+        assert_eq!(event_ids_of_tasks(&claim_and_succeed(&fixture, 3).await), [urgent, old, equal]);
     }
 }
 
@@ -286,5 +286,5 @@ pub async fn round_robin_between_keys_is_separate_for_each_priority(harness: &dy
     }
     let new = fixture.emit(new_event("record").with_key("new")).await;
     let next = fixture.claim(3).await;
-    assert!(event_ids_of(&next).contains(&new.id), "it waits for one of the others at most");
+    assert!(event_ids_of_tasks(&next).contains(&new.id), "it waits for one of the others at most");
 }

@@ -45,12 +45,15 @@ impl Endpoint {
     /// transaction mode, and `listen=URL`, a direct connection around it.
     pub fn parse(url: &str) -> Result<Self, OpenError> {
         let (url, parameters) = UrlParameters::split_from_url(url)?;
-        let tls_mode = TlsMode::from_parameters(parameters.get("sslmode"), parameters.get("sslrootcert"))?;
-        if let Some(file) = parameters.get("sslrootcert") {
+        let tls_mode = TlsMode::from_parameters(
+            parameters.get_non_driver_value("sslmode"),
+            parameters.get_non_driver_value("sslrootcert"),
+        )?;
+        if let Some(file) = parameters.get_non_driver_value("sslrootcert") {
             // An unreadable file is an error even if the mode would not use it.
             tls::read_root_certificates(Path::new(file))?;
         }
-        let is_behind_pooler = match parameters.get("pooler") {
+        let is_behind_pooler = match parameters.get_non_driver_value("pooler") {
             None => false,
             Some("transaction") => true,
             Some(other) => {
@@ -60,8 +63,10 @@ impl Endpoint {
                 ));
             }
         };
-        let direct =
-            parameters.get("listen").map(|url| Self::parse(url).map_err(bad_listen_url_error)).transpose()?;
+        let direct = parameters
+            .get_non_driver_value("listen")
+            .map(|url| Self::parse(url).map_err(bad_listen_url_error))
+            .transpose()?;
         let mut config: Config = url.parse().map_err(|error| explain_parse_error(&url, &error))?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(OpenError::BadUrl(
@@ -97,7 +102,7 @@ impl Endpoint {
 
     /// Opens a connection whose I/O the current runtime drives.
     pub(crate) async fn connect(&self) -> Result<Session, Error> {
-        let (client, connection) = self.open_connection().await?;
+        let (client, connection) = self.open_driver_connection().await?;
         let io_handle = tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(
@@ -112,17 +117,17 @@ impl Endpoint {
     /// Opens a connection as [`Self::connect`] does, with a timeout for the whole. The driver's own timeout ends when
     /// the socket is open, and a server may be silent after that.
     pub(crate) async fn connect_with_timeout(&self) -> Result<Session, ConnectError> {
-        self.apply_connect_timeout(self.connect()).await
+        self.await_with_connect_timeout(self.connect()).await
     }
 
     /// Opens a connection with a timeout; the caller drives its I/O.
-    pub(crate) async fn open_connection_with_timeout(
+    pub(crate) async fn open_driver_connection_with_timeout(
         &self,
     ) -> Result<(Client, DriverConnection), ConnectError> {
-        self.apply_connect_timeout(self.open_connection()).await
+        self.await_with_connect_timeout(self.open_driver_connection()).await
     }
 
-    async fn apply_connect_timeout<T>(
+    async fn await_with_connect_timeout<T>(
         &self,
         connecting: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, ConnectError> {
@@ -134,12 +139,12 @@ impl Endpoint {
         }
     }
 
-    async fn open_connection(&self) -> Result<(Client, DriverConnection), Error> {
+    async fn open_driver_connection(&self) -> Result<(Client, DriverConnection), Error> {
         self.config.connect(self.tls_connector.clone()).await
     }
 
     /// Returns this endpoint with unprepared statements only, because the server may turn out to be a pooler.
-    pub(crate) fn assume_pooler(&self) -> Self {
+    pub(crate) fn without_prepared_statements(&self) -> Self {
         Self { is_behind_pooler: true, ..self.clone() }
     }
 
@@ -226,7 +231,7 @@ impl fmt::Debug for Endpoint {
 
 /// Sets the defaults of every connection, unless the URL overrides them.
 fn apply_defaults(config: &mut Config, parameters: &UrlParameters, is_behind_pooler: bool) {
-    let is_given = |name: &str| parameters.all_names.iter().any(|given| given == name);
+    let is_given = |name: &str| parameters.all_parameter_names.iter().any(|given| given == name);
     if !is_given("application_name") {
         config.application_name("pointsman");
     }
@@ -263,7 +268,7 @@ fn uses_unix_socket(config: &Config) -> bool {
 #[derive(Debug, Default)]
 struct UrlParameters {
     non_driver: Vec<(String, String)>,
-    all_names: Vec<String>,
+    all_parameter_names: Vec<String>,
 }
 
 /// Parameters that the driver does not support.
@@ -314,7 +319,7 @@ impl UrlParameters {
         let mut driver_options = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            parameters.all_names.push(name.into());
+            parameters.all_parameter_names.push(name.into());
             if NON_DRIVER_PARAMETERS.contains(&name) {
                 let value = percent_decode_str(value).decode_utf8();
                 let value = value.map_err(|_| bad_parameter_error(name, "is not UTF-8".into()))?;
@@ -328,7 +333,7 @@ impl UrlParameters {
     }
 
     /// Returns the value of a parameter that the driver does not support; of several values the last, as libpq does.
-    fn get(&self, name: &str) -> Option<&str> {
+    fn get_non_driver_value(&self, name: &str) -> Option<&str> {
         self.non_driver.iter().rfind(|(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 }

@@ -8,7 +8,7 @@ mod schema;
 mod server;
 mod server_activity;
 mod settings;
-mod tables;
+mod table_contents;
 
 use std::future::Future;
 use std::time::Duration;
@@ -54,7 +54,7 @@ pub async fn examine_with_migrations(
         Ok(endpoint) => endpoint,
         Err(error) => return vec![open_error_finding("connection", &error)],
     };
-    match endpoint.assume_pooler().connect_with_timeout().await {
+    match endpoint.without_prepared_statements().connect_with_timeout().await {
         Ok(session) => {
             Doctor { endpoint, session, migrations, long_transaction_threshold: long_transaction }
                 .examine()
@@ -168,7 +168,7 @@ fn connect_error_finding(endpoint: &Endpoint, error: &ConnectError) -> Finding {
 const MAX_LISTED_ITEMS: usize = 5;
 
 /// Formats a list: the first items, and the number of the others.
-fn format_list(items: &[String]) -> String {
+fn format_shortened_list(items: &[String]) -> String {
     let text = items.iter().take(MAX_LISTED_ITEMS).map(String::as_str).collect::<Vec<_>>().join("; ");
     match items.len() {
         n if n > MAX_LISTED_ITEMS => format!("{text}; and {} more", n - MAX_LISTED_ITEMS),

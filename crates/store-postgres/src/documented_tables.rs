@@ -10,7 +10,7 @@ use crate::rows::{read_column, read_time};
 /// The namespace of the version 5 uuids of tenants.
 const TENANT_UUID_NAMESPACE: Uuid = Uuid::from_u128(0x6e1f_7a54_2c0b_5d0e_9d55_8c1a_40b7_13f2);
 
-/// Returns the `canvas_id` of a tenant: a uuid made of its name; nil stands for all tenants.
+/// Returns the `canvas_id` of a tenant: a uuid made of its name; nil means all tenants.
 pub(crate) fn canvas_id_of_tenant(tenant: Option<&Tenant>) -> Uuid {
     match tenant {
         Some(tenant) => Uuid::new_v5(&TENANT_UUID_NAMESPACE, tenant.as_str().as_bytes()),

@@ -108,7 +108,7 @@ impl OpenError {
                 false => Self::DefaultDatabaseNotFound { address, role },
             },
             Some(code) if code.code().starts_with("28") => {
-                Self::access_denied(endpoint, &reason, credentials_advice(endpoint))
+                Self::access_denied_error(endpoint, &reason, credentials_advice(endpoint))
             }
             Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
                 let grant = format!(
@@ -122,11 +122,15 @@ impl OpenError {
             None => match driver.to_string().as_str() {
                 // The server requires another authentication method.
                 "authentication error" => {
-                    Self::access_denied(endpoint, &reason, credentials_advice(endpoint))
+                    Self::access_denied_error(endpoint, &reason, credentials_advice(endpoint))
                 }
                 "invalid configuration" if reason.ends_with("password missing") => {
                     let advice = "give one in PGPASSWORD, or in the URL, as in postgres://user:password@host";
-                    Self::access_denied(endpoint, "it requires a password, and none was given", advice.into())
+                    Self::access_denied_error(
+                        endpoint,
+                        "it requires a password, and none was given",
+                        advice.into(),
+                    )
                 }
                 "invalid configuration" => Self::BadUrl(reason),
                 "unexpected message from server" | "error parsing response from server" => {
@@ -143,7 +147,7 @@ impl OpenError {
         }
     }
 
-    fn access_denied(endpoint: &Endpoint, reason: &str, advice: String) -> Self {
+    fn access_denied_error(endpoint: &Endpoint, reason: &str, advice: String) -> Self {
         let user_hint = match endpoint.has_url_user() {
             true => "",
             false => " (the URL names no user, so the operating system's user was tried)",
@@ -245,23 +249,23 @@ pub(crate) fn is_value_rejected(fault: &Fault) -> bool {
         // An insert for which no partition exists is also a check violation, but without a constraint name.
         *error.code() == SqlState::CHECK_VIOLATION && error.constraint().is_some()
     };
-    db_error(fault).is_some_and(|error| {
+    find_db_error(fault).is_some_and(|error| {
         violates_check(error) || ["22", "54"].iter().any(|class| error.code().code().starts_with(class))
     })
 }
 
 /// True if a row conflicts with existing rows, for example a duplicate key.
 pub(crate) fn is_constraint_violation(fault: &Fault) -> bool {
-    sql_state(fault).is_some_and(|code| code.code().starts_with("23"))
+    find_sql_state(fault).is_some_and(|code| code.code().starts_with("23"))
 }
 
-fn db_error(fault: &Fault) -> Option<&DbError> {
+fn find_db_error(fault: &Fault) -> Option<&DbError> {
     let Fault::Database(error) = fault else { return None };
     error.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::as_db_error)
 }
 
-fn sql_state(fault: &Fault) -> Option<&SqlState> {
-    db_error(fault).map(DbError::code)
+fn find_sql_state(fault: &Fault) -> Option<&SqlState> {
+    find_db_error(fault).map(DbError::code)
 }
 
 /// Formats a fault in a line.

@@ -15,7 +15,7 @@
 //!   sent together. `writer_connection.rs` is its connection, `backend.rs` hands it to the writer.
 //! - `read/` has all reads, over `pool.rs`.
 //! - `notifications.rs` notifies the other nodes and listens to them, `outbox/` and `outbox_drainer.rs` journal the
-//!   events emitted in SQL, `partitions.rs` drops expired partitions.
+//!   events emitted in SQL, `expired_partitions.rs` drops expired partitions.
 //! - `unit_of_work/` lets a program commit its own writes and its events in one transaction.
 //! - `connect.rs`, `tls.rs` and `session.rs` open and use connections; `migrate.rs` migrates the schema,
 //!   `privileges.rs` checks the role's privileges on it, `schema_objects.rs` its completeness.
@@ -28,11 +28,11 @@ mod connect;
 pub mod doctor;
 mod documented_tables;
 mod error;
+mod expired_partitions;
 mod migrate;
 mod notifications;
 mod outbox;
 mod outbox_drainer;
-mod partitions;
 mod pool;
 mod privileges;
 mod read;
@@ -49,7 +49,7 @@ use std::sync::Arc;
 
 use pointsman_core::Timestamp;
 use pointsman_store::background_jobs::BackgroundJobs;
-use pointsman_store::caller_time::CallerTime;
+use pointsman_store::caller_time_source::CallerTimeSource;
 use pointsman_store::notifier::PeerNotifier;
 use pointsman_store::{BackendStore, Fault, Writer};
 
@@ -77,7 +77,7 @@ pub struct Postgres {
     session_pool: SessionPool,
     unit_of_work_pool: UnitOfWorkPool,
     writer: Writer<PgTables>,
-    caller_time: Arc<CallerTime>,
+    caller_time: Arc<CallerTimeSource>,
     notifier: Arc<PeerNotifier>,
     background_jobs: Arc<BackgroundJobs>,
     endpoint: Arc<Endpoint>,
@@ -105,7 +105,7 @@ impl Postgres {
         migrate::migrate(&session, &endpoint, migrations).await?;
         migrate::check_schema_complete(&session, &endpoint).await?;
         pool.add_idle_session(session);
-        let caller_time = Arc::new(CallerTime::from_start_time(now));
+        let caller_time = Arc::new(CallerTimeSource::from_start_time(now));
         let writer = start_writer(pool.clone(), endpoint.address(), caller_time.clone(), now).await?;
         let notifier = Arc::new(PeerNotifier::default());
         writer.set_commit_hook(notifier.clone());
@@ -156,14 +156,14 @@ impl Postgres {
     }
 
     /// Returns the numbers of commits, of written rows and of sent notifications since the store was opened.
-    pub fn write_counts(&self) -> (u64, u64, u64) {
+    pub fn commit_row_and_notification_counts(&self) -> (u64, u64, u64) {
         let writer_status = self.writer.status();
-        (writer_status.commit_count(), writer_status.rows_written(), self.notifier.messages_sent())
+        (writer_status.commit_count(), writer_status.rows_written(), self.notifier.sent_message_count())
     }
 
     /// Drops expired partitions now, without waiting for the next run; returns their number.
     pub async fn drop_expired_partitions(&self) -> Result<u64, String> {
-        partitions::drop_expired(&self.endpoint).await.map_err(|fault| fault.to_string())
+        expired_partitions::drop_expired(&self.endpoint).await.map_err(|fault| fault.to_string())
     }
 
     /// Spawns the jobs that notify and listen, drain the outbox, and drop partitions.
@@ -172,7 +172,7 @@ impl Postgres {
         let mut jobs = vec![
             tokio::spawn(notifications::send_notifications(Arc::downgrade(notifier), pool.clone())),
             tokio::spawn(notifications::poll_for_changes(notifier.clone(), pool.clone(), writer.clone())),
-            tokio::spawn(partitions::drop_expired_periodically(endpoint.clone())),
+            tokio::spawn(expired_partitions::drop_expired_periodically(endpoint.clone())),
             tokio::spawn(outbox_drainer::run_drainer(
                 notifier.clone(),
                 pool.clone(),
@@ -196,7 +196,7 @@ impl Postgres {
 async fn start_writer(
     pool: SessionPool,
     address: String,
-    caller_time: Arc<CallerTime>,
+    caller_time: Arc<CallerTimeSource>,
     now: Timestamp,
 ) -> Result<Writer<PgTables>, OpenError> {
     let to_open_error = |reason: String| OpenError::OpenFailed { address: address.clone(), reason };

@@ -58,13 +58,15 @@ pub(crate) async fn read_schema_state(
     migrations: &[Migration],
 ) -> Result<SchemaState, OpenError> {
     let mut migrator = Migrator::new(session, endpoint, migrations);
-    migrator.check_server().await?;
+    migrator.check_server_and_read_privileges().await?;
     migrator.verify_schema_state().await
 }
 
 /// Lists the missing objects of the newest layout, by kind and name; if all exist, the single-row tables without their
 /// row.
-pub(crate) async fn list_missing_objects(session: &Session) -> Result<Vec<String>, tokio_postgres::Error> {
+pub(crate) async fn list_missing_schema_objects(
+    session: &Session,
+) -> Result<Vec<String>, tokio_postgres::Error> {
     let missing =
         ExistingSchemaObjects::from_rows(&session.query(query!("open/schema_objects"), &[]).await?)?
             .list_missing();
@@ -84,7 +86,8 @@ pub(crate) async fn list_missing_objects(session: &Session) -> Result<Vec<String
 /// Rejects a schema of the newest layout with missing objects: a store would start on it, and fail later.
 pub(crate) async fn check_schema_complete(session: &Session, endpoint: &Endpoint) -> Result<(), OpenError> {
     let migrator = Migrator::new(session, endpoint, MIGRATIONS);
-    let mut missing = list_missing_objects(session).await.map_err(|error| migrator.to_open_error(&error))?;
+    let mut missing =
+        list_missing_schema_objects(session).await.map_err(|error| migrator.to_open_error(&error))?;
     // The store also works without an index, and an index that was recreated under another name is as good.
     missing.retain(|object| !object.starts_with("index "));
     match missing.is_empty() {
@@ -100,7 +103,7 @@ pub(crate) async fn migrate(
     migrations: &[Migration],
 ) -> Result<bool, OpenError> {
     let mut migrator = Migrator::new(session, endpoint, migrations);
-    migrator.check_server().await?;
+    migrator.check_server_and_read_privileges().await?;
     migrator.execute_batch(BEGIN_MIGRATION).await?;
     let changed = migrator.apply_migrations().await;
     match changed {
@@ -132,7 +135,7 @@ impl<'a> Migrator<'a> {
     }
 
     /// Checks version and encoding of the server, and reads the privileges of the role.
-    async fn check_server(&mut self) -> Result<(), OpenError> {
+    async fn check_server_and_read_privileges(&mut self) -> Result<(), OpenError> {
         let rows = self
             .session
             .query(query!("open/server_version"), &[])
@@ -202,7 +205,7 @@ impl<'a> Migrator<'a> {
         self.check_privileges()?;
         let applied_count = self.create_schema_or_count_migrations().await?;
         for (index, (name, sql)) in self.migrations.iter().enumerate().skip(applied_count) {
-            let (version, checksum) = (index as i32 + 1, checksum(sql));
+            let (version, checksum) = (index as i32 + 1, migration_checksum(sql));
             self.execute_batch(sql).await?;
             let query = query!("open/record_migration", INT4, TEXT, TEXT);
             let recorded = self.session.execute(query, &[&version, name, &checksum]).await;
@@ -224,7 +227,7 @@ impl<'a> Migrator<'a> {
         Ok(0)
     }
 
-    /// Reads the state of the schema and verifies every applied migration.
+    /// Reads the state of the schema, and rejects it if an applied migration differs from the one of this version.
     async fn verify_schema_state(&mut self) -> Result<SchemaState, OpenError> {
         let rows =
             self.session.query(query!("open/schema_state"), &[]).await.map_err(|e| self.to_open_error(&e))?;
@@ -246,7 +249,7 @@ impl<'a> Migrator<'a> {
             return Err(OpenError::SchemaTooNew { found, supported });
         }
         for (row, (name, sql)) in rows.iter().zip(self.migrations) {
-            if row.get::<_, &str>(2) != checksum(sql) {
+            if row.get::<_, &str>(2) != migration_checksum(sql) {
                 return Err(OpenError::MigrationChanged { name: (*name).into() });
             }
         }
@@ -290,6 +293,6 @@ impl<'a> Migrator<'a> {
 }
 
 /// Returns the SHA-256 of a migration, in hex.
-fn checksum(sql: &str) -> String {
+fn migration_checksum(sql: &str) -> String {
     Sha256::digest(sql).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -8,7 +8,9 @@ use futures::future::poll_fn;
 use pointsman_core::EventId;
 use pointsman_core::store::StoreSignal;
 use pointsman_store::Writer;
-use pointsman_store::notifier::{COALESCE_WINDOW, POLL_INTERVAL, PeerNotifier, RECONNECT_DELAY};
+use pointsman_store::notifier::{
+    LISTENER_RECONNECT_DELAY, NOTIFICATION_COALESCE_WINDOW, PEER_COMMIT_POLL_INTERVAL, PeerNotifier,
+};
 use tokio_postgres::AsyncMessage;
 
 use crate::connect::Endpoint;
@@ -21,8 +23,8 @@ use crate::tables::PgTables;
 pub(crate) async fn send_notifications(notifier: Weak<PeerNotifier>, pool: SessionPool) {
     loop {
         let Some(notifier_handle) = notifier.upgrade() else { return };
-        let Some(payload) = notifier_handle.wait_for_message().await else { continue };
-        let sent = pool.run_statement(payload, |session, payload| {
+        let Some(payload) = notifier_handle.wait_for_outgoing_message().await else { continue };
+        let sent = pool.run_single_statement(payload, |session, payload| {
             Box::pin(
                 async move { Ok(session.query(query!("notifications/notify", TEXT), &[payload]).await?) },
             )
@@ -36,7 +38,7 @@ pub(crate) async fn send_notifications(notifier: Weak<PeerNotifier>, pool: Sessi
                 )
             }
         }
-        tokio::time::sleep(COALESCE_WINDOW).await;
+        tokio::time::sleep(NOTIFICATION_COALESCE_WINDOW).await;
     }
 }
 
@@ -50,7 +52,7 @@ pub(crate) async fn listen_for_notifications(
         if let Err(error) = listen_until_disconnected(&notifier, &endpoint, &writer).await {
             tracing::debug!(%error, "notification listener disconnected; reconnecting, polling meanwhile");
         }
-        tokio::time::sleep(RECONNECT_DELAY).await;
+        tokio::time::sleep(LISTENER_RECONNECT_DELAY).await;
     }
 }
 
@@ -59,7 +61,7 @@ async fn listen_until_disconnected(
     endpoint: &Endpoint,
     writer: &Writer<PgTables>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let (client, mut connection) = endpoint.open_connection_with_timeout().await?;
+    let (client, mut connection) = endpoint.open_driver_connection_with_timeout().await?;
     let listening = client.batch_execute("LISTEN pointsman");
     tokio::pin!(listening);
     let mut is_listening = false;
@@ -71,7 +73,7 @@ async fn listen_until_disconnected(
                 notifier.signal_possibly_missed_messages(writer);
             }
             message = poll_fn(|cx| connection.poll_message(cx)) => match message {
-                Some(Ok(AsyncMessage::Notification(notification))) => notifier.handle_message(notification.payload(), writer),
+                Some(Ok(AsyncMessage::Notification(notification))) => notifier.handle_received_message(notification.payload(), writer),
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(error.into()),
                 None => return Err("the server closed the connection".into()),
@@ -85,7 +87,7 @@ async fn listen_until_disconnected(
 struct PolledState {
     last_event: EventId,
     commit_version: i64,
-    live_nodes: i64,
+    live_node_count: i64,
     rules_digest: String,
 }
 
@@ -98,18 +100,18 @@ pub(crate) async fn poll_for_changes(
 ) {
     let mut previous = PolledState::default();
     loop {
-        tokio::time::sleep(POLL_INTERVAL).await;
+        tokio::time::sleep(PEER_COMMIT_POLL_INTERVAL).await;
         let Ok(current) = read_polled_state(&pool).await else { continue };
-        notifier.set_has_peers(current.live_nodes > 1);
+        notifier.set_has_peers(current.live_node_count > 1);
         if current.last_event > previous.last_event {
-            writer.notify_listeners(StoreSignal::JournalGrew(current.last_event));
+            writer.notify_listeners_of_peer_commit(StoreSignal::JournalGrew(current.last_event));
         }
-        if current.commit_version != previous.commit_version && current.live_nodes > 1 {
-            writer.notify_listeners(StoreSignal::TasksReady);
+        if current.commit_version != previous.commit_version && current.live_node_count > 1 {
+            writer.notify_listeners_of_peer_commit(StoreSignal::TasksReady);
         }
         let rules_reloaded = match current.rules_digest == previous.rules_digest {
             true => Ok(()),
-            false => writer.run(|txn| txn.reload_rules(txn.state.last_observed_time())).await,
+            false => writer.run_in_transaction(|txn| txn.reload_rules(txn.state.last_observed_time())).await,
         };
         if rules_reloaded.is_ok() {
             previous = current;
@@ -118,14 +120,14 @@ pub(crate) async fn poll_for_changes(
 }
 
 async fn read_polled_state(pool: &SessionPool) -> pointsman_core::store::Result<PolledState> {
-    let read = pool.run_statement((), |session, ()| {
+    let read = pool.run_single_statement((), |session, ()| {
         Box::pin(async move {
             let rows = session.query(query!("notifications/read_state"), &[]).await?;
             let Some(row) = rows.first() else { return Ok(PolledState::default()) };
             Ok(PolledState {
                 last_event: EventId::from_i64(read_column(row, 0)?),
                 commit_version: read_column(row, 1)?,
-                live_nodes: read_column(row, 2)?,
+                live_node_count: read_column(row, 2)?,
                 rules_digest: read_column(row, 3)?,
             })
         })

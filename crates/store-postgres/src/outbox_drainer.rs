@@ -12,7 +12,7 @@ use std::time::Duration;
 use pointsman_core::outage::OutageTracker;
 use pointsman_core::store::{EmitBatch, IdempotencyKey, StoreError};
 use pointsman_core::{EventType, NewEvent, ObjectKey, Tenant};
-use pointsman_store::caller_time::CallerTime;
+use pointsman_store::caller_time_source::CallerTimeSource;
 use pointsman_store::error::Result;
 use pointsman_store::notifier::PeerNotifier;
 use pointsman_store::{JobPosition, JobRequest, Txn, Writer, add_emit_batches_to_read_set};
@@ -31,7 +31,7 @@ const MAX_POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Interval between two deletions of expired rows.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(60);
 /// Limit of rows that one statement deletes.
-const CLEANUP_BATCH: i64 = 5000;
+const MAX_ROWS_PER_DELETE: i64 = 5000;
 /// Retention in seconds of receipts and idempotency keys, and of refused rows.
 const RECEIPT_RETENTION_SECONDS: i64 = 24 * 3600;
 const REFUSED_RETENTION_SECONDS: i64 = 30 * RECEIPT_RETENTION_SECONDS;
@@ -41,7 +41,7 @@ struct OutboxDrainer {
     pool: SessionPool,
     writer: Writer<PgTables>,
     /// The source of the time: no request starts a drain, so that no caller passes the time.
-    caller_time: Arc<CallerTime>,
+    caller_time: Arc<CallerTimeSource>,
     refused_row_tracker: Arc<RefusedRowTracker>,
 }
 
@@ -51,7 +51,7 @@ struct OutboxState {
     /// The drainers sleep, so that the next emit notifies them.
     is_drainer_asleep: bool,
     /// The number of the last waiting row.
-    last_waiting_row: Option<i64>,
+    last_waiting_row_number: Option<i64>,
     /// The waiting rows, with only what determines the read set: object and idempotency key.
     emits_to_prefetch: Vec<EmitBatch>,
 }
@@ -68,14 +68,14 @@ pub(crate) async fn run_drainer(
     notifier: Arc<PeerNotifier>,
     pool: SessionPool,
     writer: Writer<PgTables>,
-    caller_time: Arc<CallerTime>,
+    caller_time: Arc<CallerTimeSource>,
     refused_row_tracker: Arc<RefusedRowTracker>,
 ) {
     let drainer = OutboxDrainer { pool, writer, caller_time, refused_row_tracker };
     let mut poll_interval = MIN_POLL_INTERVAL;
     // The first cleanup retries what fails here.
-    let _ = drainer.drain_orphaned_rows().await;
-    let _ = drainer.count_refused_rows().await;
+    let _ = drainer.drain_rows_at_or_below_progress().await;
+    let _ = drainer.update_refused_row_count().await;
     let mut last_cleanup = Instant::now();
     let mut outage = OutageTracker::default();
     loop {
@@ -102,7 +102,7 @@ pub(crate) async fn run_drainer(
         drainer.refused_row_tracker.log_if_due();
         if last_cleanup.elapsed() >= CLEANUP_INTERVAL {
             last_cleanup = Instant::now();
-            if let Err(error) = drainer.delete_expired().await {
+            if let Err(error) = drainer.delete_expired_receipts_keys_refused().await {
                 tracing::debug!(
                     %error,
                     "could not delete expired receipts, idempotency keys and refused rows; retrying in a minute"
@@ -121,8 +121,12 @@ impl OutboxDrainer {
     async fn drain(&self) -> std::result::Result<usize, StoreError> {
         let mut drained = 0;
         loop {
-            let OutboxState { progress, is_drainer_asleep, last_waiting_row, emits_to_prefetch } =
-                self.read_state().await?;
+            let OutboxState {
+                progress,
+                is_drainer_asleep,
+                last_waiting_row_number: last_waiting_row,
+                emits_to_prefetch,
+            } = self.read_state().await?;
             self.advance_progress(&progress).await?;
             match last_waiting_row {
                 Some(last) => {
@@ -138,7 +142,7 @@ impl OutboxDrainer {
     /// Reads the state of the outbox and the next waiting rows.
     async fn read_state(&self) -> std::result::Result<OutboxState, StoreError> {
         self.pool
-            .run_statement((), |session, ()| {
+            .run_single_statement((), |session, ()| {
                 Box::pin(async {
                     let rows = session
                         .query(query!("outbox/read_state", INT8), &[&outbox::MAX_ROWS_PER_DRAIN])
@@ -199,15 +203,16 @@ impl OutboxDrainer {
     /// Sets a row aside; returns the number of drained rows.
     async fn refuse_row(&self, number: i64, reason: String) -> std::result::Result<usize, StoreError> {
         let now = self.caller_time.now();
-        let drained = self.writer.run(move |txn| outbox::refuse_row(txn, number, &reason, now)).await?;
+        let drained =
+            self.writer.run_in_transaction(move |txn| outbox::refuse_row(txn, number, &reason, now)).await?;
         Ok(self.record_drain_result(&drained))
     }
 
-    /// Drains rows at numbers that are not polled, because the sequence never assigned them.
-    async fn drain_orphaned_rows(&self) -> std::result::Result<(), StoreError> {
-        let last = self.pool.run_statement((), |session, ()| {
+    /// Drains rows at or below the progress, which are not polled: only manual inserts with a number can be there.
+    async fn drain_rows_at_or_below_progress(&self) -> std::result::Result<(), StoreError> {
+        let last = self.pool.run_single_statement((), |session, ()| {
             Box::pin(async {
-                let rows = session.query(query!("outbox/last_orphaned_row"), &[]).await?;
+                let rows = session.query(query!("outbox/last_row_at_or_below_progress"), &[]).await?;
                 rows.first().map(|row| read_column(row, 0)).transpose()
             })
         });
@@ -232,21 +237,23 @@ impl OutboxDrainer {
     }
 
     /// Deletes expired receipts, idempotency keys and refused rows, in batches.
-    async fn delete_expired(&self) -> std::result::Result<(), StoreError> {
-        self.drain_orphaned_rows().await?;
+    async fn delete_expired_receipts_keys_refused(&self) -> std::result::Result<(), StoreError> {
+        self.drain_rows_at_or_below_progress().await?;
         for (query, max_age) in [
             (query!("outbox/delete_old_receipts", INT8, INT8), RECEIPT_RETENTION_SECONDS),
             (query!("outbox/delete_old_keys", INT8, INT8), RECEIPT_RETENTION_SECONDS),
             (query!("outbox/delete_old_refused", INT8, INT8), REFUSED_RETENTION_SECONDS),
         ] {
-            while self.execute(query, [max_age, CLEANUP_BATCH]).await? == CLEANUP_BATCH.unsigned_abs() {}
+            while self.execute(query, [max_age, MAX_ROWS_PER_DELETE]).await?
+                == MAX_ROWS_PER_DELETE.unsigned_abs()
+            {}
         }
-        self.count_refused_rows().await
+        self.update_refused_row_count().await
     }
 
     /// Updates the number of refused rows, which `/healthz` reports.
-    async fn count_refused_rows(&self) -> std::result::Result<(), StoreError> {
-        let count = self.pool.run_statement((), |session, ()| {
+    async fn update_refused_row_count(&self) -> std::result::Result<(), StoreError> {
+        let count = self.pool.run_single_statement((), |session, ()| {
             Box::pin(async {
                 let rows = session.query(query!("outbox/count_refused"), &[]).await?;
                 rows.first().map_or(Ok(0), |row| read_column::<i64>(row, 0))
@@ -269,7 +276,7 @@ impl OutboxDrainer {
         numbers: [i64; N],
     ) -> std::result::Result<u64, StoreError> {
         self.pool
-            .run_statement(numbers, move |session, numbers| {
+            .run_single_statement(numbers, move |session, numbers| {
                 Box::pin(async move {
                     let params = numbers.each_ref().map(|number| number as _);
                     Ok(session.execute(query, &params).await?)
@@ -284,17 +291,17 @@ impl OutboxState {
         let mut state = Self {
             progress: OutboxProgress::default(),
             is_drainer_asleep: true,
-            last_waiting_row: None,
+            last_waiting_row_number: None,
             emits_to_prefetch: vec![],
         };
         for row in rows {
             let number: Option<i64> = read_column(row, 7)?;
-            if state.last_waiting_row.is_none() {
+            if state.last_waiting_row_number.is_none() {
                 state.is_drainer_asleep = read_column(row, 0)?;
                 state.progress = decode_progress(row, number)?;
             }
             if let Some(number) = number {
-                state.last_waiting_row = Some(number);
+                state.last_waiting_row_number = Some(number);
                 state.emits_to_prefetch.extend(decode_emit_to_prefetch(row)?);
             }
         }
@@ -310,7 +317,7 @@ fn decode_progress(row: &Row, first_waiting: Option<i64>) -> Result<OutboxProgre
         oldest_active_xact: read_column(row, 4)?,
         next_xact: read_column(row, 5)?,
         last_number: read_column(row, 6)?,
-        first_waiting_row: first_waiting,
+        first_waiting_row_number: first_waiting,
     })
 }
 
@@ -329,7 +336,7 @@ fn decode_emit_to_prefetch(row: &Row) -> Result<Option<EmitBatch>> {
         request_digest: Default::default(),
     });
     let event = NewEvent { key, tenant, ..NewEvent::new(event_type) };
-    Ok(Some(EmitBatch { events: vec![event], idempotency }))
+    Ok(Some(EmitBatch { events: vec![event], idempotency_key: idempotency }))
 }
 
 #[cfg(test)]
@@ -357,7 +364,7 @@ mod tests {
             INSERT INTO pointsman.outbox_refused (n, type, tenant, value, priority, at, reason, refused_at)
                 SELECT i, '', '', '', 0, 0, '', ago(i * 60 * 24) FROM generate_series(1, 60) i";
         server.query(database, insert_rows_sql).unwrap();
-        drainer.delete_expired().await.unwrap();
+        drainer.delete_expired_receipts_keys_refused().await.unwrap();
         for (table, expected_count) in
             [("receipt", 24 * 60), ("outbox_idempotency_key", 24 * 60), ("outbox_refused", 30)]
         {

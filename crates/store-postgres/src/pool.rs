@@ -67,7 +67,7 @@ impl SessionPool {
     }
 
     /// Runs `read` in one transaction, so that all statements see one snapshot. Retries if the connection is lost.
-    pub(crate) async fn read_transaction<A, T, F>(&self, input: A, read: F) -> store::Result<T>
+    pub(crate) async fn run_read_transaction<A, T, F>(&self, input: A, read: F) -> store::Result<T>
     where
         A: Send + Sync + 'static,
         T: Send + 'static,
@@ -79,7 +79,7 @@ impl SessionPool {
     }
 
     /// Runs a `read` of a single statement, which needs no transaction. Retries if the connection is lost.
-    pub(crate) async fn run_statement<A, T, F>(&self, input: A, read: F) -> store::Result<T>
+    pub(crate) async fn run_single_statement<A, T, F>(&self, input: A, read: F) -> store::Result<T>
     where
         A: Send + Sync + 'static,
         T: Send + 'static,

@@ -15,9 +15,9 @@ pub(crate) struct RolePrivileges {
     /// The role may use the schema, and create tables in it.
     can_use_schema: bool,
     /// Number of tables and functions that the role does not own.
-    unowned_object_count: i64,
+    unowned_table_and_function_count: i64,
     /// Membership in the owner role would grant all missing privileges, and no superuser's.
-    owner_role_suffices: bool,
+    owner_membership_suffices: bool,
 }
 
 impl RolePrivileges {
@@ -27,15 +27,15 @@ impl RolePrivileges {
             can_create_schema: row.try_get(1)?,
             schema_owner: row.try_get(2)?,
             can_use_schema: row.try_get(3)?,
-            unowned_object_count: row.try_get(4)?,
-            owner_role_suffices: row.try_get(5)?,
+            unowned_table_and_function_count: row.try_get(4)?,
+            owner_membership_suffices: row.try_get(5)?,
         })
     }
 
     /// Describes the missing privileges, if any. A node that lacks some may seem to work until it adds or drops a
     /// partition.
     pub(crate) fn describe_missing(&self) -> Option<String> {
-        let Self { role, unowned_object_count, .. } = self;
+        let Self { role, unowned_table_and_function_count: unowned_object_count, .. } = self;
         match (&self.schema_owner, self.can_use_schema) {
             (None, _) if self.can_create_schema => None,
             (None, _) => Some(format!("{role} may not create the schema pointsman")),
@@ -62,7 +62,7 @@ impl RolePrivileges {
         let role = quote_identifier(&self.role);
         match &self.schema_owner {
             None => format!("GRANT CREATE ON DATABASE {} TO {role}", quote_identifier(database)),
-            Some(schema_owner) if self.owner_role_suffices && *schema_owner != self.role => {
+            Some(schema_owner) if self.owner_membership_suffices && *schema_owner != self.role => {
                 format!("GRANT {} TO {role}", quote_identifier(schema_owner))
             }
             Some(_) => change_owner_statement(&role),

@@ -6,7 +6,7 @@
 use pointsman_core::chain::ChainNodeId;
 use pointsman_core::fire::Fire;
 use pointsman_core::order::{Order, OrderOrigin};
-use pointsman_core::task::{Attempt, Lease, TaskLifecycle};
+use pointsman_core::task::{AttemptRecord, Lease, TaskLifecycle};
 use pointsman_core::{Event, EventId, Json, Priority, TaskId, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{
@@ -161,7 +161,7 @@ pub(crate) fn decode_event(row: &Row, index: usize) -> Result<Event> {
         context: read_column(row, index + 7)?,
         cause_event: read_column(row, index + 8)?,
         cause_task: read_column(row, index + 9)?,
-        depth: u16::try_from(read_column::<i32>(row, index + 10)?).map_err(Fault::damaged)?,
+        cause_depth: u16::try_from(read_column::<i32>(row, index + 10)?).map_err(Fault::damaged)?,
     };
     columns.into_event()
 }
@@ -172,7 +172,7 @@ pub(crate) fn decode_order(row: &Row, index: usize) -> Result<OrderRow> {
     let origin = match read_optional_event_id(row, index + 12)? {
         Some(event) => {
             let depth = u16::try_from(read_column::<i64>(row, index + 13)?).map_err(Fault::damaged)?;
-            Some(OrderOrigin { event, cause_depth: depth })
+            Some(OrderOrigin { event_id: event, cause_depth: depth })
         }
         None => None,
     };
@@ -186,11 +186,11 @@ pub(crate) fn decode_order(row: &Row, index: usize) -> Result<OrderRow> {
         created_at: read_time(row, index + 7)?,
         started_at: read_optional_time(row, index + 8)?,
         suspended: read_column(row, index + 9)?,
-        task: read_optional_task_seq(row, index + 10)?,
+        task_seq: read_optional_task_seq(row, index + 10)?,
         step_running: read_column(row, index + 11)?,
         origin,
-        step_succeeded: read_column(row, index + 14)?,
-        suspended_by_task: read_optional_task_seq(row, index + 15)?,
+        step_succeeded_at_removed_node: read_column(row, index + 14)?,
+        suspended_by_task_seq: read_optional_task_seq(row, index + 15)?,
         took_on_error: read_column(row, index + 16)?,
     };
     Ok(OrderRow { number: read_column(row, index)?, order })
@@ -200,8 +200,8 @@ pub(crate) fn decode_order(row: &Row, index: usize) -> Result<OrderRow> {
 pub(crate) const ORDER_COLUMN_COUNT: usize = 17;
 
 /// Decodes an attempt from the columns number, started, ended, outcome, error.
-pub(crate) fn decode_attempt(row: &Row, index: usize) -> Result<Attempt> {
-    Ok(Attempt {
+pub(crate) fn decode_attempt(row: &Row, index: usize) -> Result<AttemptRecord> {
+    Ok(AttemptRecord {
         number: read_u32(row, index)?,
         started_at: read_time(row, index + 1)?,
         ended_at: read_time(row, index + 2)?,
@@ -216,7 +216,7 @@ pub(crate) fn decode_fire(row: &Row) -> Result<Fire> {
         planned_at: read_time(row, 0)?,
         recorded_at: read_time(row, 1)?,
         outcome: serde_json::from_str(read_column(row, 2)?).map_err(Fault::damaged)?,
-        event: read_optional_event_id(row, 3)?,
+        event_id: read_optional_event_id(row, 3)?,
         task: read_column::<Option<&str>>(row, 4)?.map(TaskId::from_text),
     })
 }

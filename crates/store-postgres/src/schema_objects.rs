@@ -30,7 +30,7 @@ impl ExistingSchemaObjects {
     }
 }
 
-/// Lists the tables that always have a row, single-row tables, and the view `sequencer`, which does too.
+/// Lists the tables that always have a row, single-row tables, and the view `last_commit`, which does too.
 pub(crate) fn list_never_empty_tables() -> Vec<String> {
     let single_row_table = |object: &SchemaObject| {
         let table = object.table.clone()?;
@@ -39,9 +39,9 @@ pub(crate) fn list_never_empty_tables() -> Vec<String> {
     let single_row_tables = parse_schema_objects(SCHEMA_SQL)
         .iter()
         .filter_map(single_row_table)
-        .filter(|table| table != "sequencer")
+        .filter(|table| table != "last_commit")
         .collect::<Vec<_>>();
-    single_row_tables.into_iter().chain(["sequencer".into()]).collect()
+    single_row_tables.into_iter().chain(["last_commit".into()]).collect()
 }
 
 /// Lists the names of the schema's tables, views, sequences, functions and types.
@@ -53,7 +53,7 @@ pub(crate) fn list_schema_object_names() -> Vec<String> {
 /// An object of the schema.
 #[derive(Debug, PartialEq, Eq)]
 struct SchemaObject {
-    /// For instance `table fire`, `column fire.at` or `index fire_at`.
+    /// For instance `table fire`, `column fire.at` or `index fire_recorded_at`.
     kind_and_name: String,
     /// The table that a column or an index belongs to; none for other kinds.
     table: Option<String>,
@@ -97,7 +97,7 @@ fn parse_top_level_line(line: &str) -> (Option<SchemaObject>, Option<String>) {
     (object.or_else(|| parse_index(line)), None)
 }
 
-/// Parses a line such as `CREATE INDEX fire_at ON pointsman.fire USING …`; none if it creates no index.
+/// Parses a line such as `CREATE INDEX fire_recorded_at ON pointsman.fire USING …`; none if it creates no index.
 fn parse_index(line: &str) -> Option<SchemaObject> {
     let rest = line.strip_prefix("CREATE INDEX ").or_else(|| line.strip_prefix("CREATE UNIQUE INDEX "))?;
     let (index, rest) = rest.split_once(" ON ")?;
@@ -134,7 +134,7 @@ mod tests {
     fn single_row_tables_are_listed_as_never_empty() {
         let tables = list_never_empty_tables();
         assert!(
-            ["outbox_progress", "sequencer"].iter().all(|table| tables.iter().any(|it| it == table)),
+            ["outbox_progress", "last_commit"].iter().all(|table| tables.iter().any(|it| it == table)),
             "{tables:?}"
         );
     }

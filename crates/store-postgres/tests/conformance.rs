@@ -5,7 +5,7 @@ mod common;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use common::test_database::TestDatabase;
+use common::test_database::PooledTestDatabase;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
 use pointsman_store_conformance::Harness;
@@ -17,7 +17,7 @@ struct TestStores(Mutex<Vec<StoreOnDatabase>>);
 
 struct StoreOnDatabase {
     store: Arc<dyn Store>,
-    database: TestDatabase,
+    database: PooledTestDatabase,
 }
 
 /// Closes the store before its database is returned to the pool.
@@ -37,7 +37,7 @@ impl Harness for TestStores {
     async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
         // Close the stores that only this list still references: their tests have ended.
         self.0.lock().expect("nobody has panicked").retain(|opened| Arc::strong_count(&opened.store) > 1);
-        let database = TestDatabase::acquire().await;
+        let database = PooledTestDatabase::acquire().await;
         let store = open_store(database.url(), now).await;
         self.0.lock().expect("nobody has panicked").push(StoreOnDatabase { store: store.clone(), database });
         store

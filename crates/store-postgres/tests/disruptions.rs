@@ -11,7 +11,7 @@ use pointsman_core::journal::Retention;
 use pointsman_core::store::Store;
 use pointsman_store_conformance::Harness;
 use pointsman_store_conformance::fixture::*;
-use pointsman_testing::Proxy;
+use pointsman_testing::FaultProxy;
 use single_database::SingleDatabase;
 
 const KEEP_NOTHING: Retention = Retention { max_count: 0, max_age: Duration::from_secs(1) };
@@ -27,10 +27,10 @@ fn slow_trigger_sql(create_trigger: &str) -> String {
 }
 
 /// The same database through a proxy.
-fn through_proxy(database: &SingleDatabase) -> (Proxy, SingleDatabase) {
+fn through_proxy(database: &SingleDatabase) -> (FaultProxy, SingleDatabase) {
     let (login, location) = database.url.split_once('@').unwrap();
     let (address, name) = location.split_once('/').unwrap();
-    let proxy = Proxy::start(address.parse().unwrap()).unwrap();
+    let proxy = FaultProxy::start(address.parse().unwrap()).unwrap();
     let url = format!("{login}@{}/{name}", proxy.address());
     (proxy, SingleDatabase { url })
 }
@@ -84,39 +84,39 @@ async fn a_task_claimed_in_a_commit_with_a_lost_reply_is_run() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn history_expires_after_a_long_range_of_retried_tasks() {
-    const TASKS: usize = 20_500;
-    const BATCH: usize = 500;
+    const TASK_COUNT: usize = 20_500;
+    const BATCH_SIZE: usize = 500;
     let database = SingleDatabase::new();
     let mut fixture =
         StoreFixture::new(&database, RegistrationBuilder::single_handler().unordered("index")).await;
     let mut failures = Vec::new();
-    for _ in 0..TASKS / BATCH {
-        fixture.emit_copies(BATCH, new_event("record")).await;
-        let tasks = fixture.claim(BATCH).await;
+    for _ in 0..TASK_COUNT / BATCH_SIZE {
+        fixture.emit_copies(BATCH_SIZE, new_event("record")).await;
+        let tasks = fixture.claim(BATCH_SIZE).await;
         fixture
             .finish_attempts(tasks.iter().map(|task| finished_attempt(task, permanent_failure())).collect())
             .await;
         failures.extend(tasks.into_iter().map(|task| task.seq));
     }
-    for batch in failures.chunks(BATCH) {
+    for batch in failures.chunks(BATCH_SIZE) {
         assert!(
             expect_ok(fixture.store.retry_tasks(batch.to_vec(), fixture.now).await).iter().all(Result::is_ok)
         );
-        let tasks = fixture.claim(BATCH).await;
+        let tasks = fixture.claim(BATCH_SIZE).await;
         fixture.finish_attempts(tasks.iter().map(|task| finished_attempt(task, success())).collect()).await;
     }
-    assert_eq!(query_number(&database, "SELECT count(*) FROM pointsman.history"), TASKS as i64);
+    assert_eq!(query_number(&database, "SELECT count(*) FROM pointsman.history"), TASK_COUNT as i64);
     fixture.advance_clock(86_400);
     let mut pruned = 0;
     for _ in 0..10 {
-        pruned += fixture.prune(KEEP_EVERYTHING, KEEP_NOTHING).await.tasks;
+        pruned += fixture.prune_events_and_tasks(KEEP_EVERYTHING, KEEP_NOTHING).await.deleted_task_count;
     }
     assert_eq!(
         pruned,
-        TASKS as u64,
+        TASK_COUNT as u64,
         "{:?}",
         database.query(
-            "SELECT last_archive_number, expired_archive_number, archived_tasks FROM pointsman.sequencer"
+            "SELECT last_archive_number, expired_archive_number, archived_tasks FROM pointsman.last_commit"
         )
     );
 }
@@ -130,10 +130,10 @@ async fn an_abandoned_statement_releases_the_write_lock() {
         .query(&slow_trigger_sql("CREATE TRIGGER slow AFTER INSERT ON pointsman.journal FOR EACH STATEMENT"));
     database.query("INSERT INTO slow VALUES (50)");
     let timed_out =
-        fixture.store.append(vec![emit_batch(vec![new_event("record")])], None, fixture.now).await;
+        fixture.store.append(vec![new_emit_batch(vec![new_event("record")])], None, fixture.now).await;
     assert!(timed_out.is_err(), "the writer waited longer than its timeout");
     database.query("DELETE FROM slow");
-    let next = other.append(vec![emit_batch(vec![new_event("record")])], None, fixture.now).await;
+    let next = other.append(vec![new_emit_batch(vec![new_event("record")])], None, fixture.now).await;
     assert!(
         next.is_ok() && count_sleeping_statements(&database) == 0,
         "{} statements still run, and the next emit: {:?}",
@@ -152,7 +152,8 @@ async fn writes_are_serialized_whatever_the_default_isolation() {
     let count_failed_emits = |store: Arc<dyn Store>| async move {
         let mut failed = 0;
         for _ in 0..100 {
-            let appended = store.append(vec![emit_batch(vec![new_event("record")])], None, START_TIME).await;
+            let appended =
+                store.append(vec![new_emit_batch(vec![new_event("record")])], None, START_TIME).await;
             failed += usize::from(appended.is_err());
         }
         failed
@@ -165,22 +166,22 @@ async fn writes_are_serialized_whatever_the_default_isolation() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn caches_are_dropped_when_the_server_has_lost_commits() {
-    const TABLES: [&str; 4] = ["commit_version", "queue", "task", "journal"];
+    const RESTORED_TABLES: [&str; 4] = ["commit_version", "queue", "task", "journal"];
     let database = SingleDatabase::new();
     let fixture =
         StoreFixture::new(&database, RegistrationBuilder::single_handler().unordered("index")).await;
     fixture.emit_copies(3, new_event("record")).await;
-    for table in TABLES {
+    for table in RESTORED_TABLES {
         database.query(&format!("CREATE TABLE public.{table} AS SELECT * FROM pointsman.{table}"));
     }
     for _ in 0..2 {
         fixture.emit(new_event("record")).await;
     }
     let mut restore_sql = "BEGIN; SELECT FROM pointsman.write_lock FOR UPDATE;".to_string();
-    for table in TABLES.iter().rev() {
+    for table in RESTORED_TABLES.iter().rev() {
         restore_sql += &format!("DELETE FROM pointsman.{table};");
     }
-    for table in TABLES {
+    for table in RESTORED_TABLES {
         restore_sql += &format!("INSERT INTO pointsman.{table} SELECT * FROM public.{table};");
     }
     restore_sql += "COMMIT; SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -191,10 +192,10 @@ async fn caches_are_dropped_when_the_server_has_lost_commits() {
     assert_eq!(ready_count, query_number(&database, "SELECT count(*) FROM pointsman.task WHERE phase = 3"));
 }
 
-/// Returns the number of pages that a read of the sequencer accesses.
-fn count_sequencer_pages(database: &SingleDatabase) -> i64 {
+/// Returns the number of pages that a read of `pointsman.last_commit` accesses.
+fn count_pages_read_from_last_commit(database: &SingleDatabase) -> i64 {
     let plan = database
-        .query("SET enable_seqscan = off; EXPLAIN (ANALYZE, BUFFERS) SELECT * FROM pointsman.sequencer");
+        .query("SET enable_seqscan = off; EXPLAIN (ANALYZE, BUFFERS) SELECT * FROM pointsman.last_commit");
     // The pages that planning reads in the catalogs depend on what else the server has just done.
     let lines = plan.iter().flatten().take_while(|line| !line.starts_with("Planning"));
     let hits = lines.filter_map(|line| line.split("shared hit=").nth(1)?.split(' ').next()?.parse().ok());
@@ -213,16 +214,16 @@ async fn an_old_snapshot_does_not_slow_commits() {
         .await
         .unwrap();
     fixture.emit(new_event("record")).await;
-    let before = count_sequencer_pages(&database);
+    let before = count_pages_read_from_last_commit(&database);
     for _ in 0..1_000 {
         fixture.emit(new_event("record")).await;
     }
     let page_count = query_number(&database, "SELECT pg_relation_size('pointsman.commit_version') / 8192");
     assert!(page_count > 10, "all old versions are kept for the snapshot, in {page_count} pages");
     assert!(
-        count_sequencer_pages(&database) <= before + 3,
+        count_pages_read_from_last_commit(&database) <= before + 3,
         "{before} pages before, {} after",
-        count_sequencer_pages(&database)
+        count_pages_read_from_last_commit(&database)
     );
     snapshot.batch_execute("COMMIT").await.unwrap();
 }

@@ -436,11 +436,11 @@ async fn the_outbox_and_the_nodes_are_checked() {
 }
 
 /// Statements that remove an object, and its name in the finding.
-const OBJECT_REMOVALS: [(&str, &str); 7] = [
+const SCHEMA_OBJECT_REMOVALS: [(&str, &str); 7] = [
     ("DROP TABLE pointsman.journal_sparse_index", "table journal_sparse_index"),
     ("DROP VIEW pointsman.events", "view events"),
     ("DROP FUNCTION pointsman.event_of", "function event_of"),
-    ("DROP INDEX pointsman.fire_at", "index fire_at"),
+    ("DROP INDEX pointsman.fire_recorded_at", "index fire_recorded_at"),
     ("ALTER TABLE pointsman.audit_entry DROP COLUMN detail", "column audit_entry.detail"),
     ("ALTER TABLE pointsman.receipt DROP CONSTRAINT receipt_pkey", "index receipt_pkey"),
     ("DELETE FROM pointsman.outbox_progress", "the row of outbox_progress"),
@@ -449,7 +449,7 @@ const OBJECT_REMOVALS: [(&str, &str); 7] = [
 #[tokio::test]
 async fn removed_schema_objects_are_reported_by_name() {
     let server = shared_postgres().unwrap();
-    for (removed, named) in OBJECT_REMOVALS {
+    for (removed, named) in SCHEMA_OBJECT_REMOVALS {
         let url = server.create_database().unwrap();
         close_store(Database::open(&url, now()).await.unwrap()).await;
         assert_eq!(severity_of_finding(&url, "missing").await, FindingSeverity::Ok);

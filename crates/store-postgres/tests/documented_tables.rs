@@ -46,7 +46,7 @@ async fn the_view_follows_a_task_from_new_to_done() {
         let columns = ["1", status, node, "WORKER", "index", "[1]", retries, due, "_", "0", processed];
         columns.map(String::from).to_vec()
     };
-    let node = fixture.node.to_string();
+    let node = fixture.node_id.to_string();
     fixture.emit(new_event("record").with_key("a").with_value("[1]")).await;
     assert_eq!(row(&database), expected("new", "-", "0", "0", "-"));
     fixture.schedule_tasks(1).await;
@@ -78,7 +78,7 @@ async fn the_view_shows_every_kind_of_task() {
                 .build("nightly", fixture.now),
         )
         .await;
-    fixture.request_run("shop/orders").await;
+    fixture.request_collection_run("shop/orders").await;
     fixture.add_order(new_order("/x/y,7").with_value("{\"n\":7}")).await;
     fixture.emit(new_event("orphaned").with_key("gone")).await;
     assert_eq!(fixture.undefine_handler_and_rescue("removed_handler").await, 1);
@@ -113,7 +113,7 @@ async fn ended_tasks_are_in_the_view_until_they_expire() {
     fixture.cancel_task(&cancelled.tasks[0]).await.unwrap();
     assert_eq!(list_statuses(&database), ["done", "error", "error"]);
     let nothing = pointsman_core::journal::Retention { max_count: 0, max_age: Duration::ZERO };
-    fixture.prune(KEEP_EVERYTHING, nothing).await;
+    fixture.prune_events_and_tasks(KEEP_EVERYTHING, nothing).await;
     assert_eq!(list_statuses(&database), ["error"], "a halted task is unfinished, and does not expire");
 }
 
@@ -147,7 +147,7 @@ async fn wait_until(description: &str, mut condition: impl AsyncFnMut() -> bool)
 }
 
 /// True if a task of this handler, and of this tenant if one is given, can be claimed. Releases all claimed tasks.
-async fn is_claimable(fixture: &StoreFixture<'_>, name: &str, of_tenant: Option<&str>) -> bool {
+async fn has_claimable_task(fixture: &StoreFixture<'_>, name: &str, of_tenant: Option<&str>) -> bool {
     let tasks = fixture.claim_for_handlers(&[name], 10).await;
     let mut found = false;
     for task in &tasks {
@@ -163,7 +163,7 @@ async fn rules_written_in_sql_take_effect_and_can_be_removed() {
     let fixture = StoreFixture::new(&database, test_registration()).await;
     fixture.emit(new_event("record").with_key("a")).await;
     let shop_event = fixture.emit(new_event("record").with_key("b").for_tenant("shop")).await;
-    fixture.request_run("shop/orders").await;
+    fixture.request_collection_run("shop/orders").await;
     fixture.add_order(new_order("/x/y,7")).await;
     let shop =
         database.query("SELECT canvas_id FROM pointsman.tenant WHERE name = 'shop'").remove(0).remove(0);
@@ -175,20 +175,23 @@ async fn rules_written_in_sql_take_effect_and_can_be_removed() {
         ("pause", &nil, "shop/orders", "SYNC", "shop", None),
         ("block", &nil, "/x/y", "ORDER", "first", None),
     ] {
-        assert!(is_claimable(&fixture, handler, of_tenant).await, "{name}: no rule applies yet");
+        assert!(has_claimable_task(&fixture, handler, of_tenant).await, "{name}: no rule applies yet");
         let values = format!("('{rule_type}', '{canvas_id}', '{name}', '{event_space}')");
         database.query(&format!("{INSERT_RULE_SQL} {values}"));
         wait_until(&format!("the rule {values} applies"), async || {
-            !is_claimable(&fixture, handler, of_tenant).await
+            !has_claimable_task(&fixture, handler, of_tenant).await
         })
         .await;
         if of_tenant.is_some() {
-            assert!(is_claimable(&fixture, handler, None).await, "tasks of other tenants can be claimed");
+            assert!(
+                has_claimable_task(&fixture, handler, None).await,
+                "tasks of other tenants can be claimed"
+            );
             assert!(fixture.list_closed_gate_kinds(&shop_event.tasks[0]).await.contains(&GateKind::Rule));
         }
         database.query("DELETE FROM pointsman.scheduling_rules");
         wait_until(&format!("the rule {values} no longer applies"), async || {
-            is_claimable(&fixture, handler, of_tenant).await
+            has_claimable_task(&fixture, handler, of_tenant).await
         })
         .await;
     }

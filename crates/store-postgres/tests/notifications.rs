@@ -8,18 +8,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::invariants::assert_invariants;
-use common::load::{TEST_TIMEOUT, now, query_rows, with_listen_url};
-use common::test_database::TestDatabase;
+use common::test_database::PooledTestDatabase;
+use common::test_load::{TEST_TIMEOUT, now, query_rows, with_listen_url};
 use futures::future::join_all;
 use pointsman_core::EventId;
 use pointsman_core::store::{
-    ClaimRequest, Claimant, ClaimedTask, Journal, NodeId, Queue, Registry, Store, StoreListener, StoreSignal,
+    ClaimRequest, Claimant, ClaimedTask, Journal, NodeId, Registry, Store, StoreListener, StoreSignal,
+    TaskQueue,
 };
 use pointsman_store_conformance::fixture::{
-    RegistrationBuilder, emit_batch, finished_attempt, handler_name, new_event, success,
+    RegistrationBuilder, finished_attempt, handler_name, new_emit_batch, new_event, success,
 };
 use pointsman_store_postgres::{Postgres, PostgresStore};
-use pointsman_testing::Proxy;
+use pointsman_testing::FaultProxy;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -28,7 +29,7 @@ use tokio::time::{sleep, timeout};
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct ObservedSignals {
     last_event: Option<EventId>,
-    work_signals: usize,
+    work_signal_count: usize,
 }
 
 struct SignalRecorder(watch::Sender<ObservedSignals>);
@@ -39,7 +40,7 @@ impl StoreListener for SignalRecorder {
             StoreSignal::JournalGrew(last_event) => {
                 signals.last_event = signals.last_event.max(Some(last_event))
             }
-            StoreSignal::TasksReady => signals.work_signals += 1,
+            StoreSignal::TasksReady => signals.work_signal_count += 1,
         });
     }
 }
@@ -58,7 +59,7 @@ impl TestNode {
 
     async fn open_with_registration(url: &str, registration: RegistrationBuilder) -> Self {
         let store = Postgres::open(url, now()).await.unwrap();
-        store.register(registration.build(), now()).await.unwrap();
+        store.register_definitions(registration.build(), now()).await.unwrap();
         let id = store.join_node("node", now()).await.unwrap();
         let (sender, signals) = watch::channel(ObservedSignals::default());
         store.add_listener(Arc::new(SignalRecorder(sender)));
@@ -67,7 +68,7 @@ impl TestNode {
 
     async fn emit(&self) -> EventId {
         let (receipts, _) =
-            self.store.append(vec![emit_batch([new_event("record")])], None, now()).await.unwrap();
+            self.store.append(vec![new_emit_batch([new_event("record")])], None, now()).await.unwrap();
         receipts[0].as_ref().unwrap().events[0].id
     }
 
@@ -82,7 +83,7 @@ impl TestNode {
     async fn wait_for_signals(&mut self, id: EventId, work_signals: usize) {
         let received = self
             .signals
-            .wait_for(|signals| signals.last_event >= Some(id) && signals.work_signals > work_signals);
+            .wait_for(|signals| signals.last_event >= Some(id) && signals.work_signal_count > work_signals);
         assert!(
             timeout(TEST_TIMEOUT, received).await.is_ok(),
             "no signal of event {id} and of more work than {work_signals} was received"
@@ -90,10 +91,10 @@ impl TestNode {
     }
 
     /// Emits on another node and waits for the notification.
-    async fn wait_for_emit_on(&mut self, other: &Self) {
+    async fn emit_on_peer_and_wait_for_signals(&mut self, other: &Self) {
         let before = self.signals_so_far();
         let id = other.emit().await;
-        self.wait_for_signals(id, before.work_signals).await;
+        self.wait_for_signals(id, before.work_signal_count).await;
     }
 
     /// The signals received so far.
@@ -101,14 +102,14 @@ impl TestNode {
         *self.signals.borrow()
     }
 
-    fn notifications_sent(&self) -> u64 {
-        self.store.write_counts().2
+    fn sent_notification_count(&self) -> u64 {
+        self.store.commit_row_and_notification_counts().2
     }
 
     /// Emits until the node sends notifications, which it does once it has found its peers.
-    async fn wait_until_peers_are_known(&self) {
+    async fn emit_until_peers_are_known(&self) {
         let poll = async {
-            while self.notifications_sent() == 0 {
+            while self.sent_notification_count() == 0 {
                 self.emit().await;
                 sleep(Duration::from_millis(10)).await;
             }
@@ -118,10 +119,10 @@ impl TestNode {
 }
 
 /// Starts a proxy to the shared server; returns the database URL through it.
-fn through_proxy(url: &str) -> (Proxy, String) {
+fn through_proxy(url: &str) -> (FaultProxy, String) {
     let (login, location) = url.split_once('@').unwrap();
     let (address, name) = location.split_once('/').unwrap();
-    let proxy = Proxy::start(address.parse().unwrap()).unwrap();
+    let proxy = FaultProxy::start(address.parse().unwrap()).unwrap();
     let url = format!("{login}@{}/{name}", proxy.address());
     (proxy, url)
 }
@@ -140,16 +141,16 @@ async fn wait_for_listener_count(url: &str, expected: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_is_notified_of_writes_of_its_peers() {
-    let database = TestDatabase::acquire().await;
+    let database = PooledTestDatabase::acquire().await;
     let (proxy, proxied_url) = through_proxy(database.url());
     let mut receiver = TestNode::open(&with_listen_url(&proxied_url, database.url())).await;
     let sender = TestNode::open(database.url()).await;
-    sender.wait_until_peers_are_known().await;
+    sender.emit_until_peers_are_known().await;
     wait_for_listener_count(database.url(), 2).await;
     // Only the listener still works: the node cannot poll.
     proxy.set_frozen(true);
     for _ in 0..3 {
-        receiver.wait_for_emit_on(&sender).await;
+        receiver.emit_on_peer_and_wait_for_signals(&sender).await;
     }
     proxy.set_frozen(false);
     assert_invariants(database.url()).await;
@@ -159,23 +160,23 @@ async fn a_node_is_notified_of_writes_of_its_peers() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_cannot_listen_polls_and_then_listens_again() {
-    let database = TestDatabase::acquire().await;
+    let database = PooledTestDatabase::acquire().await;
     let (proxy, proxied_url) = through_proxy(database.url());
     let (listen_proxy, listen_url) = through_proxy(database.url());
     let mut receiver = TestNode::open(&with_listen_url(&proxied_url, &listen_url)).await;
     let sender = TestNode::open(database.url()).await;
-    sender.wait_until_peers_are_known().await;
+    sender.emit_until_peers_are_known().await;
     wait_for_listener_count(database.url(), 2).await;
     for _ in 0..2 {
         listen_proxy.set_refuse_connections(true).unwrap();
         listen_proxy.close_connections();
         wait_for_listener_count(database.url(), 1).await;
-        receiver.wait_for_emit_on(&sender).await;
+        receiver.emit_on_peer_and_wait_for_signals(&sender).await;
         listen_proxy.set_refuse_connections(false).unwrap();
         wait_for_listener_count(database.url(), 2).await;
         // The node cannot poll, and is notified.
         proxy.set_frozen(true);
-        receiver.wait_for_emit_on(&sender).await;
+        receiver.emit_on_peer_and_wait_for_signals(&sender).await;
         proxy.set_frozen(false);
     }
     assert_invariants(database.url()).await;
@@ -185,7 +186,7 @@ async fn a_node_that_cannot_listen_polls_and_then_listens_again() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn listening_is_retried_while_the_server_does_not_respond() {
-    let database = TestDatabase::acquire().await;
+    let database = PooledTestDatabase::acquire().await;
     let silent_server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let listen_url =
         format!("postgres://postgres@{}/postgres?connect_timeout=1", silent_server.local_addr().unwrap());
@@ -200,7 +201,7 @@ async fn listening_is_retried_while_the_server_does_not_respond() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_at_a_limit_is_notified_when_a_peer_frees_a_slot() {
-    let database = TestDatabase::acquire().await;
+    let database = PooledTestDatabase::acquire().await;
     let (proxy, proxied_url) = through_proxy(database.url());
     let registration = RegistrationBuilder::single_handler().unordered("index").concurrency_limit("index", 1);
     let mut receiver = TestNode::open_with_registration(
@@ -209,7 +210,7 @@ async fn a_node_at_a_limit_is_notified_when_a_peer_frees_a_slot() {
     )
     .await;
     let sender = TestNode::open_with_registration(database.url(), registration).await;
-    sender.wait_until_peers_are_known().await;
+    sender.emit_until_peers_are_known().await;
     wait_for_listener_count(database.url(), 2).await;
     for _ in 0..3 {
         sender.emit().await;
@@ -228,7 +229,7 @@ async fn a_node_at_a_limit_is_notified_when_a_peer_frees_a_slot() {
             .unwrap()
             .0;
         assert!(ends[0].is_ok(), "{ends:?}");
-        receiver.wait_for_signals(last, before.work_signals).await;
+        receiver.wait_for_signals(last, before.work_signal_count).await;
         proxy.set_frozen(false);
     }
     assert_invariants(database.url()).await;
@@ -238,17 +239,17 @@ async fn a_node_at_a_limit_is_notified_when_a_peer_frees_a_slot() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn under_load_many_commits_share_a_notification() {
-    let database = TestDatabase::acquire().await;
+    let database = PooledTestDatabase::acquire().await;
     let (one, mut other) = (TestNode::open(database.url()).await, TestNode::open(database.url()).await);
-    one.wait_until_peers_are_known().await;
-    let (before, begun) = (one.store.write_counts(), Instant::now());
+    one.emit_until_peers_are_known().await;
+    let (before, begun) = (one.store.commit_row_and_notification_counts(), Instant::now());
     join_all((0..8).map(async |_| {
         for _ in 0..100 {
             one.emit().await;
         }
     }))
     .await;
-    let (after, took) = (one.store.write_counts(), begun.elapsed());
+    let (after, took) = (one.store.commit_row_and_notification_counts(), begun.elapsed());
     let (commits, sent) = (after.0 - before.0, after.2 - before.2);
     // Notifications are spaced, so their maximum depends on the elapsed time.
     assert!(sent <= commits && sent <= took.as_millis() as u64 / 5 + 2, "{sent} for {commits} in {took:?}");
@@ -258,7 +259,7 @@ async fn under_load_many_commits_share_a_notification() {
     for _ in 0..50 {
         one.emit().await;
     }
-    let (commits, _, sent) = one.store.write_counts();
+    let (commits, _, sent) = one.store.commit_row_and_notification_counts();
     assert!(sent <= commits, "{sent} for {commits}");
     assert_invariants(database.url()).await;
     one.store.close();
@@ -267,14 +268,14 @@ async fn under_load_many_commits_share_a_notification() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_single_node_sends_no_notifications() {
-    let database = TestDatabase::acquire().await;
+    let database = PooledTestDatabase::acquire().await;
     let node = TestNode::open(database.url()).await;
     // Long enough for a poll of the live nodes.
     for _ in 0..50 {
         node.emit().await;
         sleep(Duration::from_millis(25)).await;
     }
-    assert_eq!(node.notifications_sent(), 0);
+    assert_eq!(node.sent_notification_count(), 0);
     assert_invariants(database.url()).await;
     node.store.close();
 }

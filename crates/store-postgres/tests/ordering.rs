@@ -32,7 +32,7 @@ async fn sleep_randomly(rng: &mut Rng, max_ms: usize) {
 
 /// Emits in SQL, in transactions that end in random order. The value of an event is the counter of its object, whose
 /// row is locked from the update to the commit, so that the values give the expected order.
-async fn emit_in_sql(mut client: Client, writer: u64) {
+async fn run_sql_producer(mut client: Client, writer: u64) {
     let mut rng = Rng::new(writer * 7919 + 1);
     for round in 0..ROUNDS_PER_WRITER {
         let transaction = client.transaction().await.unwrap();
@@ -65,7 +65,7 @@ async fn emit_in_sql(mut client: Client, writer: u64) {
 }
 
 /// Emits without the outbox, for the same objects as the producers in SQL.
-async fn emit_directly(store_node: &TestStore) {
+async fn emit_without_outbox(store_node: &TestStore) {
     let mut rng = Rng::new(97);
     for n in 0..DIRECT_EMIT_COUNT {
         let event = NewEvent {
@@ -73,7 +73,7 @@ async fn emit_directly(store_node: &TestStore) {
             value: Json::from_value(&n).unwrap(),
             ..NewEvent::new(EventType::new("direct").unwrap())
         };
-        let emit_batch = EmitBatch { events: vec![event], idempotency: None };
+        let emit_batch = EmitBatch { events: vec![event], idempotency_key: None };
         let (receipts, _) = store_node.store.append(vec![emit_batch], None, now()).await.unwrap();
         assert!(receipts.iter().all(Result::is_ok));
         sleep_randomly(&mut rng, 2).await;
@@ -93,14 +93,14 @@ async fn follow_journal(
         let is_last_read = producers_finished.load(Ordering::Acquire);
         let limit = 1 + rng.next_below(50);
         let read = JournalQuery {
-            after: cursor,
-            until: None,
+            after_event_id: cursor,
+            up_to_event_id: None,
             filter: EventFilter::default(),
             limit,
             backwards: false,
         };
         let page = store_node.store.read_events(read).await.unwrap();
-        assert!(!page.journal_range.is_torn(cursor));
+        assert!(!page.journal_range.has_gap_after(cursor));
         if page.events.is_empty() && is_last_read {
             return events_read;
         }
@@ -108,7 +108,7 @@ async fn follow_journal(
         // A restarted reader continues after the last event that it has read.
         cursor = match rng.next_below(10) {
             0 => events_read.last().map_or(EventId::ZERO, |event| event.id),
-            _ => page.scanned_up_to,
+            _ => page.last_scanned_event_id,
         };
         sleep_randomly(&mut rng, 3).await;
     }
@@ -154,9 +154,11 @@ async fn readers_miss_no_event_and_ids_ascend() {
     let producers_finished = AtomicBool::new(false);
 
     let write_all_events = async {
-        let writers =
-            clients.into_iter().zip(0..).map(|(client, writer)| tokio::spawn(emit_in_sql(client, writer)));
-        let (written, ()) = tokio::join!(join_all(writers), emit_directly(&other));
+        let writers = clients
+            .into_iter()
+            .zip(0..)
+            .map(|(client, writer)| tokio::spawn(run_sql_producer(client, writer)));
+        let (written, ()) = tokio::join!(join_all(writers), emit_without_outbox(&other));
         written.into_iter().for_each(|written| written.unwrap());
         store_node.wait_for_events(event_count).await;
         producers_finished.store(true, Ordering::Release);

@@ -17,7 +17,7 @@ struct SmallPartitionDatabase {
     open_store: Mutex<Option<(String, PostgresStore)>>,
 }
 
-const PARTITION_ROWS: u64 = 100;
+const ROWS_PER_PARTITION: u64 = 100;
 const DAY_SECONDS: u64 = 86_400;
 const KEEP_NOTHING: Retention = Retention { max_count: 0, max_age: std::time::Duration::from_secs(1) };
 
@@ -66,7 +66,7 @@ impl Harness for SmallPartitionDatabase {
         let store = Postgres::open(&url, now).await.expect("it opens");
         store.close();
         *self.open_store.lock().expect("nobody has panicked") = Some((url.clone(), store));
-        let setting = format!("INSERT INTO pointsman.meta VALUES ('partition_rows', '{PARTITION_ROWS}')");
+        let setting = format!("INSERT INTO pointsman.meta VALUES ('partition_rows', '{ROWS_PER_PARTITION}')");
         self.server.query(&self.database_name(), &setting).expect("the setting is written");
         let store = Postgres::open(&url, now).await.expect("it opens");
         *self.open_store.lock().expect("nobody has panicked") = Some((url, store.clone()));
@@ -130,8 +130,8 @@ async fn expired_partitions_are_dropped_and_rows_of_unfinished_tasks_stay() {
     ];
     fixture.advance_clock(2 * DAY_SECONDS);
     fixture.send_heartbeat().await;
-    let pruned = fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
-    assert_eq!((pruned.events, pruned.tasks), (1001, 1000));
+    let pruned = fixture.prune_events_and_tasks(KEEP_NOTHING, KEEP_NOTHING).await;
+    assert_eq!((pruned.deleted_event_count, pruned.deleted_task_count), (1001, 1000));
     assert!(database.drop_expired_partitions().await >= 9 + 9 + 9);
     let after = [
         database.count_partitions("journal"),
@@ -151,7 +151,7 @@ async fn expired_partitions_are_dropped_and_rows_of_unfinished_tasks_stay() {
     fixture.succeed(&task).await;
     fixture.emit_copies(1, new_event("record")).await;
     fixture.advance_clock(2 * DAY_SECONDS);
-    fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
+    fixture.prune_events_and_tasks(KEEP_NOTHING, KEEP_NOTHING).await;
     database.drop_expired_partitions().await;
     assert_eq!(
         database.query_number("SELECT count(*) FROM pointsman.journal_retained"),

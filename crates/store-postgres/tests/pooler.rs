@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use common::invariants::assert_invariants;
-use common::load::{TEST_TIMEOUT, TestLoad, now, query_rows, with_listen_url};
+use common::test_load::{TEST_TIMEOUT, TestLoad, now, query_rows, with_listen_url};
 use pointsman_core::Timestamp;
 use pointsman_core::journal::EventFilter;
 use pointsman_core::store::{JournalQuery, Store};
@@ -19,13 +19,13 @@ use tokio::time::{sleep, timeout};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 /// A server, a pooler in front of it, and one database, which is cleared for each behaviour of the suite.
-struct PooledStore {
+struct StoreBehindPooler {
     /// Dropped before the server.
     pooler: PgBouncer,
     _server: pointsman_testing::PostgresServer,
     /// The direct URL of the database, and the one through the pooler.
     direct_url: String,
-    pooled_url: String,
+    pooler_url: String,
     open_store: Mutex<Option<Arc<dyn Store>>>,
 }
 
@@ -37,7 +37,7 @@ enum ListenMode {
     PollingOnly,
 }
 
-impl PooledStore {
+impl StoreBehindPooler {
     fn start(listen_mode: ListenMode) -> Self {
         let server = pointsman_testing::PostgresServer::start(PostgresSettings::default()).unwrap();
         let direct_url = server.create_database().unwrap();
@@ -48,11 +48,11 @@ impl PooledStore {
             ListenMode::Direct => with_listen_url(&url, &direct_url),
             ListenMode::PollingOnly => url,
         };
-        Self { pooler, _server: server, direct_url, pooled_url, open_store: Mutex::default() }
+        Self { pooler, _server: server, direct_url, pooler_url: pooled_url, open_store: Mutex::default() }
     }
 
     async fn open(&self, now: Timestamp) -> Arc<dyn Store> {
-        let store: Arc<dyn Store> = Arc::new(Postgres::open(&self.pooled_url, now).await.unwrap());
+        let store: Arc<dyn Store> = Arc::new(Postgres::open(&self.pooler_url, now).await.unwrap());
         self.open_store.lock().unwrap().replace(store.clone());
         store
     }
@@ -63,7 +63,7 @@ impl PooledStore {
 }
 
 #[async_trait]
-impl Harness for PooledStore {
+impl Harness for StoreBehindPooler {
     async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
         self.close();
         Postgres::migrate(&self.direct_url, MIGRATIONS).await.unwrap();
@@ -91,7 +91,7 @@ macro_rules! run_behaviours {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_suite_passes_behind_a_pooler() {
-    let pooled = PooledStore::start(ListenMode::Direct);
+    let pooled = StoreBehindPooler::start(ListenMode::Direct);
     run_behaviours! { &pooled;
         audit { audit_entries_are_listed_newest_first_in_pages }
         caused_events { an_event_view_includes_all_events_it_caused }
@@ -122,7 +122,7 @@ async fn the_suite_passes_behind_a_pooler() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_suite_passes_with_polling_only() {
-    let pooled = PooledStore::start(ListenMode::PollingOnly);
+    let pooled = StoreBehindPooler::start(ListenMode::PollingOnly);
     run_behaviours! { &pooled;
         claims { a_claimed_task_is_locked_by_its_node racing_nodes_never_claim_the_same_task }
         restart { everything_acknowledged_survives_a_restart }
@@ -132,7 +132,7 @@ async fn the_suite_passes_with_polling_only() {
 
 /// Emits in SQL through the pooler, and waits for the event.
 async fn assert_sql_emits_become_events(listen_mode: ListenMode) {
-    let pooled = PooledStore::start(listen_mode);
+    let pooled = StoreBehindPooler::start(listen_mode);
     let store = pooled.open(now()).await;
     let (client, connection) = tokio_postgres::connect(&pooled.pooler.url().unwrap(), NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -143,8 +143,8 @@ async fn assert_sql_emits_become_events(listen_mode: ListenMode) {
         let poll = async {
             loop {
                 let query = JournalQuery {
-                    after: pointsman_core::EventId::ZERO,
-                    until: None,
+                    after_event_id: pointsman_core::EventId::ZERO,
+                    up_to_event_id: None,
                     filter: EventFilter::default(),
                     limit: 10,
                     backwards: false,
@@ -170,9 +170,9 @@ async fn sql_emits_through_a_pooler_become_events() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_nodes_behind_a_pooler_share_the_work() {
-    let pooled = PooledStore::start(ListenMode::Direct);
+    let pooled = StoreBehindPooler::start(ListenMode::Direct);
     let (one, other) =
-        (TestLoad::start(&pooled.pooled_url, 4).await, TestLoad::start(&pooled.pooled_url, 4).await);
+        (TestLoad::start(&pooled.pooler_url, 4).await, TestLoad::start(&pooled.pooler_url, 4).await);
     one.wait_for_acknowledged_emits(200).await;
     other.wait_for_acknowledged_emits(200).await;
     // Both nodes survive the end of the pooler's connections.

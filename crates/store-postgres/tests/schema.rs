@@ -15,7 +15,7 @@ use pointsman_store_postgres::{MIGRATIONS, Postgres, PostgresStore};
 use pointsman_testing::shared_postgres;
 
 /// Other versions of PostgreSQL dump the same schema differently.
-const DUMP_VERSION: &str = "15";
+const DUMP_POSTGRES_VERSION: &str = "15";
 
 const SCHEMA_FILE_HEADER: &str = "\
 -- The whole schema as the migrations make it, for reading and for comparing: nobody runs this file. It is what
@@ -80,8 +80,8 @@ async fn the_schema_matches_the_file() {
     Postgres::migrate(&url, MIGRATIONS).await.unwrap();
     let found = format!("{SCHEMA_FILE_HEADER}\n{}", dump_schema(&url));
     let version = query(&url, "SHOW server_version")[0][0].clone().unwrap();
-    if version.split('.').next() != Some(DUMP_VERSION) {
-        eprintln!("not compared: the file is of PostgreSQL {DUMP_VERSION}, and this is {version}");
+    if version.split('.').next() != Some(DUMP_POSTGRES_VERSION) {
+        eprintln!("not compared: the file is of PostgreSQL {DUMP_POSTGRES_VERSION}, and this is {version}");
         return;
     }
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema.sql");
@@ -127,7 +127,7 @@ async fn data_of_an_older_layout_survives_migration() {
         INSERT INTO pointsman.journal (number, id, type, key, tenant, value, depth, first_task, tasks)
             VALUES (1, 5000, 'record', 'a', 'default', '1', 0, 1, 0);
         INSERT INTO pointsman.object VALUES ('default', 'a', 1, 5000, '');
-        UPDATE pointsman.sequencer SET last_event = 5000, journaled_events = 1, last_object = 1, journal_end = 1000";
+        UPDATE pointsman.counters SET last_event = 5000, journaled_events = 1, last_object = 1, journal_end = 1000";
     query(&url, old_rows);
     let read_namespace = "SELECT text FROM pointsman.meta WHERE name = 'task_id_namespace'";
     let before = query(&url, read_namespace);
@@ -136,7 +136,7 @@ async fn data_of_an_older_layout_survives_migration() {
         key: Some(pointsman_core::ObjectKey::new("a").unwrap()),
         ..NewEvent::new(EventType::new("record").unwrap())
     };
-    let emission = EmitBatch { events: vec![event], idempotency: None };
+    let emission = EmitBatch { events: vec![event], idempotency_key: None };
     let (receipts, _) = store.append(vec![emission], None, now()).await.unwrap();
     let sequenced = &receipts[0].as_ref().unwrap().events[0];
     assert_eq!(sequenced.prev.map(|prev| prev.get()), Some(5000));

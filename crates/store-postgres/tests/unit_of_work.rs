@@ -8,13 +8,13 @@ use pointsman_core::store::Store;
 use pointsman_core::{EventType, NewEvent, Timestamp};
 use pointsman_store::sql::{BoxError, SqlTransaction, SqlValue, TransactError};
 use pointsman_store_postgres::{Postgres, PostgresStore};
-use pointsman_testing::{PostgresAdmin, Proxy, shared_postgres};
+use pointsman_testing::{FaultProxy, PostgresAdmin, shared_postgres};
 use uuid::Uuid;
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
 
-/// Makes commits wait: a deferred trigger waits for an advisory lock that the test holds.
+/// Makes commits wait: a deferred trigger waits for an advisory lock that the test has taken.
 const BLOCK_COMMITS_SQL: &str = "
     CREATE TABLE record (n int);
     CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql AS
@@ -26,7 +26,7 @@ const BLOCK_COMMITS_SQL: &str = "
 struct BlockedCommitFixture {
     server: &'static PostgresAdmin,
     database: String,
-    proxy: Proxy,
+    proxy: FaultProxy,
     store: PostgresStore,
 }
 
@@ -36,7 +36,7 @@ impl BlockedCommitFixture {
         let url = server.create_database().unwrap();
         let (_, location) = url.split_once('@').unwrap();
         let (address, database) = location.split_once('/').unwrap();
-        let proxy = Proxy::start(address.parse().unwrap()).unwrap();
+        let proxy = FaultProxy::start(address.parse().unwrap()).unwrap();
         let proxied_url = url.replace(address, &proxy.address().to_string());
         server.query(database, BLOCK_COMMITS_SQL).unwrap();
         let store = Postgres::open(&proxied_url, NOW).await.unwrap();
@@ -48,7 +48,7 @@ impl BlockedCommitFixture {
     }
 
     /// Waits until a unit of work is committing, and returns its backend pid.
-    async fn wait_for_commit(&self) -> String {
+    async fn wait_until_commit_is_blocked(&self) -> String {
         let find_waiting_commit = "SELECT coalesce(max(pid)::text, '') FROM pg_stat_activity \
              WHERE datname = current_database() AND query = 'COMMIT' AND wait_event_type = 'Lock'";
         let poll = async {
@@ -69,7 +69,7 @@ fn insert_and_emit(tx: &mut dyn SqlTransaction) -> Result<Vec<NewEvent>, BoxErro
     Ok(vec![NewEvent::new(EventType::new("recorded")?)])
 }
 
-/// Holds the advisory lock that delays commits.
+/// Takes the advisory lock that delays commits.
 async fn take_commit_lock(
     fixture: &BlockedCommitFixture,
 ) -> (tokio_postgres::Client, tokio::task::JoinHandle<()>) {
@@ -86,7 +86,7 @@ async fn a_commit_whose_reply_is_lost_is_detected() {
     let (lock_holder, _connection_job) = take_commit_lock(&fixture).await;
     let store = fixture.store.clone();
     let unit_of_work = tokio::spawn(async move { store.transact(insert_and_emit).await });
-    fixture.wait_for_commit().await;
+    fixture.wait_until_commit_is_blocked().await;
     fixture.proxy.close_connections();
     lock_holder.batch_execute("SELECT pg_advisory_unlock(4711)").await.unwrap();
     let receipts: Vec<Uuid> =
@@ -108,7 +108,7 @@ async fn an_aborted_commit_is_detected() {
     let (lock_holder, _connection_job) = take_commit_lock(&fixture).await;
     let store = fixture.store.clone();
     let unit_of_work = tokio::spawn(async move { store.transact(insert_and_emit).await });
-    let pid = fixture.wait_for_commit().await;
+    let pid = fixture.wait_until_commit_is_blocked().await;
     fixture.proxy.close_connections();
     fixture.query_value(&format!("SELECT pg_terminate_backend({pid})::text"));
     lock_holder.batch_execute("SELECT pg_advisory_unlock(4711)").await.unwrap();

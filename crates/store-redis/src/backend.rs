@@ -33,7 +33,7 @@ impl Backend for RedisBackend {
     }
 
     fn extend_read_set(&mut self, read_set: ReadSet) -> Result<()> {
-        self.tables.prefetch_joining_jobs(&read_set)
+        self.tables.prefetch_read_set_of_joining_jobs(&read_set)
     }
 
     fn drain_outboxes_first(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {

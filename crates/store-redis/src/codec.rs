@@ -6,7 +6,7 @@ use pointsman_store::error::{Fault, Result};
 use smallvec::SmallVec;
 
 /// A member of a sorted set, or a field of a hash. Short ones are stored inline.
-pub(crate) type Member = SmallVec<[u8; 32]>;
+pub(crate) type MemberOrField = SmallVec<[u8; 32]>;
 
 /// Encodes the values of a row in sequence.
 #[derive(Debug, Default)]
@@ -136,7 +136,7 @@ fn truncated_row_fault() -> Fault {
 
 /// Builds a member of a sorted set from numbers and texts; its byte order is their order.
 #[derive(Debug, Default)]
-pub(crate) struct MemberBuilder(Member);
+pub(crate) struct MemberBuilder(MemberOrField);
 
 impl MemberBuilder {
     pub(crate) fn from_i64(number: i64) -> Self {
@@ -153,15 +153,15 @@ impl MemberBuilder {
         self
     }
 
-    pub(crate) fn finish(self) -> Member {
+    pub(crate) fn finish(self) -> MemberOrField {
         self.0
     }
 }
 
 /// Returns the decimal digits of a number, as a hash field.
-pub(crate) fn decimal_field(number: i64) -> Member {
+pub(crate) fn encode_decimal_field(number: i64) -> MemberOrField {
     let mut rest = number.unsigned_abs();
-    let mut digits = Member::new();
+    let mut digits = MemberOrField::new();
     while rest > 0 || digits.is_empty() {
         digits.push(b'0' + (rest % 10) as u8);
         rest /= 10;
@@ -213,14 +213,14 @@ mod tests {
     }
 
     #[test]
-    fn decimal_field_matches_to_string() {
+    fn encoded_decimal_field_matches_to_string() {
         for number in [0, 7, 10, 1023, -1, -40, i64::MAX, i64::MIN] {
-            assert_eq!(decimal_field(number).as_slice(), number.to_string().as_bytes());
+            assert_eq!(encode_decimal_field(number).as_slice(), number.to_string().as_bytes());
         }
     }
 
     #[test]
-    fn truncated_rows_are_damaged_without_panic() {
+    fn decoding_a_truncated_row_fails() {
         let bytes =
             RowEncoder::default().fixed_i64(1).varint(1 << 50).text("abc").optional_varint(Some(9)).finish();
         for end in 0..bytes.len() {

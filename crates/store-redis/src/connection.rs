@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pointsman_store::error::Result;
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 
-use crate::command_buffer::{self, CommandBuffer};
+use crate::command_encoding::{self, CommandArgsBuffer};
 use crate::connect::Endpoint;
 use crate::error::{is_connection_fault, must_reconnect};
 use crate::script;
@@ -68,26 +68,26 @@ impl BlockingConnection {
     }
 
     /// Sends one encoded command.
-    pub(crate) fn execute_buffer(&self, command: &CommandBuffer) -> Result<Value> {
+    pub(crate) fn execute_buffer(&self, command: &CommandArgsBuffer) -> Result<Value> {
         self.execute_buffer_while(command, &mut || {})
     }
 
     /// Sends one encoded command, and runs `meanwhile` (once per attempt) before the reply is read.
     pub(crate) fn execute_buffer_while(
         &self,
-        command: &CommandBuffer,
+        command: &CommandArgsBuffer,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Value> {
-        Ok(self.execute_encoded(&command.encode(), 1, meanwhile)?.pop().unwrap_or(Value::Nil))
+        Ok(self.execute_encoded(&command.encode_as_one_command(), 1, meanwhile)?.pop().unwrap_or(Value::Nil))
     }
 
     /// Starts to renew the write lock before other commands, every [`LOCK_RENEWAL_INTERVAL`].
-    pub(crate) fn start_lock_renewal(&self, lock_renewal: &CommandBuffer) {
-        self.lock_renewal.replace(Some((lock_renewal.encode(), Instant::now())));
+    pub(crate) fn enable_lock_renewal_on_send(&self, lock_renewal: &CommandArgsBuffer) {
+        self.lock_renewal.replace(Some((lock_renewal.encode_as_one_command(), Instant::now())));
     }
 
-    /// Stops renewing the write lock.
-    pub(crate) fn stop_lock_renewal(&self) {
+    /// Stops renewing the write lock before other commands.
+    pub(crate) fn disable_lock_renewal_on_send(&self) {
         self.lock_renewal.take();
     }
 
@@ -176,7 +176,7 @@ fn is_noscript_error(error: &RedisError) -> bool {
 
 fn encode_commands(commands: &[CommandArgs]) -> Vec<u8> {
     let mut encoded = Vec::new();
-    commands.iter().for_each(|args| command_buffer::encode_command_into(args, &mut encoded));
+    commands.iter().for_each(|args| command_encoding::encode_command_into(args, &mut encoded));
     encoded
 }
 

@@ -68,7 +68,7 @@ pub enum OpenError {
         "at {address} there is a key {key} that is not Pointsman's; name another database in the URL, or \
          another prefix, as in ?prefix=pointsman:"
     )]
-    ForeignKey { address: String, key: String },
+    KeyOfAnotherApplication { address: String, key: String },
     #[error("Redis at {address} failed: {reason}")]
     OpenFailed { address: String, reason: String },
     #[error("data of the store in Redis is damaged: {0}")]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use pointsman_core::outage::OutageTracker;
-use pointsman_store::notifier::POLL_INTERVAL;
+use pointsman_store::notifier::PEER_COMMIT_POLL_INTERVAL;
 use redis::aio::MultiplexedConnection;
 use tokio::time::sleep;
 
@@ -107,7 +107,7 @@ impl HealthMonitor {
     /// Repeats the check as long as the store is open.
     pub(crate) async fn run(mut self) {
         for checks in 1_u64.. {
-            sleep(POLL_INTERVAL).await;
+            sleep(PEER_COMMIT_POLL_INTERVAL).await;
             self.check_and_log_failure(checks % CHECKS_PER_SETTINGS_READ == 0).await;
         }
     }

@@ -10,7 +10,7 @@ use pointsman_core::{TaskId, TaskSeq, Tenant};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{QueueId, TaskPhase};
 
-use crate::codec::{Member, decimal_field};
+use crate::codec::{MemberOrField, encode_decimal_field};
 
 /// Key of the store state, which every store has.
 pub(crate) const STORE_STATE_KEY: &str = "pointsman:store-state";
@@ -21,7 +21,7 @@ pub(crate) const TASKS_PER_BUCKET: i64 = 1024;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Table {
     /// Texts by name.
-    Texts,
+    NamedTexts,
     /// Rows of objects: number, last event, sent events.
     Objects,
     /// `OBJ:last.event.id`: not a hash, but a string for each object.
@@ -62,7 +62,7 @@ pub(crate) enum Index {
     /// Score (greatest first), rank, task number, key bucket. One set for each queue.
     ReadyTasks(QueueId),
     /// Task number. One set for each queue and phase, except the ready and locked phases.
-    WaitingTasks(QueueId, i64),
+    TasksInPhase(QueueId, i64),
     /// Task number. One set for each node, with the tasks that it has locked.
     LockedTasks(NodeId),
     /// Lane, lane position, task number.
@@ -78,7 +78,7 @@ pub(crate) enum Index {
     /// Event, task number, for active and archived tasks that run out of order.
     OutOfOrderTasks,
     /// Task number, for the scheduled tasks of all queues.
-    ScheduledTasks,
+    TasksInScheduledPhase,
     /// Task number, for the halted and the missing tasks of all queues.
     HaltedOrMissingTasks,
     /// Task number, for archived tasks that ended in error.
@@ -96,7 +96,7 @@ pub(crate) enum Index {
     /// Path of the chain, a zero byte, order number.
     OrdersByChain,
     /// Key and tenant of an active order ([`order_field`]).
-    OrderKeys,
+    ActiveOrderKeys,
     /// Time when an order ended, its key and tenant ([`order_field`]).
     EndedOrdersByAge,
     /// Planned time. One set for each schedule.
@@ -143,7 +143,7 @@ impl Keys {
 
     pub(crate) fn table_key(&self, table: &Table) -> Vec<u8> {
         let name = match table {
-            Table::Texts => "texts",
+            Table::NamedTexts => "texts",
             Table::Objects => "objects",
             Table::LastEventIds => "last-event-ids",
             Table::Queues => "queues",
@@ -177,7 +177,7 @@ impl Keys {
     pub(crate) fn index_key(&self, index: &Index) -> Vec<u8> {
         let name = match index {
             Index::ReadyTasks(queue) => return self.with_prefix(&format!("pointsman:ready-tasks:{queue}")),
-            Index::WaitingTasks(queue, phase) => {
+            Index::TasksInPhase(queue, phase) => {
                 return self.with_prefix(&format!("pointsman:waiting-tasks:{queue}:{phase}"));
             }
             Index::LockedTasks(node) => return self.with_prefix(&format!("pointsman:locked-tasks:{node}")),
@@ -190,7 +190,7 @@ impl Keys {
             Index::LeaseExpiries => "lease-expiries",
             Index::GatedTasks => "gated-tasks",
             Index::OutOfOrderTasks => "late-tasks",
-            Index::ScheduledTasks => "scheduled-tasks",
+            Index::TasksInScheduledPhase => "scheduled-tasks",
             Index::HaltedOrMissingTasks => "halted-or-missing-tasks",
             Index::FailedTasks => "failed-tasks",
             Index::ArchivedSourceRuns => "archived-source-runs",
@@ -199,7 +199,7 @@ impl Keys {
             Index::ActiveTaskBuckets => "active-task-buckets",
             Index::ArchivedTaskBuckets => "archived-task-buckets",
             Index::OrdersByChain => "orders-by-chain",
-            Index::OrderKeys => "order-keys",
+            Index::ActiveOrderKeys => "order-keys",
             Index::EndedOrdersByAge => "ended-orders-by-age",
             Index::FiresByAge => "fires-by-age",
             Index::IdempotencyRecordsByAge => "idempotency-records-by-age",
@@ -214,7 +214,7 @@ impl Keys {
 
     /// Returns the key with the last event id of an object: `OBJ:last.event.id` of document 001.
     pub(crate) fn last_event_id_key(&self, object: &[u8]) -> Vec<u8> {
-        self.object_key(object, "last.event.id")
+        self.redis_key_of_object(object, "last.event.id")
     }
 
     /// Returns the key with the log of a task: `sync_tasks#ID:logs` of document 002.
@@ -223,15 +223,15 @@ impl Keys {
     }
 
     /// Returns one of the keys that document 001 gives to each object, such as `OBJ:events`.
-    pub(crate) fn object_key(&self, object: &[u8], suffix: &str) -> Vec<u8> {
+    pub(crate) fn redis_key_of_object(&self, object: &[u8], suffix: &str) -> Vec<u8> {
         [self.prefix.as_bytes(), object, b":", suffix.as_bytes()].concat()
     }
 }
 
 impl Index {
     /// Returns the index of the tasks of a queue in a phase other than ready and locked.
-    pub(crate) fn waiting_tasks(queue: QueueId, phase: TaskPhase) -> Self {
-        Self::WaitingTasks(queue, phase.code())
+    pub(crate) fn tasks_in_phase(queue: QueueId, phase: TaskPhase) -> Self {
+        Self::TasksInPhase(queue, phase.code())
     }
 }
 
@@ -245,9 +245,9 @@ pub(crate) fn object_name(tenant: &Tenant, key: &str) -> String {
 
 /// Returns the hash field of an object. Its name would not be unique: a key with a slash can equal the name of another
 /// tenant's object.
-pub(crate) fn object_field(tenant: &Tenant, key: &str) -> Member {
+pub(crate) fn object_field(tenant: &Tenant, key: &str) -> MemberOrField {
     let tenant = if tenant.is_default() { "" } else { tenant.as_str() };
-    let mut field = Member::from_slice(tenant.as_bytes());
+    let mut field = MemberOrField::from_slice(tenant.as_bytes());
     field.push(b'/');
     field.extend_from_slice(key.as_bytes());
     field
@@ -255,8 +255,8 @@ pub(crate) fn object_field(tenant: &Tenant, key: &str) -> Member {
 
 /// Returns the field of an order: its key, a zero byte and its tenant. Neither contains a zero byte, so that
 /// fields sort by key, then by tenant.
-pub(crate) fn order_field(tenant: &Tenant, key: &OrderKey) -> Member {
-    let mut field = Member::from_slice(key.to_string().as_bytes());
+pub(crate) fn order_field(tenant: &Tenant, key: &OrderKey) -> MemberOrField {
+    let mut field = MemberOrField::from_slice(key.to_string().as_bytes());
     field.push(0);
     field.extend_from_slice(tenant.as_str().as_bytes());
     field
@@ -281,8 +281,8 @@ pub(crate) fn parse_object_field(field: &[u8]) -> Result<(Tenant, String)> {
 }
 
 /// Returns the bucket of a task, and its field there.
-pub(crate) fn task_bucket_and_field(seq: TaskSeq) -> (i64, Member) {
-    (seq.0.div_euclid(TASKS_PER_BUCKET), decimal_field(seq.0.rem_euclid(TASKS_PER_BUCKET)))
+pub(crate) fn task_bucket_and_field(seq: TaskSeq) -> (i64, MemberOrField) {
+    (seq.0.div_euclid(TASKS_PER_BUCKET), encode_decimal_field(seq.0.rem_euclid(TASKS_PER_BUCKET)))
 }
 
 /// Returns the number of the task that has this field in a bucket; `None` if the field is not a number.
@@ -292,7 +292,7 @@ pub(crate) fn task_seq_in_bucket(bucket: i64, field: &[u8]) -> Option<TaskSeq> {
 }
 
 /// Returns the table and the field where an active task is stored.
-pub(crate) fn active_task_location(seq: TaskSeq) -> (Table, Member) {
+pub(crate) fn active_task_location(seq: TaskSeq) -> (Table, MemberOrField) {
     let (bucket, field) = task_bucket_and_field(seq);
     (Table::ActiveTasks(bucket), field)
 }

@@ -14,10 +14,10 @@
 //! - `keys.rs` names the keys, `rows.rs` and `codec.rs` encode rows, `task_indexes.rs` lists the index entries of a task,
 //!   `store_state.rs` is the commit version with all counters.
 //! - `overlay/` caches rows and merges them with pending writes; `lookup/` reads typed rows through it.
-//! - `tables/` is a transaction of the writer over `connection.rs` and `command_buffer.rs`; `write_lock.rs` has the commands
+//! - `tables/` is a transaction of the writer over `connection.rs` and `command_encoding.rs`; `write_lock.rs` has the commands
 //!   of the write lock; `backend.rs` is what the writer runs.
 //! - `store_reader.rs` implements the reads of the store: functions in `read/`, run by a reader of `reader_pool.rs`.
-//! - `outbox/` journals events that producers pushed to the keys of document 001; `tables/sync_tasks.rs` writes those of 002.
+//! - `outbox/` journals events that producers pushed to the keys of document 001; `tables/source_task_keys.rs` writes those of 002.
 //! - `unit_of_work.rs` runs commands of an application and its events in one step.
 //! - `notifications.rs` notifies peers and listens to them; `health.rs` monitors the server (`server_settings.rs`,
 //!   `memory_usage.rs`).
@@ -27,7 +27,7 @@
 
 mod backend;
 mod codec;
-mod command_buffer;
+mod command_encoding;
 mod connect;
 mod connection;
 pub mod doctor;
@@ -150,7 +150,7 @@ impl Redis {
     /// Returns the numbers of commits, of written rows and of sent notifications since the store was opened.
     pub fn write_counts(&self) -> (u64, u64, u64) {
         let status = self.writer.status();
-        (status.commit_count(), status.rows_written(), self.notifier.messages_sent())
+        (status.commit_count(), status.rows_written(), self.notifier.sent_message_count())
     }
 
     fn start_background_jobs(&self, monitor: HealthMonitor) {
@@ -187,11 +187,11 @@ fn open_writer(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTa
     let to_open_error = |fault: Fault| error::open_error_from_fault(&address, fault);
     let tables =
         RedisTables::new(BlockingConnection::new(endpoint.clone()), Keys::new(endpoint.key_prefix()));
-    tables.caller_time.record_time(now);
-    if !tables.read_existing_state().map_err(to_open_error)? {
+    tables.caller_time.record_reported_time(now);
+    if !tables.load_store_state_if_exists().map_err(to_open_error)? {
         check_layout_if_stored(&tables, &address)?;
         tables.create_store(&initial_texts()).map_err(to_open_error)?;
-        tables.read_existing_state().map_err(to_open_error)?;
+        tables.load_store_state_if_exists().map_err(to_open_error)?;
     }
     check_layout(&tables, &address)?;
     let started = Writer::start(RedisBackend::new(tables), "redis-writer", now);

@@ -7,7 +7,9 @@ use futures::StreamExt;
 use pointsman_core::EventId;
 use pointsman_core::store::StoreSignal;
 use pointsman_store::Writer;
-use pointsman_store::notifier::{COALESCE_WINDOW, POLL_INTERVAL, PeerNotifier, RECONNECT_DELAY};
+use pointsman_store::notifier::{
+    LISTENER_RECONNECT_DELAY, NOTIFICATION_COALESCE_WINDOW, PEER_COMMIT_POLL_INTERVAL, PeerNotifier,
+};
 use redis::aio::MultiplexedConnection;
 
 use crate::connect::Endpoint;
@@ -27,7 +29,7 @@ pub(crate) async fn publish_notifications(notifier: Weak<PeerNotifier>, endpoint
     let mut connection = None;
     loop {
         let Some(notifier) = notifier.upgrade() else { return };
-        let Some(payload) = notifier.wait_for_message().await else { continue };
+        let Some(payload) = notifier.wait_for_outgoing_message().await else { continue };
         match publish(&mut connection, &endpoint, &channel, &payload).await {
             Ok(()) => notifier.record_sent_message(),
             Err(error) => {
@@ -35,7 +37,7 @@ pub(crate) async fn publish_notifications(notifier: Weak<PeerNotifier>, endpoint
                 tracing::debug!(%error, "could not notify peers of a commit; they find it by polling");
             }
         }
-        tokio::time::sleep(COALESCE_WINDOW).await;
+        tokio::time::sleep(NOTIFICATION_COALESCE_WINDOW).await;
     }
 }
 
@@ -62,7 +64,7 @@ pub(crate) async fn listen_for_notifications(
         if let Err(error) = listen_until_disconnected(&notifier, &endpoint, &writer).await {
             tracing::debug!(%error, "notification listener disconnected; polling until it is reconnected");
         }
-        tokio::time::sleep(RECONNECT_DELAY).await;
+        tokio::time::sleep(LISTENER_RECONNECT_DELAY).await;
     }
 }
 
@@ -81,7 +83,7 @@ async fn listen_until_disconnected(
     let mut messages = listener.on_message();
     while let Some(message) = messages.next().await {
         if let Ok(payload) = message.get_payload::<String>() {
-            notifier.handle_message(&payload, writer);
+            notifier.handle_received_message(&payload, writer);
         }
     }
     Ok(())
@@ -103,9 +105,10 @@ pub(crate) async fn poll_for_changes(
 ) {
     let mut before = PolledState::default();
     loop {
-        tokio::time::sleep(POLL_INTERVAL).await;
+        tokio::time::sleep(PEER_COMMIT_POLL_INTERVAL).await;
         let polling = readers.read_snapshot(|overlay, store_state| {
-            let live_nodes = overlay.read_all_nodes(false)?.iter().filter(|node| !node.gone).count();
+            let live_nodes =
+                overlay.read_all_nodes(false)?.iter().filter(|node| !node.has_left_or_died).count();
             let (last_event, commit_version) =
                 (store_state.counters.last_event, store_state.commit_version.number);
             Ok(PolledState { last_event, commit_version, has_peers: live_nodes > 1 })
@@ -113,10 +116,10 @@ pub(crate) async fn poll_for_changes(
         let Ok(found) = polling.await else { continue };
         notifier.set_has_peers(found.has_peers);
         if found.last_event > before.last_event {
-            writer.notify_listeners(StoreSignal::JournalGrew(found.last_event));
+            writer.notify_listeners_of_peer_commit(StoreSignal::JournalGrew(found.last_event));
         }
         if found.commit_version != before.commit_version && found.has_peers {
-            writer.notify_listeners(StoreSignal::TasksReady);
+            writer.notify_listeners_of_peer_commit(StoreSignal::TasksReady);
         }
         before = found;
     }

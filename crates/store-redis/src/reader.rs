@@ -10,7 +10,7 @@ use redis::Value;
 use uuid::Uuid;
 
 use crate::TASK_ID_NAMESPACE_TEXT_NAME;
-use crate::codec::Member;
+use crate::codec::MemberOrField;
 use crate::connect::Endpoint;
 use crate::connection::{BlockingConnection, CommandArgs, args};
 use crate::error::is_connection_fault;
@@ -33,7 +33,7 @@ const LOCK_WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 pub(crate) struct SnapshotReader {
     pub(crate) overlay: TransactionOverlay,
     /// Owner name of this reader in the write lock.
-    lock_owner: String,
+    lock_owner_name: String,
 }
 
 impl SnapshotReader {
@@ -41,7 +41,7 @@ impl SnapshotReader {
         let keys = Keys::new(endpoint.key_prefix());
         Self {
             overlay: TransactionOverlay::new(BlockingConnection::new(endpoint), keys),
-            lock_owner: Uuid::new_v4().to_string(),
+            lock_owner_name: Uuid::new_v4().to_string(),
         }
     }
 
@@ -66,7 +66,7 @@ impl SnapshotReader {
         read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T>,
     ) -> Result<T> {
         for _ in 0..MAX_OPTIMISTIC_ATTEMPTS {
-            if let Some(result) = self.read_if_unchanged(&read)? {
+            if let Some(result) = self.try_read_snapshot(&read)? {
                 return Ok(result);
             }
         }
@@ -80,17 +80,18 @@ impl SnapshotReader {
     ) -> Result<T> {
         for _ in 0..MAX_LOCKED_ATTEMPTS {
             let result = self.acquire_write_lock().and_then(|()| {
-                self.overlay
-                    .connection
-                    .start_lock_renewal(&write_lock::renew_command(&self.overlay.keys, &self.lock_owner));
-                self.read_if_unchanged(&read)
+                self.overlay.connection.enable_lock_renewal_on_send(&write_lock::renew_command(
+                    &self.overlay.keys,
+                    &self.lock_owner_name,
+                ));
+                self.try_read_snapshot(&read)
             });
-            self.overlay.connection.stop_lock_renewal();
+            self.overlay.connection.disable_lock_renewal_on_send();
             // If this fails, the lock expires by itself.
             let _ = self
                 .overlay
                 .connection
-                .execute_buffer(&write_lock::release_command(&self.overlay.keys, &self.lock_owner));
+                .execute_buffer(&write_lock::release_command(&self.overlay.keys, &self.lock_owner_name));
             if let Some(result) = result.transpose() {
                 return result;
             }
@@ -99,14 +100,16 @@ impl SnapshotReader {
     }
 
     /// Runs `read`; returns `None` if a peer committed meanwhile, even if the read failed.
-    fn read_if_unchanged<T>(
+    fn try_read_snapshot<T>(
         &self,
         read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T>,
     ) -> Result<Option<T>> {
         self.overlay.clear();
         // Most reads build task ids and need the namespace.
-        let fetches =
-            vec![CacheFetch::Row(Table::Texts, Member::from_slice(TASK_ID_NAMESPACE_TEXT_NAME.as_bytes()))];
+        let fetches = vec![CacheFetch::Row(
+            Table::NamedTexts,
+            MemberOrField::from_slice(TASK_ID_NAMESPACE_TEXT_NAME.as_bytes()),
+        )];
         let mut replies =
             self.overlay.fetch_after_commands(vec![read_store_state_command(&self.overlay)], fetches)?;
         let store_state = decode_store_state(replies.pop().unwrap_or(Value::Nil))?;
@@ -133,7 +136,7 @@ impl SnapshotReader {
         while begun.elapsed() < LOCK_WAIT_TIMEOUT {
             let reply = self.overlay.connection.execute(write_lock::acquire_command(
                 &self.overlay.keys,
-                &self.lock_owner,
+                &self.lock_owner_name,
                 None,
             ))?;
             if decode_integer(decode_list(reply)?.into_iter().next().unwrap_or(Value::Nil))? != 0 {
@@ -141,7 +144,7 @@ impl SnapshotReader {
             }
             self.overlay
                 .connection
-                .execute(write_lock::wait_command(&self.overlay.keys, &self.lock_owner))?;
+                .execute(write_lock::wait_command(&self.overlay.keys, &self.lock_owner_name))?;
         }
         Err(read_timeout_fault(format!(
             "could not acquire the write lock for a consistent read within {} s",

@@ -84,7 +84,7 @@ impl ReaderPool {
     }
 
     /// Like [`Self::read_snapshot`] for long scans, which never use all permits.
-    pub(crate) async fn scan_snapshot<T: Send + 'static>(
+    pub(crate) async fn read_snapshot_as_long_scan<T: Send + 'static>(
         &self,
         read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T> + Send + 'static,
     ) -> store::Result<T> {
@@ -179,7 +179,7 @@ mod tests {
                         let _ = gate.lock().unwrap().recv();
                         Ok(())
                     };
-                    pool.scan_snapshot(scan).await
+                    pool.read_snapshot_as_long_scan(scan).await
                 })
             })
             .collect();

@@ -4,7 +4,7 @@ use pointsman_core::chain::ChainNodeId as ChainNode;
 use pointsman_core::fire::Fire;
 use pointsman_core::order::{EndedOrder, Order, OrderOrigin};
 use pointsman_core::store::{AuditEntry, NodeCapabilities, NodeId, NodeView};
-use pointsman_core::task::{Attempt, Lease, QueueSubject, TaskLifecycle};
+use pointsman_core::task::{AttemptRecord, Lease, QueueSubject, TaskLifecycle};
 use pointsman_core::{Event, EventId, Json, Priority, TaskId, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{
@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 
 use crate::codec::{RowDecoder, RowEncoder};
 
-fn to_timestamp(number: i64) -> Timestamp {
+fn timestamp_from_micros(number: i64) -> Timestamp {
     Timestamp::from_micros(number)
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn decode_event(event: EventId, bytes: &[u8]) -> Result<JournaledEven
         context: row.optional_text()?,
         cause_task: row.optional_varint()?,
         cause_event: row.optional_varint()?,
-        depth: u16::try_from(row.varint()?).map_err(Fault::damaged)?,
+        cause_depth: u16::try_from(row.varint()?).map_err(Fault::damaged)?,
     };
     Ok(JournaledEvent { event: columns.into_event()?, first_task, task_count })
 }
@@ -105,12 +105,12 @@ pub(crate) fn encode_object(object: &ObjectRow, retention_check: EventId) -> Vec
     let row = RowEncoder::default()
         .varint(object.number)
         .varint(object.last_event.as_i64())
-        .bytes(&object.encode_last_sent());
+        .bytes(&object.encode_last_sent_events());
     row.varint(retention_check.as_i64()).finish()
 }
 
 /// Decodes the event at which retention last found an object in use; `None` if an older version wrote the row.
-pub(crate) fn decode_object_retention_check(bytes: &[u8]) -> Result<Option<EventId>> {
+pub(crate) fn decode_object_retention_check_event(bytes: &[u8]) -> Result<Option<EventId>> {
     let mut row = RowDecoder::new(bytes);
     let (_number, _last, _sent) = (row.varint()?, row.varint()?, row.bytes()?);
     if row.expect_end().is_ok() { Ok(None) } else { row.varint().map(|event| Some(to_event_id(event))) }
@@ -121,7 +121,7 @@ pub(crate) fn decode_object(bytes: &[u8]) -> Result<ObjectRow> {
     Ok(ObjectRow {
         number: row.varint()?,
         last_event: to_event_id(row.varint()?),
-        last_sent_events: ObjectRow::decode_last_sent(row.bytes()?),
+        last_sent_events: ObjectRow::decode_last_sent_events(row.bytes()?),
     })
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn encode_active_task_with_due_time(active: &ActiveTaskRow, due: Time
 }
 
 /// Decodes only the id of the event of an active task.
-pub(crate) fn decode_active_task_event(bytes: &[u8]) -> Result<Option<EventId>> {
+pub(crate) fn decode_active_task_event_id(bytes: &[u8]) -> Result<Option<EventId>> {
     Ok(Some(RowDecoder::new(bytes).fixed_i64()?).filter(|event| *event != 0).map(to_event_id))
 }
 
@@ -190,10 +190,10 @@ pub(crate) fn decode_active_task_with_due_time(bytes: &[u8]) -> Result<(ActiveTa
     let (sync, sync_stage, priority, score, rank) =
         (row.flag()?, row.varint()?, row.varint()?, row.varint()?, row.varint()?);
     let (prev_sent, planned) =
-        (row.optional_varint()?.map(to_event_id), row.optional_varint()?.map(to_timestamp));
+        (row.optional_varint()?.map(to_event_id), row.optional_varint()?.map(timestamp_from_micros));
     let created = row.varint()?;
-    let due = to_timestamp(created + row.varint()?);
-    let started = row.optional_varint()?.map(to_timestamp);
+    let due = timestamp_from_micros(created + row.varint()?);
+    let started = row.optional_varint()?.map(timestamp_from_micros);
     let error = row.optional_text()?.map(str::to_string);
     let (attempt, retries, crashes) =
         (to_u32(row.varint()?)?, to_u32(row.varint()?)?, to_u32(row.varint()?)?);
@@ -205,7 +205,7 @@ pub(crate) fn decode_active_task_with_due_time(bytes: &[u8]) -> Result<(ActiveTa
             node,
             fence,
             since: started.unwrap_or_default(),
-            until: until.map(to_timestamp),
+            until: until.map(timestamp_from_micros),
         })
     };
     let active = ActiveTaskRow {
@@ -225,7 +225,7 @@ pub(crate) fn decode_active_task_with_due_time(bytes: &[u8]) -> Result<(ActiveTa
         rank,
         prev_sent_event: prev_sent,
         planned_at: planned,
-        created_at: to_timestamp(created),
+        created_at: timestamp_from_micros(created),
         started_at: started,
         error,
         lifecycle: TaskLifecycle {
@@ -289,10 +289,10 @@ pub(crate) fn decode_archived_task(bytes: &[u8]) -> Result<ArchivedTaskRow> {
             in_lane: false,
         },
         prev_sent_event: row.optional_varint()?.map(to_event_id),
-        planned_at: row.optional_varint()?.map(to_timestamp),
-        created_at: to_timestamp(row.varint()?),
-        started_at: row.optional_varint()?.map(to_timestamp),
-        finished_at: to_timestamp(row.varint()?),
+        planned_at: row.optional_varint()?.map(timestamp_from_micros),
+        created_at: timestamp_from_micros(row.varint()?),
+        started_at: row.optional_varint()?.map(timestamp_from_micros),
+        finished_at: timestamp_from_micros(row.varint()?),
         error: row.optional_text()?.map(str::to_string),
         result: row.optional_text()?.map(str::to_string),
     })
@@ -307,12 +307,12 @@ pub(crate) fn encode_attempt(attempt: &AttemptRow<'_>) -> Vec<u8> {
         .finish()
 }
 
-pub(crate) fn decode_attempt(number: u32, bytes: &[u8]) -> Result<Attempt> {
+pub(crate) fn decode_attempt(number: u32, bytes: &[u8]) -> Result<AttemptRecord> {
     let mut row = RowDecoder::new(bytes);
-    Ok(Attempt {
+    Ok(AttemptRecord {
         number,
-        started_at: to_timestamp(row.varint()?),
-        ended_at: to_timestamp(row.varint()?),
+        started_at: timestamp_from_micros(row.varint()?),
+        ended_at: timestamp_from_micros(row.varint()?),
         outcome: decode_attempt_outcome(row.varint()?)?,
         error: row.optional_text()?.map(str::to_string),
     })
@@ -410,7 +410,7 @@ pub(crate) fn encode_node(node: &NodeView) -> Result<Vec<u8>> {
         name: &node.name,
         joined_at,
         last_heartbeat_at,
-        has_left: node.gone,
+        has_left: node.has_left_or_died,
         capabilities_json: &capabilities,
     }
     .encode())
@@ -426,11 +426,11 @@ pub(crate) fn decode_node(id: NodeId, bytes: &[u8], running_tasks: u64) -> Resul
     Ok(NodeView {
         id,
         name: name.into(),
-        joined_at: to_timestamp(joined_at),
-        last_heartbeat_at: to_timestamp(last_heartbeat_at),
-        gone: has_left,
+        joined_at: timestamp_from_micros(joined_at),
+        last_heartbeat_at: timestamp_from_micros(last_heartbeat_at),
+        has_left_or_died: has_left,
         capabilities,
-        running_tasks,
+        running_task_count: running_tasks,
     })
 }
 
@@ -447,7 +447,7 @@ pub(crate) fn encode_audit_entry(entry: &AuditEntry) -> Vec<u8> {
 pub(crate) fn decode_audit_entry(bytes: &[u8]) -> Result<AuditEntry> {
     let mut row = RowDecoder::new(bytes);
     Ok(AuditEntry {
-        at: to_timestamp(row.varint()?),
+        at: timestamp_from_micros(row.varint()?),
         actor: row.text()?.into(),
         action: row.text()?.into(),
         target: row.text()?.into(),
@@ -466,13 +466,13 @@ pub(crate) fn encode_order(order: &Order) -> Vec<u8> {
         .varint(order.priority.into())
         .optional_varint(order.planned_at.map(Timestamp::micros))
         .varint(order.created_at.micros())
-        .optional_varint(order.origin.map(|origin| origin.event.as_i64()))
+        .optional_varint(order.origin.map(|origin| origin.event_id.as_i64()))
         .varint(order.origin.map_or(0, |origin| origin.cause_depth.into()))
         .optional_varint(order.started_at.map(Timestamp::micros))
         .flag(order.suspended)
-        .optional_varint(order.task.map(|task| task.0))
-        .flag(order.step_succeeded)
-        .optional_varint(order.suspended_by_task.map(|task| task.0))
+        .optional_varint(order.task_seq.map(|task| task.0))
+        .flag(order.step_succeeded_at_removed_node)
+        .optional_varint(order.suspended_by_task_seq.map(|task| task.0))
         .flag(order.took_on_error)
         .finish()
 }
@@ -490,15 +490,15 @@ pub(crate) fn decode_order(number: i64, bytes: &[u8]) -> Result<OrderRow> {
         node: ChainNode::new(node).map_err(Fault::damaged)?,
         value: Json::from_trusted(value),
         priority: Priority::try_from(priority).map_err(Fault::damaged)?,
-        planned_at: planned.map(to_timestamp),
-        created_at: to_timestamp(created),
-        origin: event.map(|event| OrderOrigin { event: to_event_id(event), cause_depth: depth }),
-        started_at: row.optional_varint()?.map(to_timestamp),
+        planned_at: planned.map(timestamp_from_micros),
+        created_at: timestamp_from_micros(created),
+        origin: event.map(|event| OrderOrigin { event_id: to_event_id(event), cause_depth: depth }),
+        started_at: row.optional_varint()?.map(timestamp_from_micros),
         suspended: row.flag()?,
-        task: row.optional_varint()?.map(TaskSeq),
+        task_seq: row.optional_varint()?.map(TaskSeq),
         step_running: false,
-        step_succeeded: row.flag()?,
-        suspended_by_task: row.optional_varint()?.map(TaskSeq),
+        step_succeeded_at_removed_node: row.flag()?,
+        suspended_by_task_seq: row.optional_varint()?.map(TaskSeq),
         took_on_error: row.flag()?,
     };
     Ok(OrderRow { number, order })
@@ -521,7 +521,7 @@ pub(crate) fn decode_ended_order(bytes: &[u8]) -> Result<EndedOrder> {
         tenant: Tenant::new(row.text()?).map_err(Fault::damaged)?,
         outcome: row.text()?.parse().map_err(Fault::damaged)?,
         node: ChainNode::new(row.text()?).map_err(Fault::damaged)?,
-        ended_at: to_timestamp(row.varint()?),
+        ended_at: timestamp_from_micros(row.varint()?),
     })
 }
 
@@ -530,7 +530,7 @@ pub(crate) fn encode_fire(fire: &Fire) -> Result<Vec<u8>> {
         .varint(fire.planned_at.micros())
         .varint(fire.recorded_at.micros())
         .bytes(&encode_json(&fire.outcome)?)
-        .optional_varint(fire.event.map(EventId::as_i64))
+        .optional_varint(fire.event_id.map(EventId::as_i64))
         .optional_text(fire.task.as_ref().map(TaskId::as_str))
         .finish())
 }
@@ -538,10 +538,10 @@ pub(crate) fn encode_fire(fire: &Fire) -> Result<Vec<u8>> {
 pub(crate) fn decode_fire(bytes: &[u8]) -> Result<Fire> {
     let mut row = RowDecoder::new(bytes);
     Ok(Fire {
-        planned_at: to_timestamp(row.varint()?),
-        recorded_at: to_timestamp(row.varint()?),
+        planned_at: timestamp_from_micros(row.varint()?),
+        recorded_at: timestamp_from_micros(row.varint()?),
         outcome: decode_json(row.bytes()?)?,
-        event: row.optional_varint()?.map(to_event_id),
+        event_id: row.optional_varint()?.map(to_event_id),
         task: row.optional_text()?.map(TaskId::from_text),
     })
 }
@@ -570,6 +570,6 @@ pub(crate) fn decode_counters(row: &mut RowDecoder<'_>) -> Result<Counters> {
         last_order: row.varint()?,
         journaled_event_count: row.varint()?,
         archived_task_count: row.varint()?,
-        next_due: row.optional_varint()?.map(to_timestamp),
+        next_due: row.optional_varint()?.map(timestamp_from_micros),
     })
 }

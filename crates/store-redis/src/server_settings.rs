@@ -98,8 +98,8 @@ impl ServerSettings {
             self.check_append_only_log(),
             self.check_fsync_on_rewrite(),
             self.check_eviction_policy(),
-            self.check_last_log_write(),
-            self.check_last_log_rewrite(),
+            self.check_last_aof_write(),
+            self.check_last_aof_rewrite(),
         ];
         checks.into_iter().chain([self.check_last_snapshot()]).flatten().collect()
     }
@@ -146,45 +146,48 @@ impl ServerSettings {
     }
 
     fn check_fsync_on_rewrite(&self) -> Option<SettingFinding> {
-        const NAME: &str = "no-appendfsync-on-rewrite";
-        let is_unsafe = self.setting(NAME) == Some("yes") && self.setting("appendfsync") == Some("always");
+        const SETTING_NAME: &str = "no-appendfsync-on-rewrite";
+        let is_unsafe =
+            self.setting(SETTING_NAME) == Some("yes") && self.setting("appendfsync") == Some("always");
         let effect =
             "yes: a machine that crashes while the log is rewritten loses what was acknowledged meanwhile";
         is_unsafe.then(|| {
-            finding_with_data_loss(Finding::fault(NAME, effect).with_advice(config_set_advice(NAME, "no")))
+            finding_with_data_loss(
+                Finding::fault(SETTING_NAME, effect).with_advice(config_set_advice(SETTING_NAME, "no")),
+            )
         })
     }
 
     /// Checks what Redis evicts when memory is full.
     fn check_eviction_policy(&self) -> Option<SettingFinding> {
-        const NAME: &str = "maxmemory-policy";
+        const SETTING_NAME: &str = "maxmemory-policy";
         let (policy, has_limit) = (self.info_text("maxmemory_policy"), self.info_number("maxmemory") > 0);
         let describe = |effect: &str| format!("{policy}: {effect}");
         let evaluated = match policy {
             "noeviction" | "" => return None,
             _ if policy.starts_with("volatile") => finding_without_data_loss(Finding::warning(
-                NAME,
+                SETTING_NAME,
                 describe(
                     "when memory is full, Redis may evict heartbeats, and live workers then count as dead",
                 ),
             )),
             _ if has_limit => finding_with_data_loss(Finding::fault(
-                NAME,
+                SETTING_NAME,
                 describe("when memory is full, Redis evicts data of the store"),
             )),
             _ => finding_without_data_loss(Finding::warning(
-                NAME,
+                SETTING_NAME,
                 describe("once a maxmemory is set and reached, Redis evicts data of the store"),
             )),
         };
         let SettingFinding { finding, can_lose_data } = evaluated;
         Some(SettingFinding {
-            finding: finding.with_advice(config_set_advice(NAME, "noeviction")),
+            finding: finding.with_advice(config_set_advice(SETTING_NAME, "noeviction")),
             can_lose_data,
         })
     }
 
-    fn check_last_log_write(&self) -> Option<SettingFinding> {
+    fn check_last_aof_write(&self) -> Option<SettingFinding> {
         let failed = self.info_text("aof_enabled") == "1" && self.info_text("aof_last_write_status") == "err";
         let found = "the last write to it failed; Redis refuses writes until one succeeds";
         let advice = "Check the log of Redis, and whether its disk is full.";
@@ -192,7 +195,7 @@ impl ServerSettings {
             .then(|| finding_without_data_loss(Finding::fault("append-only file", found).with_advice(advice)))
     }
 
-    fn check_last_log_rewrite(&self) -> Option<SettingFinding> {
+    fn check_last_aof_rewrite(&self) -> Option<SettingFinding> {
         let failed = self.info_text("aof_last_bgrewrite_status") == "err";
         let found = "the last rewrite of the append-only file failed, so it keeps growing";
         let advice =
@@ -382,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn failover_requires_replicas() {
+    fn replica_problems_are_warnings() {
         let without_replicas =
             ServerSettings { has_failover: true, ..server_settings(HEALTHY_INFO, &FSYNC_ALWAYS) };
         assert_eq!(problems(&without_replicas), [("replicas", FindingSeverity::Warning)]);

@@ -43,7 +43,7 @@ impl StoreReader for Redis {
         let (tenant, key) = (tenant.clone(), key.clone());
         self.reader_pool
             .read_snapshot(move |overlay, store_state| {
-                journal::read_object(overlay, store_state, &tenant, &key, limit)
+                journal::read_object_view(overlay, store_state, &tenant, &key, limit)
             })
             .await
     }
@@ -88,7 +88,7 @@ impl StoreReader for Redis {
         limit: usize,
     ) -> Result<TaskPage> {
         self.reader_pool
-            .scan_snapshot(move |overlay, store_state| {
+            .read_snapshot_as_long_scan(move |overlay, store_state| {
                 task_list::list_tasks(overlay, store_state, &filter, before, limit)
             })
             .await
@@ -111,7 +111,7 @@ impl StoreReader for Redis {
         let (tenant, key) = (tenant.clone(), key.clone());
         self.reader_pool
             .read_snapshot(move |overlay, store_state| {
-                orders::read_order(overlay, store_state, &tenant, &key)
+                orders::read_order_view(overlay, store_state, &tenant, &key)
             })
             .await
     }
@@ -125,7 +125,7 @@ impl StoreReader for Redis {
     ) -> Result<OrderPage> {
         let (path, tenant) = (path.clone(), tenant.cloned());
         self.reader_pool
-            .scan_snapshot(move |overlay, store_state| {
+            .read_snapshot_as_long_scan(move |overlay, store_state| {
                 orders::list_orders(overlay, store_state, (&path, tenant.as_ref()), after.as_ref(), limit)
             })
             .await
@@ -134,8 +134,8 @@ impl StoreReader for Redis {
     async fn list_all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
         let (path, tenant) = (path.clone(), tenant.cloned());
         self.reader_pool
-            .scan_snapshot(move |overlay, store_state| {
-                orders::list_all_orders(overlay, store_state, &path, tenant.as_ref())
+            .read_snapshot_as_long_scan(move |overlay, store_state| {
+                orders::list_all_orders_without_values(overlay, store_state, &path, tenant.as_ref())
             })
             .await
     }
@@ -148,14 +148,14 @@ impl StoreReader for Redis {
     ) -> Result<(OrderStatistics, JournalRange)> {
         let (path, tenant) = (path.clone(), tenant.cloned());
         self.reader_pool
-            .scan_snapshot(move |overlay, store_state| {
+            .read_snapshot_as_long_scan(move |overlay, store_state| {
                 orders::read_order_statistics(overlay, store_state, &path, tenant.as_ref(), now)
             })
             .await
     }
 
     async fn list_chains(&self) -> Result<(Vec<ChainView>, JournalRange)> {
-        self.reader_pool.scan_snapshot(orders::list_chains).await
+        self.reader_pool.read_snapshot_as_long_scan(orders::list_chains).await
     }
 
     async fn list_fires(

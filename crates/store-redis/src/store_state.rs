@@ -25,9 +25,9 @@ pub(crate) struct StoreState {
     pub(crate) registry_version: i64,
     pub(crate) counters: Counters,
     /// The last assigned numbers of queues, nodes and audit entries.
-    pub(crate) last_queue: i64,
-    pub(crate) last_node: i64,
-    pub(crate) last_audit_entry: i64,
+    pub(crate) last_queue_id: i64,
+    pub(crate) last_node_id: i64,
+    pub(crate) last_audit_entry_number: i64,
 }
 
 impl StoreState {
@@ -36,9 +36,9 @@ impl StoreState {
         Ok(Self {
             commit_version: decode_commit_version(&mut row)?,
             registry_version: row.varint()?,
-            last_queue: row.varint()?,
-            last_node: row.varint()?,
-            last_audit_entry: row.varint()?,
+            last_queue_id: row.varint()?,
+            last_node_id: row.varint()?,
+            last_audit_entry_number: row.varint()?,
             counters: decode_counters(&mut row)?,
         })
     }
@@ -46,14 +46,17 @@ impl StoreState {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let row = start_row_with_commit_version(self.commit_version)
             .varint(self.registry_version)
-            .varint(self.last_queue)
-            .varint(self.last_node)
-            .varint(self.last_audit_entry);
+            .varint(self.last_queue_id)
+            .varint(self.last_node_id)
+            .varint(self.last_audit_entry_number);
         encode_counters(&self.counters, row).finish()
     }
 
     pub(crate) fn journal_range(&self) -> JournalRange {
-        JournalRange { head: self.counters.last_event, expired_up_to: self.counters.expired_up_to }
+        JournalRange {
+            newest_event_id: self.counters.last_event,
+            last_expired_event_id: self.counters.expired_up_to,
+        }
     }
 }
 
@@ -93,17 +96,17 @@ pub(crate) struct RecentCommits {
     /// Commit records, oldest first.
     pub(crate) commits: Vec<CommitRecord>,
     /// Invalidation records of those commits that published one.
-    pub(crate) invalidations: Vec<(CommitVersion, InvalidationRecord)>,
+    pub(crate) invalidation_records: Vec<(CommitVersion, InvalidationRecord)>,
 }
 
 impl RecentCommits {
     /// Returns the invalidation records of the commits after a version; `None` if one of them is missing.
-    pub(crate) fn invalidations_since(
+    pub(crate) fn invalidation_records_since(
         &self,
         cached_version: CommitVersion,
     ) -> Option<Vec<&InvalidationRecord>> {
         let find_record = |commit: &CommitRecord| {
-            self.invalidations.iter().find(|(commit_version, _)| *commit_version == commit.version)
+            self.invalidation_records.iter().find(|(commit_version, _)| *commit_version == commit.version)
         };
         let later = commits_since(&self.commits, cached_version, |commit| commit.version)?;
         later.iter().map(|commit| find_record(commit).map(|(_, invalidations)| invalidations)).collect()
@@ -131,9 +134,9 @@ mod tests {
             commit_version,
             registry_version: 2,
             counters,
-            last_queue: 3,
-            last_node: 4,
-            last_audit_entry: 5,
+            last_queue_id: 3,
+            last_node_id: 4,
+            last_audit_entry_number: 5,
         };
         let bytes = store_state.encode();
         assert_eq!(StoreState::decode(&bytes).unwrap(), store_state);
@@ -154,10 +157,10 @@ mod tests {
             let commit = |version| CommitRecord { version: commit_version(version), invalidations: None };
             let recent_commits = RecentCommits {
                 commits: (cached_version..8).map(commit).collect(),
-                invalidations: [7, 6].map(invalidations).into(),
+                invalidation_records: [7, 6].map(invalidations).into(),
             };
             recent_commits
-                .invalidations_since(commit_version(cached_version))
+                .invalidation_records_since(commit_version(cached_version))
                 .map(|invalidations| invalidations.len())
         };
         assert_eq!([4, 5, 6, 7].map(count_since), [None, Some(2), Some(1), Some(0)]);

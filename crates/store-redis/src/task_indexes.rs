@@ -5,10 +5,10 @@ use pointsman_store::row::{ActiveTaskRow, ArchivedTaskRow, STATUS_ERROR, TaskPha
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::codec::{Member, MemberBuilder};
+use crate::codec::{MemberBuilder, MemberOrField};
 use crate::keys::Index;
 
-pub(crate) type IndexEntry = (Index, Member);
+pub(crate) type IndexEntry = (Index, MemberOrField);
 /// The index entries of a task. Few tasks have more than fit inline.
 type IndexEntries = SmallVec<[IndexEntry; 4]>;
 
@@ -19,22 +19,22 @@ pub(crate) fn active_task_entries(active: &ActiveTaskRow) -> IndexEntries {
     match active.phase {
         TaskPhase::Ready => entries.push((Index::ReadyTasks(active.queue), ready_task_member(active))),
         TaskPhase::Locked => entries.extend(locked_task_entries(active)),
-        phase => entries.push((Index::waiting_tasks(active.queue, phase), number_member.clone())),
+        phase => entries.push((Index::tasks_in_phase(active.queue, phase), number_member.clone())),
     }
     match active.phase {
         TaskPhase::Delayed => entries.push((
             Index::DueTasks,
             MemberBuilder::from_i64(active.due_time().micros()).push_i64(seq).finish(),
         )),
-        TaskPhase::Gated => entries.extend(active.event.map(|event| {
+        TaskPhase::SyncGated => entries.extend(active.event.map(|event| {
             (
                 Index::GatedTasks,
                 MemberBuilder::from_i64(event.as_i64()).push_i64(active.sync_stage).push_i64(seq).finish(),
             )
         })),
-        TaskPhase::Scheduled => entries.push((Index::ScheduledTasks, number_member)),
+        TaskPhase::Scheduled => entries.push((Index::TasksInScheduledPhase, number_member)),
         TaskPhase::Halted | TaskPhase::Missing => entries.push((Index::HaltedOrMissingTasks, number_member)),
-        TaskPhase::Blocked | TaskPhase::Ready | TaskPhase::Locked => {}
+        TaskPhase::BlockedByTask | TaskPhase::Ready | TaskPhase::Locked => {}
     }
     if let Some((lane, position)) = active.lane.zip(active.lane_position) {
         entries.push((
@@ -52,7 +52,7 @@ pub(crate) fn active_task_entries(active: &ActiveTaskRow) -> IndexEntries {
 }
 
 /// Returns the member of a ready task: highest score first, then lowest rank, then oldest.
-pub(crate) fn ready_task_member(active: &ActiveTaskRow) -> Member {
+pub(crate) fn ready_task_member(active: &ActiveTaskRow) -> MemberOrField {
     let bucket = active.key_bucket.unwrap_or(u16::MAX).to_be_bytes();
     MemberBuilder::from_i64(-active.score)
         .push_i64(active.rank)
@@ -76,8 +76,8 @@ fn locked_task_entries(active: &ActiveTaskRow) -> IndexEntries {
 fn concurrency_group_entry(group: i64, active: &ActiveTaskRow) -> Option<IndexEntry> {
     let is_blocked = match active.phase {
         TaskPhase::Ready | TaskPhase::Scheduled | TaskPhase::Locked => 0,
-        TaskPhase::Blocked => 1,
-        TaskPhase::Gated | TaskPhase::Delayed | TaskPhase::Halted | TaskPhase::Missing => return None,
+        TaskPhase::BlockedByTask => 1,
+        TaskPhase::SyncGated | TaskPhase::Delayed | TaskPhase::Halted | TaskPhase::Missing => return None,
     };
     Some((
         Index::ConcurrencyGroups,

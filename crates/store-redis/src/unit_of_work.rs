@@ -168,7 +168,7 @@ fn decode_refused_command(
     let command_name =
         command_name.map(|name| String::from_utf8_lossy(name).into_owned()).unwrap_or_default();
     let effect = if number == 1 { "nothing was done" } else { "the commands before it were run" };
-    Ok(Some(SqlError::Refused(format!(
+    Ok(Some(SqlError::StatementFailed(format!(
         "command {number}, {command_name}: {reason}; {effect}, and no event was emitted"
     ))))
 }
@@ -185,7 +185,7 @@ impl SqlTransaction for CommandCollector {
         let mut args: CommandArgs = command.split_whitespace().map(to_arg).collect();
         let Some(command_name) = args.first().map(|name| String::from_utf8_lossy(name).to_ascii_uppercase())
         else {
-            return Err(SqlError::Refused("this is no command".into()));
+            return Err(SqlError::StatementFailed("this is no command".into()));
         };
         if FORBIDDEN_COMMANDS.contains(&command_name.as_str()) {
             return Err(SqlError::TransactionControl(command_name));
@@ -201,7 +201,7 @@ impl SqlTransaction for CommandCollector {
     fn query(&mut self, _command: &str, _parameters: &[SqlValue]) -> Result<Vec<SqlRow>, SqlError> {
         let reason =
             "on Redis a unit of work writes only: its commands run together at its end; read before it";
-        Err(SqlError::Refused(reason.into()))
+        Err(SqlError::StatementFailed(reason.into()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::command_buffer::CommandBuffer;
+use crate::command_encoding::CommandArgsBuffer;
 use crate::connection::{CommandArgs, args, to_arg};
 use crate::keys::{Keys, STORE_STATE_KEY};
 use crate::script;
@@ -15,7 +15,7 @@ pub(crate) const LOCK_RENEWAL_INTERVAL: Duration = Duration::from_millis(LOCK_LE
 const MAX_LOCK_WAIT_SECS: &str = "0.5";
 
 /// Returns the keys that `begin_transaction.lua` and `commit.lua` share.
-pub(crate) fn lock_keys(keys: &Keys) -> CommandArgs {
+pub(crate) fn keys_of_lock_scripts(keys: &Keys) -> CommandArgs {
     let names = [
         STORE_STATE_KEY,
         "pointsman:commit-records",
@@ -29,7 +29,7 @@ pub(crate) fn lock_keys(keys: &Keys) -> CommandArgs {
 /// Returns the command that requests the lock. `cached_version`: the version that the caches reflect.
 pub(crate) fn acquire_command(keys: &Keys, lock_owner: &str, cached_version: Option<i64>) -> CommandArgs {
     let cached_version = cached_version.map_or(String::new(), |version| version.to_string());
-    let mut key_args = lock_keys(keys);
+    let mut key_args = keys_of_lock_scripts(keys);
     key_args.push(keys.with_prefix("pointsman:write-lock:requested"));
     script::BEGIN_TRANSACTION.call_command(
         key_args,
@@ -57,7 +57,7 @@ pub(crate) struct CommitRequest<'s> {
     pub(crate) keep_lock: bool,
     pub(crate) fences: &'s [OutboxFence],
     /// Commands for the writes, each preceded by its number of arguments.
-    pub(crate) writes: Option<&'s CommandBuffer>,
+    pub(crate) writes: Option<&'s CommandArgsBuffer>,
 }
 
 /// Required state of an object's outbox when its events are acknowledged.
@@ -65,16 +65,16 @@ pub(crate) struct CommitRequest<'s> {
 pub(crate) struct OutboxFence {
     pub(crate) object: Vec<u8>,
     /// Required owner of the object; empty if any will do.
-    pub(crate) owner: Vec<u8>,
+    pub(crate) required_owner: Vec<u8>,
     /// Id of its event in flight; empty if it has none.
     pub(crate) in_flight_id: Vec<u8>,
     /// Number of acknowledged events.
-    pub(crate) event_count: usize,
+    pub(crate) acknowledged_event_count: usize,
 }
 
 /// Returns the command that commits a transaction and hands the lock over.
-pub(crate) fn commit_command(keys: &Keys, lock_owner: &str, request: CommitRequest<'_>) -> CommandBuffer {
-    let mut key_args = lock_keys(keys);
+pub(crate) fn commit_command(keys: &Keys, lock_owner: &str, request: CommitRequest<'_>) -> CommandArgsBuffer {
+    let mut key_args = keys_of_lock_scripts(keys);
     key_args.push(keys.with_prefix("pointsman:write-lock:wake:"));
     let keep_lock = if request.keep_lock { "1" } else { "" };
     let fence_count = request.fences.len().to_string();
@@ -89,21 +89,23 @@ pub(crate) fn commit_command(keys: &Keys, lock_owner: &str, request: CommitReque
         keep_lock,
         fence_count
     ];
-    for OutboxFence { object, owner, in_flight_id, event_count } in request.fences {
+    for OutboxFence { object, required_owner: owner, in_flight_id, acknowledged_event_count: event_count } in
+        request.fences
+    {
         arguments.extend(args![object, owner, in_flight_id, event_count.to_string()]);
     }
-    let mut command = CommandBuffer::default();
+    let mut command = CommandArgsBuffer::default();
     command.push_args(script::COMMIT.call_command(key_args, arguments));
     request.writes.into_iter().for_each(|writes| command.append(writes));
     command
 }
 
 /// Returns the command that renews the lock, if it is still owned.
-pub(crate) fn renew_command(keys: &Keys, lock_owner: &str) -> CommandBuffer {
+pub(crate) fn renew_command(keys: &Keys, lock_owner: &str) -> CommandArgsBuffer {
     commit_command(keys, lock_owner, CommitRequest { keep_lock: true, ..CommitRequest::default() })
 }
 
 /// Returns the command that releases the lock without writing.
-pub(crate) fn release_command(keys: &Keys, lock_owner: &str) -> CommandBuffer {
+pub(crate) fn release_command(keys: &Keys, lock_owner: &str) -> CommandArgsBuffer {
     commit_command(keys, lock_owner, CommitRequest::default())
 }

@@ -27,11 +27,11 @@ impl SharedPrefixCluster {
     }
 
     fn url(&self) -> String {
-        url_under(&self.prefix)
+        store_url_with_prefix(&self.prefix)
     }
 }
 
-fn url_under(prefix: &str) -> String {
+fn store_url_with_prefix(prefix: &str) -> String {
     shared_redis().unwrap().url_with_prefix(prefix)
 }
 
@@ -57,7 +57,7 @@ impl Harness for SharedPrefixCluster {
 
 #[async_trait]
 impl cluster::TestCluster for SharedPrefixCluster {
-    /// A copy rebuilds all indexes from the rows, so they must equal those of the original.
+    /// Copies the store and compares the keys: a copy rebuilds all indexes from the rows, so they must equal the original's.
     async fn assert_consistent(&self) {
         let verifier = Redis::open(&self.url(), Timestamp::MIN).await.unwrap();
         assert_store_consistent(&verifier).await;
@@ -66,14 +66,14 @@ impl cluster::TestCluster for SharedPrefixCluster {
         let compared = tokio::task::spawn_blocking(move || {
             let (original, copy) = (key_dump::copy_store_keys(&prefix), unique_key_prefix());
             let (mut source, mut target) = (
-                RedisStoreCopy::open_source(&url_under(&original)).unwrap(),
-                RedisStoreCopy::open_target(&url_under(&copy)).unwrap(),
+                RedisStoreCopy::open_source(&store_url_with_prefix(&original)).unwrap(),
+                RedisStoreCopy::open_target(&store_url_with_prefix(&copy)).unwrap(),
             );
             copy_store(&mut source, &mut target, &mut |_| {}).unwrap();
             // A copy omits expired events, which may still be stored in the source.
             let journal_keys =
                 ["pointsman:journal", "pointsman:event-number-samples", "pointsman:caused-events"];
-            key_dump::assert_same_keys(&original, &copy, &journal_keys)
+            key_dump::assert_same_keys_and_contents(&original, &copy, &journal_keys)
         });
         assert!(compared.await.unwrap() > 5);
     }

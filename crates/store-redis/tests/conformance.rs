@@ -11,7 +11,7 @@ use pointsman_testing::{shared_redis, unique_key_prefix};
 
 /// Opened stores, each with its own prefix. The last one is reopened.
 #[derive(Default)]
-struct OpenedStores(Mutex<Vec<OpenStore>>);
+struct RedisHarness(Mutex<Vec<OpenStore>>);
 
 struct OpenStore {
     store: Arc<dyn Store>,
@@ -24,13 +24,13 @@ impl Drop for OpenStore {
     }
 }
 
-async fn open(url: &str, now: Timestamp) -> Arc<dyn Store> {
+async fn open_store(url: &str, now: Timestamp) -> Arc<dyn Store> {
     let store = Redis::open(url, now).await;
     Arc::new(store.unwrap_or_else(|fault| panic!("could not open the store: {fault}")))
 }
 
 #[async_trait]
-impl Harness for OpenedStores {
+impl Harness for RedisHarness {
     async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
         // Stores without another reference are no longer used.
         self.0
@@ -38,7 +38,7 @@ impl Harness for OpenedStores {
             .expect("the mutex is not poisoned")
             .retain(|opened| Arc::strong_count(&opened.store) > 1);
         let url = shared_redis().expect("Redis starts").url_with_prefix(&unique_key_prefix());
-        let store = open(&url, now).await;
+        let store = open_store(&url, now).await;
         self.0.lock().expect("the mutex is not poisoned").push(OpenStore { store: store.clone(), url });
         store
     }
@@ -47,7 +47,7 @@ impl Harness for OpenedStores {
         store.close();
         drop(store);
         let url = self.0.lock().expect("the mutex is not poisoned").last().map(|opened| opened.url.clone());
-        let store = open(&url.expect("a store was opened"), now).await;
+        let store = open_store(&url.expect("a store was opened"), now).await;
         if let Some(opened) = self.0.lock().expect("the mutex is not poisoned").last_mut() {
             opened.store = store.clone();
         }
@@ -55,4 +55,4 @@ impl Harness for OpenedStores {
     }
 }
 
-pointsman_store_conformance::suite!(OpenedStores::default());
+pointsman_store_conformance::suite!(RedisHarness::default());

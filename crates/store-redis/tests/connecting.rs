@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use pointsman_store_redis::{Endpoint, OpenError};
-use pointsman_testing::{Proxy, RedisCluster, RedisSentinelGroup, RedisServer, RedisSettings};
+use pointsman_testing::{FaultProxy, RedisCluster, RedisSentinelGroup, RedisServer, RedisSettings};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
 
-fn endpoint(url: &str) -> Endpoint {
+fn parse_endpoint(url: &str) -> Endpoint {
     Endpoint::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"))
 }
 
 /// Returns the port of the server that a URL leads to, over both kinds of connections.
 async fn connected_port(url: &str) -> Result<u16, OpenError> {
-    let endpoint = endpoint(url);
+    let endpoint = parse_endpoint(url);
     let parse_port = |reply: Vec<String>| reply.get(1).and_then(|port| port.parse::<u16>().ok()).unwrap();
     let get_port = || redis::cmd("CONFIG").arg("GET").arg("port").to_owned();
     let mut connection = endpoint.connect().await?;
@@ -31,7 +31,7 @@ async fn connected_port(url: &str) -> Result<u16, OpenError> {
 
 /// Returns the error of connecting, which both kinds of connections share.
 async fn connection_error(url: &str) -> OpenError {
-    let endpoint = endpoint(url);
+    let endpoint = parse_endpoint(url);
     let asynchronous = endpoint.connect().await.err();
     let blocking = tokio::task::spawn_blocking(move || endpoint.connect_blocking().err()).await.unwrap();
     let [asynchronous, blocking] =
@@ -63,10 +63,10 @@ async fn a_single_server_is_reached_with_its_password_and_database() {
             .unwrap();
     let url = url_of(&server, "redis://:p%40ss%2Fw%3Frd@", "/3");
     assert_eq!(connected_port(&url).await.unwrap(), server.port());
-    let mut connection = endpoint(&url).connect().await.unwrap();
+    let mut connection = parse_endpoint(&url).connect().await.unwrap();
     let client_info: String = redis::cmd("CLIENT").arg("INFO").query_async(&mut connection).await.unwrap();
     assert!(client_info.contains(" name=pointsman ") && client_info.contains(" db=3 "), "{client_info}");
-    assert_receives_published(&endpoint(&url)).await;
+    assert_receives_published(&parse_endpoint(&url)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,7 +83,7 @@ async fn refused_logins_explain_the_reason() {
         assert!(matches!(error, OpenError::AccessDenied { .. }), "{error}");
         assert!(error.to_string().contains(expected), "{error}");
     }
-    let listening = endpoint(&url_of(&server, "redis://:wrong@", "")).connect_for_listening().await;
+    let listening = parse_endpoint(&url_of(&server, "redis://:wrong@", "")).connect_for_listening().await;
     assert!(matches!(listening, Err(OpenError::AccessDenied { .. })));
     let open = RedisServer::start(RedisSettings::default()).unwrap();
     let error = connection_error(&url_of(&open, "redis://:none@", "")).await;
@@ -95,7 +95,7 @@ async fn refused_logins_explain_the_reason() {
     let error = connection_error(&url).await;
     let OpenError::MissingPrivilege { grant, .. } = &error else { panic!("{error}") };
     open.run_command(&grant.split(' ').collect::<Vec<_>>()).unwrap();
-    endpoint(&url).connect().await.unwrap();
+    parse_endpoint(&url).connect().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,7 +115,7 @@ async fn missing_databases_and_replicas_are_refused() {
 }
 
 /// Starts a server that sends fixed replies, and then is silent; without replies it closes the connection.
-fn fake_server(replies: &'static [&'static str]) -> SocketAddr {
+fn start_fake_server(replies: &'static [&'static str]) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -134,13 +134,13 @@ fn fake_server(replies: &'static [&'static str]) -> SocketAddr {
 #[tokio::test(flavor = "multi_thread")]
 async fn other_servers_and_unreachable_hosts_have_distinct_errors() {
     for replies in [&["HTTP/1.1 400 Bad Request\r\n\r\n"], &["SSH-2.0-OpenSSH_9.2\r\n"]] {
-        let error = connection_error(&format!("redis://{}", fake_server(replies))).await;
+        let error = connection_error(&format!("redis://{}", start_fake_server(replies))).await;
         assert!(matches!(error, OpenError::NotRedis { .. }), "{error}");
     }
     const OLD_SERVER_REPLIES: &str =
         "$22\r\nredis_version:6.2.14\r\n\r\n*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n+PONG\r\n+OK\r\n";
     let error =
-        connection_error(&format!("redis://{}", fake_server(&["+PONG\r\n", OLD_SERVER_REPLIES]))).await;
+        connection_error(&format!("redis://{}", start_fake_server(&["+PONG\r\n", OLD_SERVER_REPLIES]))).await;
     assert!(matches!(&error, OpenError::ServerTooOld { found, .. } if found == "6.2.14"), "{error}");
 
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -149,7 +149,7 @@ async fn other_servers_and_unreachable_hosts_have_distinct_errors() {
     assert!(error.to_string().contains("does not answer within 1 s"), "{error}");
     drop(silent);
 
-    let error = connection_error(&format!("redis://{}", fake_server(&[]))).await;
+    let error = connection_error(&format!("redis://{}", start_fake_server(&[]))).await;
     assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
     assert!(error.to_string().contains("begin the URL with rediss"), "{error}");
     let error = connection_error("redis://127.0.0.1:1").await;
@@ -169,7 +169,7 @@ async fn sentinels_lead_to_the_master_after_a_failover() {
     let url = sentinels.url();
     let first = sentinels.find_master().unwrap();
     assert_eq!(connected_port(&url).await.unwrap(), first.port());
-    assert_receives_published(&endpoint(&url)).await;
+    assert_receives_published(&parse_endpoint(&url)).await;
 
     let error = connection_error(&url.replace("/mymaster", "/nobody")).await;
     assert!(
@@ -199,7 +199,7 @@ async fn sentinels_lead_to_the_master_after_a_failover() {
     assert_eq!(connected_port(&short_timeout_url).await.unwrap(), master.port());
     sentinels.restart_as_replica(dead).unwrap();
     assert_eq!(connected_port(&short_timeout_url).await.unwrap(), master.port());
-    assert_receives_published(&endpoint(&short_timeout_url)).await;
+    assert_receives_published(&parse_endpoint(&short_timeout_url)).await;
     // A frozen sentinel is skipped too.
     sentinels.sentinels().get(1).unwrap().pause().unwrap();
     assert_eq!(connected_port(&short_timeout_url).await.unwrap(), master.port());
@@ -227,11 +227,11 @@ async fn cluster_urls_lead_to_the_node_that_owns_the_slot() {
         let encoded = prefix.replace('{', "%7B").replace('}', "%7D");
         assert_eq!(connected_port(&format!("{url}?prefix={encoded}")).await.unwrap(), owner.port());
     }
-    let mut connection = endpoint(&url).connect().await.unwrap();
+    let mut connection = parse_endpoint(&url).connect().await.unwrap();
     let set: String =
         redis::cmd("SET").arg("{pointsman}:a").arg(1).query_async(&mut connection).await.unwrap();
     assert_eq!(set, "OK", "the node owns the slot");
-    assert_receives_published(&endpoint(&url)).await;
+    assert_receives_published(&parse_endpoint(&url)).await;
 
     let node = cluster.server(0).unwrap();
     let error = connection_error(&node.url()).await;
@@ -272,13 +272,13 @@ async fn unserved_slots_are_reported() {
 #[tokio::test(flavor = "multi_thread")]
 async fn connecting_to_a_frozen_server_times_out() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
-    let proxy = Proxy::start(server.address()).unwrap();
+    let proxy = FaultProxy::start(server.address()).unwrap();
     let url = format!("{}?connect_timeout=1", server.url_through_proxy(&proxy).unwrap());
     connected_port(&url).await.unwrap();
     proxy.set_frozen(true);
     let error = connection_error(&url).await;
     assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
-    assert!(endpoint(&url).connect_for_listening().await.is_err());
+    assert!(parse_endpoint(&url).connect_for_listening().await.is_err());
     proxy.set_frozen(false);
     connected_port(&url).await.unwrap();
 }
@@ -290,7 +290,7 @@ fn free_port() -> u16 {
 /// A server whose certificate is that of `localhost`, and the files that clients need.
 struct TlsServer {
     server: RedisServer,
-    port: u16,
+    tls_port: u16,
     folder: TempDir,
 }
 
@@ -333,15 +333,15 @@ impl TlsServer {
             ("tls-ca-cert-file", &roots),
             ("tls-auth-clients", auth_clients),
         ]));
-        Self { server: server.unwrap(), port, folder }
+        Self { server: server.unwrap(), tls_port: port, folder }
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    fn file_path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     fn url(&self, host: &str, parameters: &str) -> String {
-        format!("rediss://{host}:{}?{parameters}", self.port)
+        format!("rediss://{host}:{}?{parameters}", self.tls_port)
     }
 }
 
@@ -353,7 +353,7 @@ fn set_file_mode(path: &Path, mode: u32) {
 #[tokio::test(flavor = "multi_thread")]
 async fn sslmode_decides_which_certificates_are_accepted() {
     let tls_server = TlsServer::start("no");
-    let (issuer, stranger) = (tls_server.file("issuer.crt"), tls_server.file("stranger.crt"));
+    let (issuer, stranger) = (tls_server.file_path("issuer.crt"), tls_server.file_path("stranger.crt"));
     let (issuer, stranger) = (issuer.display(), stranger.display());
     for (host, parameters) in [
         ("localhost", format!("sslrootcert={issuer}")),
@@ -364,7 +364,7 @@ async fn sslmode_decides_which_certificates_are_accepted() {
     ] {
         let url = tls_server.url(host, &parameters);
         assert_eq!(connected_port(&url).await.unwrap(), tls_server.server.port(), "{url}");
-        assert_receives_published(&endpoint(&url)).await;
+        assert_receives_published(&parse_endpoint(&url)).await;
     }
     for (host, parameters) in [
         ("localhost", String::new()),
@@ -383,19 +383,19 @@ async fn sslmode_decides_which_certificates_are_accepted() {
     ))
     .await;
     assert!(error.to_string().contains("if it does not use TLS, begin the URL with redis"), "{error}");
-    let http_server = fake_server(&["HTTP/1.1 400 Bad Request\r\n\r\n"]);
+    let http_server = start_fake_server(&["HTTP/1.1 400 Bad Request\r\n\r\n"]);
     let error = connection_error(&format!("rediss://{http_server}?sslmode=require")).await;
     assert!(matches!(error, OpenError::NotRedis { .. }), "{error}");
-    let error = connection_error(&format!("redis://localhost:{}", tls_server.port)).await;
+    let error = connection_error(&format!("redis://localhost:{}", tls_server.tls_port)).await;
     assert!(error.to_string().contains("begin the URL with rediss"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_may_require_a_client_certificate() {
     let tls_server = TlsServer::start("yes");
-    let file = |name| tls_server.file(name).display().to_string();
+    let file = |name| tls_server.file_path(name).display().to_string();
     let roots = format!("sslrootcert={}", file("issuer.crt"));
-    let without_certificate = endpoint(&tls_server.url("localhost", &roots));
+    let without_certificate = parse_endpoint(&tls_server.url("localhost", &roots));
     // Whether the close or its reason arrives first is random on a multiplexed connection.
     let error = without_certificate.connect().await.err().unwrap().to_string();
     assert!(error.contains("sslcert"), "{error}");

@@ -31,7 +31,7 @@ fn count_keys(server: &RedisServer) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn healthy_server_has_no_findings_and_no_leftover_keys() {
+async fn healthy_server_has_no_problems_and_no_leftover_keys() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
     let findings = examine(&server.url()).await;
     assert_eq!(problem_names(&findings), [""; 0], "{findings:#?}");
@@ -237,13 +237,13 @@ async fn outbox_backlog_and_dead_workers_are_reported() {
         "the newest: {finding:?}"
     );
     let list_command = advice_of(&finding).split(": ").nth(1).unwrap().split(". ").next().unwrap();
-    assert_eq!(run_redis_cli(&server, list_command).list().len(), 4);
-    run_redis_cli(&server, advice_of(&finding).rsplit_once(": ").unwrap().1);
+    assert_eq!(run_command_of_redis_cli_line(&server, list_command).list().len(), 4);
+    run_command_of_redis_cli_line(&server, advice_of(&finding).rsplit_once(": ").unwrap().1);
     assert_eq!(finding_named(&examine(&server.url()).await, "set aside").observation, "nothing");
 }
 
 /// Runs the command of a redis-cli call.
-fn run_redis_cli(server: &RedisServer, command: &str) -> pointsman_testing::RedisReply {
+fn run_command_of_redis_cli_line(server: &RedisServer, command: &str) -> pointsman_testing::RedisReply {
     let (ip, port) = (server.address().ip(), server.port());
     let args = command.strip_prefix(&format!("redis-cli -h {ip} -p {port} -n 0 "));
     server.run_command(&args.unwrap_or_else(|| panic!("{command}")).split(' ').collect::<Vec<_>>()).unwrap()
@@ -282,7 +282,10 @@ async fn orphaned_objects_are_reported_and_can_be_enqueued() {
     assert!(advice_of(finding).contains("run doctor again"), "{finding:?}");
     for remaining in ["3 objects have", "no events"] {
         let findings = examine(&server.url()).await;
-        run_redis_cli(&server, advice_of(finding_named(&findings, "orphaned")).rsplit_once(": ").unwrap().1);
+        run_command_of_redis_cli_line(
+            &server,
+            advice_of(finding_named(&findings, "orphaned")).rsplit_once(": ").unwrap().1,
+        );
         let findings = examine(&server.url()).await;
         assert!(finding_named(&findings, "orphaned").observation.starts_with(remaining), "{findings:#?}");
     }
@@ -308,7 +311,7 @@ async fn wrong_type_lists_are_reported_and_other_checks_run() {
 }
 
 /// Waits until an event worker has a heartbeat.
-async fn wait_for_heartbeat(server: &RedisServer) {
+async fn wait_for_worker_heartbeat(server: &RedisServer) {
     for _ in 0..6_000 {
         if !server.run_command(&["KEYS", "event.worker:*:heartbeat"]).unwrap().list().is_empty() {
             return;
@@ -323,9 +326,9 @@ async fn store_lost_under_running_nodes_is_reported() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
     let now = pointsman_store_redis::Redis::read_clock(&server.url()).await.unwrap();
     let store = pointsman_store_redis::Redis::open(&server.url(), now).await.unwrap();
-    wait_for_heartbeat(&server).await;
+    wait_for_worker_heartbeat(&server).await;
     server.run_command(&["FLUSHALL"]).unwrap();
-    wait_for_heartbeat(&server).await;
+    wait_for_worker_heartbeat(&server).await;
     let findings = examine(&server.url()).await;
     let finding = finding_named(&findings, "keys");
     assert_eq!(finding.severity, FindingSeverity::Fault, "{finding:?}");

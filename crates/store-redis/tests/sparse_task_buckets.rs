@@ -7,14 +7,14 @@ use std::time::Duration;
 use pointsman_core::journal::Retention;
 use pointsman_core::store::Store;
 use pointsman_store_conformance::fixture::{
-    KEEP_EVERYTHING, NewEventExt, RegistrationBuilder, START_TIME, emit_batch, expect_ok, new_event, secs,
+    KEEP_EVERYTHING, NewEventExt, RegistrationBuilder, START_TIME, expect_ok, new_emit_batch, new_event, secs,
 };
 use pointsman_testing::{RedisReply, RedisServer, RedisSettings};
 
 /// Number of tasks per bucket.
 const TASKS_PER_BUCKET: u64 = 1024;
 /// Number of tasks: more than a prune reads in two batches.
-const TASKS: usize = 1_100;
+const TASK_COUNT: usize = 1_100;
 
 fn decode_varint(bytes: &[u8], offset: usize) -> (u64, usize) {
     let length = bytes[offset..].iter().position(|byte| *byte < 0x80).unwrap() + 1;
@@ -34,7 +34,7 @@ fn encode_varint(mut number: u64) -> Vec<u8> {
 
 /// Skips the numbers of a bucket, as if its tasks had been created and had ended. The changed nonce makes the store read its
 /// counters again.
-fn skip_bucket(server: &RedisServer) {
+fn skip_task_numbers(server: &RedisServer) {
     let RedisReply::Bytes(mut state) = server.run_command(&["GET", "pointsman:store-state"]).unwrap() else {
         panic!()
     };
@@ -53,29 +53,34 @@ async fn sparse_tasks_keep_their_objects() {
     let store: Arc<dyn Store> =
         Arc::new(pointsman_store_redis::Redis::open(&server.url(), START_TIME).await.unwrap());
     expect_ok(
-        store.register(RegistrationBuilder::single_handler().unordered("index").build(), START_TIME).await,
+        store
+            .register_definitions(
+                RegistrationBuilder::single_handler().unordered("index").build(),
+                START_TIME,
+            )
+            .await,
     );
     let emit = async |event_type: &str, object: &str, now| {
         let (receipts, _) = expect_ok(
-            store.append(vec![emit_batch(vec![new_event(event_type).with_key(object)])], None, now).await,
+            store.append(vec![new_emit_batch(vec![new_event(event_type).with_key(object)])], None, now).await,
         );
         receipts.into_iter().next().unwrap().unwrap().events.remove(0)
     };
-    let mut emitted = Vec::with_capacity(TASKS);
-    for n in 0..TASKS {
+    let mut emitted = Vec::with_capacity(TASK_COUNT);
+    for n in 0..TASK_COUNT {
         emitted.push(emit("record", &format!("object:{n}"), START_TIME).await);
-        skip_bucket(&server);
+        skip_task_numbers(&server);
     }
     emit("note", "unused", START_TIME).await;
     let buckets = server.run_command(&["ZCARD", "pointsman:active-task-buckets"]).unwrap().number();
-    assert_eq!(buckets, Some(TASKS as i64), "each task has its own bucket");
+    assert_eq!(buckets, Some(TASK_COUNT as i64), "each task has its own bucket");
 
     let (day, now) = (Duration::from_secs(86_400), START_TIME.plus(secs(2 * 86_400)));
     let retain = Retention { max_age: day, ..KEEP_EVERYTHING };
     let mut deleted = 0;
     loop {
-        let pruned = expect_ok(store.prune(retain, KEEP_EVERYTHING, day, now).await);
-        deleted += pruned.objects;
+        let pruned = expect_ok(store.prune_events_tasks_and_objects(retain, KEEP_EVERYTHING, day, now).await);
+        deleted += pruned.deleted_object_count;
         if !pruned.has_more {
             break;
         }

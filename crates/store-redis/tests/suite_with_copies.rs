@@ -3,12 +3,12 @@
 
 mod store_location;
 
-use store_location::{CopyHarness, StoreKind};
+use store_location::{AnyStoreCopyOnReopenHarness, StoreKind};
 
 mod from_sqlite {
     use super::*;
 
-    pointsman_store_conformance::copy_restart_suite!(CopyHarness::with_location_kinds(&[
+    pointsman_store_conformance::copy_restart_suite!(AnyStoreCopyOnReopenHarness::with_location_kinds(&[
         StoreKind::Sqlite,
         StoreKind::Redis
     ]));
@@ -17,7 +17,7 @@ mod from_sqlite {
 mod from_redis {
     use super::*;
 
-    pointsman_store_conformance::copy_restart_suite!(CopyHarness::with_location_kinds(&[
+    pointsman_store_conformance::copy_restart_suite!(AnyStoreCopyOnReopenHarness::with_location_kinds(&[
         StoreKind::Redis,
         StoreKind::Sqlite
     ]));

@@ -17,7 +17,7 @@ fn work_event(key: &str, value: &str) -> NewEvent {
 }
 
 /// Increments a counter, and emits three events.
-fn increment_counter(
+fn work_that_increments_a_counter(
     location: &RedisLocation,
 ) -> impl FnOnce(&mut dyn SqlTransaction) -> Result<Vec<NewEvent>, Box<dyn std::error::Error + Send + Sync>>
 + Send
@@ -33,7 +33,7 @@ fn increment_counter(
 async fn commands_run_and_events_are_emitted_in_order() {
     let location = RedisLocation::on_shared_server();
     let node = TestNode::open(&location).await;
-    node.store.transact(increment_counter(&location)).await.unwrap();
+    node.store.transact(work_that_increments_a_counter(&location)).await.unwrap();
     let events = node.wait_for_events(3).await;
     let events_of = |key: &str| -> Vec<_> {
         let key = ObjectKey::new(key).unwrap();
@@ -117,7 +117,7 @@ async fn unit_of_work_with_lost_reply_runs_once() {
     let hash = location.connect().query_text(&["SCRIPT", "LOAD", script]).unwrap();
     for round in 1..=3 {
         let fault = proxy.arm(&hash, CommandFault::LoseReply);
-        let (store, work) = (node.store.clone(), increment_counter(&location));
+        let (store, work) = (node.store.clone(), work_that_increments_a_counter(&location));
         let unit = tokio::spawn(async move { store.transact(work).await });
         block_in_place(|| fault.wait_until_triggered());
         fault.release();

@@ -57,12 +57,12 @@ async fn stores_of_an_older_layout_are_not_overwritten() {
     let mut client = location.connect();
     client.run_command(&["HSET", ":pointsman:texts", "layout", "2"]);
     client.run_command(&["SET", ":pointsman:point", "state of layout 2"]);
-    let refused_count = [
+    let refusals = [
         Redis::open(&location.url, now()).await.err().unwrap().to_string(),
-        copy_error(&location, RedisStoreCopy::open_source).await,
-        copy_error(&location, RedisStoreCopy::open_target).await,
+        copy_open_error(&location, RedisStoreCopy::open_source).await,
+        copy_open_error(&location, RedisStoreCopy::open_target).await,
     ];
-    for refusal in refused_count {
+    for refusal in refusals {
         assert!(refusal.contains("layout is 2") && refusal.contains("cannot be upgraded"), "{refusal}");
     }
     let findings = examine(&location.url).await;
@@ -75,7 +75,7 @@ async fn stores_of_an_older_layout_are_not_overwritten() {
     assert_eq!(client.query_integer(&["EXISTS", ":pointsman:store-state"]), 0);
 }
 
-async fn copy_error(
+async fn copy_open_error(
     location: &RedisLocation,
     open: fn(&str) -> Result<RedisStoreCopy, CopyEndpointError<OpenError>>,
 ) -> String {

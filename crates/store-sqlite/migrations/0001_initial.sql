@@ -47,7 +47,7 @@ CREATE TABLE pointsman_object (
     checked    INTEGER NOT NULL DEFAULT 0, -- when retention last found it in use, as an event id; 0: never
     PRIMARY KEY (tenant, key)
 ) WITHOUT ROWID;
-CREATE INDEX pointsman_object_checked ON pointsman_object (checked);
+CREATE INDEX pointsman_object_retention_check ON pointsman_object (checked);
 
 CREATE TABLE pointsman_handler (
     id            INTEGER PRIMARY KEY,
@@ -88,7 +88,7 @@ CREATE TABLE pointsman_task (
     concurrency_group INTEGER, -- the per-key concurrency group of an unordered task
     key_bucket        INTEGER,
     sync              INTEGER NOT NULL,
-    stage             INTEGER NOT NULL, -- position among the synchronous tasks of the event
+    stage             INTEGER NOT NULL, -- position among the synchronous tasks of the event; the others come after
     priority          INTEGER NOT NULL,
     score             INTEGER NOT NULL,
     rank              INTEGER NOT NULL,
@@ -110,17 +110,18 @@ CREATE TABLE pointsman_task (
 );
 CREATE INDEX pointsman_task_ready ON pointsman_task (queue, score DESC, rank, seq, key_bucket) WHERE phase = 3;
 CREATE INDEX pointsman_task_due ON pointsman_task (due) WHERE phase = 2;
-CREATE INDEX pointsman_task_gate ON pointsman_task (event, stage) WHERE phase = 1;
+CREATE INDEX pointsman_task_sync_gated ON pointsman_task (event, stage) WHERE phase = 1;
 CREATE INDEX pointsman_task_lane ON pointsman_task (lane, lane_position) WHERE lane_position IS NOT NULL;
 CREATE INDEX pointsman_task_concurrency_group ON pointsman_task (concurrency_group, phase, seq)
 WHERE concurrency_group IS NOT NULL;
--- One index for each phase: SQLite does not use an index on `phase IN (4, 5)` for a query of only one of them.
-CREATE INDEX pointsman_task_scheduled ON pointsman_task (score DESC, rank, seq) WHERE phase = 4;
+-- One index for each phase: SQLite does not use an index on `phase IN (4, 5)` for a query of only one of them. Tasks of
+-- phase 4 (`scheduled`) are selected ahead of a claim; tasks that wait for a time are in pointsman_task_due.
+CREATE INDEX pointsman_task_phase_scheduled ON pointsman_task (score DESC, rank, seq) WHERE phase = 4;
 CREATE INDEX pointsman_task_running ON pointsman_task (node) WHERE phase = 5;
-CREATE INDEX pointsman_task_leased ON pointsman_task (leased_until) WHERE leased_until IS NOT NULL;
+CREATE INDEX pointsman_task_worker_lease_end ON pointsman_task (leased_until) WHERE leased_until IS NOT NULL;
 CREATE INDEX pointsman_task_missing ON pointsman_task (queue, seq) WHERE phase = 7;
 CREATE INDEX pointsman_task_halted_or_missing ON pointsman_task (seq) WHERE phase >= 6;
-CREATE INDEX pointsman_task_late ON pointsman_task (event) WHERE late = 1;
+CREATE INDEX pointsman_task_out_of_order ON pointsman_task (event) WHERE late = 1;
 
 -- Ended tasks. `type` is the event's type, the source's collection, or the chain node of the step.
 CREATE TABLE pointsman_history (
@@ -132,7 +133,7 @@ CREATE TABLE pointsman_history (
     status    INTEGER NOT NULL, -- 0: done, 1: error
     reason    INTEGER, -- why a task is in error: 0 failed, 1 crashed, 2 canceled
     sync      INTEGER NOT NULL,
-    stage     INTEGER NOT NULL, -- position among the synchronous tasks of the event
+    stage     INTEGER NOT NULL, -- as in pointsman_task
     priority  INTEGER NOT NULL,
     attempt   INTEGER NOT NULL,
     retries   INTEGER NOT NULL,
@@ -150,8 +151,8 @@ CREATE TABLE pointsman_history (
 -- Indexes of failures and of runs of sources, which are rare among successes. A step of an order has no event either,
 -- but has a key.
 CREATE INDEX pointsman_history_failed ON pointsman_history (seq) WHERE status = 1;
-CREATE INDEX pointsman_history_late ON pointsman_history (event) WHERE late = 1;
-CREATE INDEX pointsman_history_runs ON pointsman_history (seq) WHERE event IS NULL AND key IS NULL;
+CREATE INDEX pointsman_history_out_of_order ON pointsman_history (event) WHERE late = 1;
+CREATE INDEX pointsman_history_collection_runs ON pointsman_history (seq) WHERE event IS NULL AND key IS NULL;
 
 -- Attempts that did not succeed; the task itself records a success.
 CREATE TABLE pointsman_attempt (
@@ -282,8 +283,8 @@ CREATE TABLE pointsman_ended_order (
 ) WITHOUT ROWID;
 CREATE INDEX pointsman_ended_order_age ON pointsman_ended_order (ended);
 
--- A digest of each object that is configured in files, to detect changes.
-CREATE TABLE pointsman_file_digest (
+-- A digest of each configured object (handler, schedule or chain), to detect changes of the configuration files.
+CREATE TABLE pointsman_configured_object_digest (
     key    TEXT PRIMARY KEY,
     digest TEXT NOT NULL
 ) WITHOUT ROWID;

@@ -14,7 +14,7 @@ use pointsman_store::WriterStatus;
 use rusqlite::Connection;
 
 /// The interval at which the thread checks whether a checkpoint is due.
-const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+const CHECKPOINT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// The number of changed rows after which a checkpoint runs. Each checkpoint costs a disk flush that commits
 /// wait for, so it should not run too often (docs/performance.md has the figures).
 const ROWS_PER_CHECKPOINT: u64 = 50_000;
@@ -61,7 +61,7 @@ impl Drop for Checkpointer {
 fn run_checkpoints(conn: &Connection, writer_status: &WriterStatus, is_stop_requested: &AtomicBool) {
     let (mut checkpointed_rows, mut checkpointed_commits) = (0, 0);
     while !is_stop_requested.load(Ordering::Acquire) {
-        thread::park_timeout(CHECK_INTERVAL);
+        thread::park_timeout(CHECKPOINT_CHECK_INTERVAL);
         if writer_status.rows_written().saturating_sub(checkpointed_rows) < ROWS_PER_CHECKPOINT
             && writer_status.commit_count().saturating_sub(checkpointed_commits) < COMMITS_PER_CHECKPOINT
         {

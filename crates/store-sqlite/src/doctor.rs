@@ -21,9 +21,9 @@ const LOW_DISK_SPACE: u64 = 1 << 30;
 /// Less free space than this is a fault.
 const CRITICAL_DISK_SPACE: u64 = 64 << 20;
 /// The WAL is checkpointed at 128 MB. If it is larger than this, something prevents checkpoints.
-const LARGE_WAL: u64 = 512 << 20;
+const LARGE_WAL_BYTES: u64 = 512 << 20;
 /// The maximum number of integrity errors that are listed.
-const MAX_LISTED_ERRORS: usize = 5;
+const MAX_LISTED_INTEGRITY_ERRORS: usize = 5;
 
 /// How thoroughly the contents of the file are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub fn examine_with_latest_layout(path: &Path, depth: CheckDepth, latest_layout:
     let meta = match std::fs::metadata(path) {
         Ok(meta) => meta,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return vec![check_missing_file(path), check_disk_space(path)];
+            return vec![check_missing_file_can_be_created(path), check_disk_space(path)];
         }
         Err(error) => return vec![report_unreadable_file(path, &error)],
     };
@@ -66,7 +66,7 @@ pub fn examine_with_latest_layout(path: &Path, depth: CheckDepth, latest_layout:
 }
 
 /// Checks whether the missing file can be created.
-fn check_missing_file(path: &Path) -> Finding {
+fn check_missing_file_can_be_created(path: &Path) -> Finding {
     let folder = parent_folder(path);
     match access(&folder, AccessFlags::W_OK | AccessFlags::X_OK) {
         Ok(()) => {
@@ -89,7 +89,7 @@ fn check_sizes(path: &Path, meta: &Metadata) -> Finding {
     let wal_size = std::fs::metadata(sibling_path(path, "-wal")).map_or(0, |meta| meta.len());
     let observation =
         format!("{}, {}, with {} of WAL", path.display(), format_bytes(meta.len()), format_bytes(wal_size));
-    match wal_size > LARGE_WAL {
+    match wal_size > LARGE_WAL_BYTES {
         true => Finding::warning("file", observation).with_advice(
             "Something prevents WAL checkpoints: look for a backup or another reader that does not end.",
         ),
@@ -288,7 +288,7 @@ fn check_integrity(conn: &Connection, depth: CheckDepth) -> rusqlite::Result<Fin
         CheckDepth::Quick => ("quick_check", "every page is sound"),
         CheckDepth::Deep => ("integrity_check", "every page and every index is sound"),
     };
-    let mut statement = conn.prepare(&format!("PRAGMA {check}({MAX_LISTED_ERRORS})"))?;
+    let mut statement = conn.prepare(&format!("PRAGMA {check}({MAX_LISTED_INTEGRITY_ERRORS})"))?;
     let results = statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
     Ok(match results.as_slice() {
         [ok] if ok == "ok" => Finding::ok("contents", sound_text),

@@ -47,7 +47,7 @@ pub use error::OpenError;
 #[doc(hidden)]
 pub use open::MIGRATIONS;
 pub use pointsman_store::sql::{SqlError, SqlRow, SqlTransaction, SqlValue, TransactError};
-pub use store_copy::SqliteCopy;
+pub use store_copy::SqliteStoreCopy;
 
 use backend::SqliteBackend;
 use checkpoint::Checkpointer;
@@ -98,8 +98,8 @@ impl Sqlite {
         let io_to_open_error = |source| OpenError::from_io(&path, source);
         let to_open_error = |fault: error::Fault| OpenError::from_fault(&path, fault);
         let lock = open::acquire_lock(&location)?;
-        let backend =
-            SqliteBackend::new(open::open_writer(&location, migrations)?, lock).map_err(to_open_error)?;
+        let backend = SqliteBackend::new(open::open_writer_connection(&location, migrations)?, lock)
+            .map_err(to_open_error)?;
         let writer =
             Writer::start(backend, "sqlite-writer", now).map_err(io_to_open_error)?.map_err(to_open_error)?;
         let (readers, checkpointer) = match location {
@@ -127,6 +127,6 @@ impl Sqlite {
             let sql = format!("PRAGMA max_page_count = {pages}");
             Ok(txn.tables.conn().query_row(&sql, [], |_| Ok(()))?)
         };
-        self.writer.run(set_limit).await
+        self.writer.run_in_transaction(set_limit).await
     }
 }

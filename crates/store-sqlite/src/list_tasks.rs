@@ -4,7 +4,7 @@ use pointsman_core::HandlerName;
 use pointsman_core::store::{TaskFilter, TaskPage};
 use pointsman_core::task::{Task, TaskSeq};
 use pointsman_store::views::{
-    ActiveRowFilter, ArchivedRowFilter, TaskPageBuilder, build_task_page, choose_row_filters,
+    ActiveRowFilter, ArchivedRowFilter, TaskPageBuilder, build_page_of_unsorted_tasks, choose_row_filters,
 };
 use rusqlite::Connection;
 
@@ -21,7 +21,7 @@ pub(crate) fn list_tasks(
     before: Option<TaskSeq>,
     limit: usize,
 ) -> Result<TaskPage> {
-    if filter.event.is_some() {
+    if filter.event_id.is_some() {
         return list_tasks_of_event(conn, filter, before, limit);
     }
     let mut page = TaskPageBuilder::new(filter, limit, read_journal_range(conn)?);
@@ -71,7 +71,7 @@ pub(crate) fn list_tasks(
 /// Returns the WHERE clauses for the rows of unfinished and of archived tasks.
 fn build_where_clauses(conn: &Connection, filter: &TaskFilter) -> Result<(&'static str, &'static str)> {
     let is_source = match &filter.handler {
-        Some(handler) => is_source_handler(conn, handler)?,
+        Some(handler) => is_only_source_handler(conn, handler)?,
         None => false,
     };
     let (active, archived) = choose_row_filters(filter, is_source);
@@ -89,7 +89,7 @@ fn build_where_clauses(conn: &Connection, filter: &TaskFilter) -> Result<(&'stat
     Ok((active, archived))
 }
 
-fn is_source_handler(conn: &Connection, handler: &HandlerName) -> Result<bool> {
+fn is_only_source_handler(conn: &Connection, handler: &HandlerName) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler
                               WHERE h.name = ?1 AND q.collection <> '' AND q.collection NOT LIKE '/%')
                   AND NOT EXISTS (SELECT 1 FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler
@@ -105,9 +105,10 @@ fn list_tasks_of_event(
     limit: usize,
 ) -> Result<TaskPage> {
     let mut tasks = Vec::new();
-    for seq in filter.event.map(|event| list_task_seqs_of_event(conn, event)).transpose()?.unwrap_or_default()
+    for seq in
+        filter.event_id.map(|event| list_task_seqs_of_event(conn, event)).transpose()?.unwrap_or_default()
     {
         tasks.extend(read_task(conn, seq)?.map(|task| Task { attempts: vec![], ..task }));
     }
-    Ok(build_task_page(tasks, filter, before, limit, read_journal_range(conn)?))
+    Ok(build_page_of_unsorted_tasks(tasks, filter, before, limit, read_journal_range(conn)?))
 }

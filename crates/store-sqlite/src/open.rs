@@ -90,7 +90,10 @@ fn create_private_file(location: &DatabaseLocation) -> Result<(), OpenError> {
 }
 
 /// Opens the connection that writes. WAL with `synchronous=FULL`: a commit is on disk before it is acknowledged.
-pub(crate) fn open_writer(location: &DatabaseLocation, migrations: &[&str]) -> Result<Connection, OpenError> {
+pub(crate) fn open_writer_connection(
+    location: &DatabaseLocation,
+    migrations: &[&str],
+) -> Result<Connection, OpenError> {
     let path = location.path();
     create_private_file(location)?;
     let conn = match location {
@@ -113,7 +116,7 @@ pub(crate) fn open_writer(location: &DatabaseLocation, migrations: &[&str]) -> R
 }
 
 /// Opens a connection that reads. It reads the last commit and never blocks the writer.
-pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+pub(crate) fn open_reader_connection(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
     conn.set_prepared_statement_cache_capacity(64);

@@ -7,7 +7,8 @@ use pointsman_core::store::{EventView, JournalQuery, LaneView, MAX_CAUSED_EVENTS
 use pointsman_core::{Event, EventId, ObjectKey, TaskSeq, Tenant};
 use pointsman_store::row::ObjectNumber;
 use pointsman_store::views::{
-    JournalPageBuilder, LANES_TO_READ, MAX_PAGE_BYTES, build_object_view, event_payload_size,
+    JournalPageBuilder, LANES_READ_PER_OBJECT_VIEW, MAX_PAGE_PAYLOAD_BYTES, build_object_view,
+    event_payload_size,
 };
 use rusqlite::Connection;
 
@@ -22,7 +23,10 @@ pub(crate) fn read_journal_range(conn: &Connection) -> Result<JournalRange> {
     let (expired_up_to, newest): (i64, i64) =
         conn.prepare_cached(sql)?.query_row([], |r| Ok((r.get(0)?, r.get(1)?)))?;
     let expired_up_to = EventId::from_i64(expired_up_to);
-    Ok(JournalRange { expired_up_to, head: EventId::from_i64(newest).max(expired_up_to) })
+    Ok(JournalRange {
+        last_expired_event_id: expired_up_to,
+        newest_event_id: EventId::from_i64(newest).max(expired_up_to),
+    })
 }
 
 pub(crate) fn read_event_page(conn: &Connection, query: &JournalQuery) -> Result<EventPage> {
@@ -54,7 +58,7 @@ pub(crate) fn read_event_page(conn: &Connection, query: &JournalQuery) -> Result
 
 pub(crate) fn read_event_view(conn: &Connection, id: EventId) -> Result<Option<EventView>> {
     let journal_range = read_journal_range(conn)?;
-    if id <= journal_range.expired_up_to {
+    if id <= journal_range.last_expired_event_id {
         return Ok(None);
     }
     let Some(event) = events::read_event(conn, id)? else { return Ok(None) };
@@ -62,19 +66,20 @@ pub(crate) fn read_event_view(conn: &Connection, id: EventId) -> Result<Option<E
     for seq in list_task_seqs_of_event(conn, id)? {
         tasks.extend(read_tasks::read_task(conn, seq)?);
     }
-    let caused_events = list_caused_events(conn, id)?;
+    let caused_events = list_transitively_caused_events(conn, id)?;
     Ok(Some(EventView { event: Arc::new(event), tasks, caused_events, journal_range }))
 }
 
 /// Lists the events that an event caused: those it caused directly first, then those that they caused, and so on.
-fn list_caused_events(conn: &Connection, id: EventId) -> Result<Vec<Arc<Event>>> {
+fn list_transitively_caused_events(conn: &Connection, id: EventId) -> Result<Vec<Arc<Event>>> {
     let sql =
         concat!("SELECT ", event_columns!(), " FROM pointsman_journal WHERE cause_event = ?1 ORDER BY id");
     let mut statement = conn.prepare_cached(sql)?;
     let mut found: Vec<Arc<Event>> = Vec::new();
     let (mut cause, mut followed, mut bytes) = (id, 0, 0);
-    let is_full =
-        |found: &[Arc<Event>], bytes: usize| found.len() >= MAX_CAUSED_EVENTS || bytes >= MAX_PAGE_BYTES;
+    let is_full = |found: &[Arc<Event>], bytes: usize| {
+        found.len() >= MAX_CAUSED_EVENTS || bytes >= MAX_PAGE_PAYLOAD_BYTES
+    };
     while !is_full(&found, bytes) {
         let mut rows = statement.query([cause.as_i64()])?;
         while !is_full(&found, bytes)
@@ -131,9 +136,9 @@ fn list_object_events(
     let mut events = Vec::new();
     let mut next = Some(last);
     let mut bytes = 0;
-    while let Some(id) =
-        next.filter(|id| *id > journal_range.expired_up_to && events.len() < limit && bytes < MAX_PAGE_BYTES)
-    {
+    while let Some(id) = next.filter(|id| {
+        *id > journal_range.last_expired_event_id && events.len() < limit && bytes < MAX_PAGE_PAYLOAD_BYTES
+    }) {
         let Some(event) = events::read_event(conn, id)? else { break };
         next = event.prev;
         bytes += event_payload_size(&event);
@@ -148,12 +153,12 @@ fn list_object_lanes(conn: &Connection, object: ObjectNumber) -> Result<Vec<Lane
     let mut found = Vec::new();
     let Some(lane_range) = pointsman_store::lane_range_of_object(object) else { return Ok(found) };
     let (mut from, last) = lane_range.into_inner();
-    while found.len() < LANES_TO_READ
+    while found.len() < LANES_READ_PER_OBJECT_VIEW
         && let Some((lane, seq)) = tasks::find_first_occupied_lane(conn, from, last)?
     {
         let head = tasks::read_active_task(conn, seq)?
             .ok_or_else(|| Fault::damaged(format!("task {} is missing", seq.0)))?;
-        let task_count = tasks::count_lane_tasks(conn, lane, LaneView::TASK_COUNT_LIMIT)?;
+        let task_count = tasks::count_lane_tasks(conn, lane, LaneView::MAX_COUNTED_TASKS)?;
         found.push(LaneView::new(read_tasks::build_active_task(conn, head)?, task_count));
         from = lane + 1;
     }

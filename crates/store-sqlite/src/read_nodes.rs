@@ -28,9 +28,9 @@ pub(crate) fn list_nodes(conn: &Connection) -> Result<Vec<NodeView>> {
             name: row.get(1)?,
             joined_at: read_time(row, 2)?,
             last_heartbeat_at: read_time(row, 3)?,
-            gone: row.get(4)?,
+            has_left_or_died: row.get(4)?,
             capabilities,
-            running_tasks: running_counts.get(&id).copied().unwrap_or(0).max(0) as u64,
+            running_task_count: running_counts.get(&id).copied().unwrap_or(0).max(0) as u64,
         })
     })
 }

@@ -68,7 +68,8 @@ pub(crate) fn list_all_orders(
     path: &PathFilter,
     tenant: Option<&Tenant>,
 ) -> Result<OrderPage> {
-    let mut page = OrderPage { orders: Vec::new(), next: None, journal_range: read_journal_range(conn)? };
+    let mut page =
+        OrderPage { orders: Vec::new(), next_cursor: None, journal_range: read_journal_range(conn)? };
     for_each_order(conn, path, tenant, None, |mut view| {
         view.order.value = Json::null();
         page.orders.push(view);
@@ -122,14 +123,14 @@ fn build_order_view(conn: &Connection, environment: &ViewEnvironment, row: &Row<
         due: read_optional_time(row, 18)?,
         retries: row.get::<_, Option<i64>>(19)?.unwrap_or(0),
         handler: handler.map(HandlerName::new).transpose().map_err(Fault::damaged)?,
-        failed_task: read_failed_task(conn, &order)?,
+        suspending_task: read_suspending_task(conn, &order)?,
     };
     Ok(environment.build_order_view(order, step))
 }
 
 /// Reads the id and the error of the failed task that suspended an order; `None` if none did.
-fn read_failed_task(conn: &Connection, order: &Order) -> Result<Option<(TaskId, Option<String>)>> {
-    let Some(task) = order.suspended_by_task else { return Ok(None) };
+fn read_suspending_task(conn: &Connection, order: &Order) -> Result<Option<(TaskId, Option<String>)>> {
+    let Some(task) = order.suspended_by_task_seq else { return Ok(None) };
     Ok(read_tasks::read_task(conn, task)?.map(|task| (task.id, task.error)))
 }
 

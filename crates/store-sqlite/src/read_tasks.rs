@@ -1,7 +1,7 @@
 //! Reads tasks, their logs, and queues.
 
 use pointsman_core::store::{LogPage, MAX_LISTED_ATTEMPTS, QueueView, StoredLogLine};
-use pointsman_core::task::{Attempt, LogLine, QueueSubject, Task, TaskSeq};
+use pointsman_core::task::{AttemptRecord, LogLine, QueueSubject, Task, TaskSeq};
 use pointsman_core::{EventId, HandlerName, TaskId, Tenant, Timestamp};
 use pointsman_store::row::{
     ActiveTaskRow, ArchivedTaskRow, QueueCounts, QueueId, decode_attempt_outcome, decode_log_level,
@@ -56,7 +56,7 @@ pub(crate) fn build_active_task(conn: &Connection, active_task: ActiveTaskRow) -
     let order = active_task.order_number.map(|order| read_order_key(conn, order)).transpose()?.flatten();
     let mut details = ActiveTaskDetails::new((handler, tenant), &subject, event, order);
     if is_halted_or_missing(&active_task) {
-        details.finished_at = read_last_attempt_end_time(conn, active_task.seq)?;
+        details.last_attempt_ended_at = read_last_attempt_end_time(conn, active_task.seq)?;
     }
     task_from_active_row(active_task, details, read_task_id_namespace(conn)?)
 }
@@ -94,11 +94,11 @@ fn read_queue_identity(conn: &Connection, queue: QueueId) -> Result<(HandlerName
 }
 
 /// Reads the ended attempts of a task.
-fn list_attempts(conn: &Connection, task: &Task) -> Result<Vec<Attempt>> {
+fn list_attempts(conn: &Connection, task: &Task) -> Result<Vec<AttemptRecord>> {
     let sql = "SELECT number, started, ended, outcome, error FROM pointsman_attempt
                WHERE task = ?1 ORDER BY number DESC LIMIT ?2";
     let mut attempts = query_all(conn, sql, (task.seq.0, MAX_LISTED_ATTEMPTS as i64), |row| {
-        Ok(Attempt {
+        Ok(AttemptRecord {
             number: row.get(0)?,
             started_at: read_time(row, 1)?,
             ended_at: read_time(row, 2)?,
@@ -131,7 +131,7 @@ pub(crate) fn read_log_page(
         bytes += line.message.len();
         lines.push(StoredLogLine { number: row.get::<_, i64>(0)? as u64, line });
     }
-    Ok(Some(LogPage { lines, status: task.lifecycle.state.status() }))
+    Ok(Some(LogPage { lines, task_status: task.lifecycle.state.status() }))
 }
 
 pub(crate) fn list_queue_views(conn: &Connection, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {

@@ -13,7 +13,7 @@ use crate::open;
 use crate::tables::SqliteTables;
 
 /// The maximum number of concurrent reads.
-const MAX_READERS: usize = 4;
+const MAX_CONCURRENT_READS: usize = 4;
 
 /// The connections that reads use. A memory database cannot be shared between connections, so there the writer reads
 /// too.
@@ -34,7 +34,7 @@ pub(crate) struct ReaderPool {
 
 impl Readers {
     pub(crate) fn new_pool(path: PathBuf) -> Self {
-        let permits = Arc::new(Semaphore::new(MAX_READERS));
+        let permits = Arc::new(Semaphore::new(MAX_CONCURRENT_READS));
         Self::Pool(ReaderPool { path, idle_connections: Arc::default(), permits, outage_log: Arc::default() })
     }
 
@@ -44,7 +44,7 @@ impl Readers {
         read: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, StoreError> {
         match self {
-            Self::ThroughWriter(writer) => writer.run(|txn| read(txn.tables.conn())).await,
+            Self::ThroughWriter(writer) => writer.run_in_transaction(|txn| read(txn.tables.conn())).await,
             Self::Pool(pool) => pool.run_read(read).await,
         }
     }
@@ -62,9 +62,9 @@ impl ReaderPool {
             let idle_conn = pool.idle_connections.lock().unwrap_or_else(|e| e.into_inner()).pop();
             let conn = match idle_conn {
                 Some(conn) => conn,
-                None => open::open_reader(&pool.path)?,
+                None => open::open_reader_connection(&pool.path)?,
             };
-            let result = run_in_transaction(&conn, read);
+            let result = run_in_read_transaction(&conn, read);
             // A connection is not reused if its transaction could not be ended or if the store is closed.
             if conn.is_autocommit() && !pool.permits.is_closed() {
                 pool.idle_connections.lock().unwrap_or_else(|e| e.into_inner()).push(conn);
@@ -85,7 +85,7 @@ impl ReaderPool {
     }
 }
 
-fn run_in_transaction<T>(conn: &Connection, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+fn run_in_read_transaction<T>(conn: &Connection, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
     conn.prepare_cached("BEGIN DEFERRED")?.execute([])?;
     let result = read(conn);
     conn.prepare_cached("COMMIT")?.execute([])?;

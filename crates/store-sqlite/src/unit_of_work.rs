@@ -8,7 +8,7 @@ use pointsman_store::sql::{
     BoxError, CommentNesting, SqlError, SqlRow, SqlTransaction, SqlValue, TransactError, contains_word,
     error_from_panic, parse_first_keyword,
 };
-use pointsman_store::{ClaimSlots, Txn};
+use pointsman_store::{PendingClaim, Txn};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql};
 
@@ -79,7 +79,7 @@ impl Sqlite {
     where
         F: FnOnce(&mut dyn SqlTransaction) -> std::result::Result<Vec<NewEvent>, BoxError> + Send + 'static,
     {
-        let outcome = self.writer.run(move |txn| run_unit_of_work(txn, work, now)).await?;
+        let outcome = self.writer.run_in_transaction(move |txn| run_unit_of_work(txn, work, now)).await?;
         outcome.map_err(TransactError::WorkFailed)
     }
 }
@@ -100,7 +100,7 @@ where
     match result {
         Ok(events) => {
             conn.execute_batch("RELEASE unit")?;
-            let events = txn.append_events(events, &mut ClaimSlots::default(), now)?;
+            let events = txn.append_events(events, &mut PendingClaim::default(), now)?;
             Ok(Ok(EmitReceipt { events, repeated: false }))
         }
         Err(error) => {
@@ -111,7 +111,7 @@ where
 }
 
 fn to_sql_error(error: rusqlite::Error) -> SqlError {
-    SqlError::Refused(error.to_string())
+    SqlError::StatementFailed(error.to_string())
 }
 
 /// A parameter of a statement.

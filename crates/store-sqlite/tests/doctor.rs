@@ -38,7 +38,8 @@ fn problem_names(findings: &[Finding]) -> Vec<&'static str> {
 
 async fn emit_events(store: &SqliteStore, count: usize) {
     let events = vec![NewEvent::new(EventType::new("record").unwrap()); count];
-    let (receipts, _) = store.append(vec![EmitBatch { events, idempotency: None }], None, NOW).await.unwrap();
+    let (receipts, _) =
+        store.append(vec![EmitBatch { events, idempotency_key: None }], None, NOW).await.unwrap();
     assert!(receipts[0].is_ok());
 }
 
@@ -103,7 +104,7 @@ async fn the_wal_of_a_killed_process_is_read() {
     let findings = examine(&copy, CheckDepth::Quick);
     assert_eq!(problem_names(&findings), [""; 0], "{findings:#?}");
     let store = Sqlite::open(&copy, NOW).unwrap();
-    assert!(store.read_journal_range().await.unwrap().head.get() > 0);
+    assert!(store.read_journal_range().await.unwrap().newest_event_id.get() > 0);
     store.close();
 }
 

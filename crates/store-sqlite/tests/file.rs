@@ -17,13 +17,13 @@ use rusqlite::Connection;
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
 fn new_emit_batch(kind: &str) -> EmitBatch {
-    EmitBatch { events: vec![NewEvent::new(EventType::new(kind).unwrap())], idempotency: None }
+    EmitBatch { events: vec![NewEvent::new(EventType::new(kind).unwrap())], idempotency_key: None }
 }
 
 async fn read_event_types(store: &SqliteStore) -> Vec<String> {
     let query = JournalQuery {
-        after: EventId::ZERO,
-        until: None,
+        after_event_id: EventId::ZERO,
+        up_to_event_id: None,
         filter: EventFilter::default(),
         limit: 1000,
         backwards: false,
@@ -187,7 +187,7 @@ async fn writes_fail_on_a_full_disk_and_recover() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.db");
     let store = Sqlite::open(&path, NOW).unwrap();
-    store.register(Registration::default(), NOW).await.unwrap();
+    store.register_definitions(Registration::default(), NOW).await.unwrap();
     store.append(vec![new_emit_batch("before")], None, NOW).await.unwrap();
     // SQLite's own limit on the number of pages behaves like a full disk.
     store.limit_file_pages(Some(64)).await.unwrap();
@@ -253,7 +253,7 @@ async fn opening_on_a_full_disk_reports_disk_full() {
     let Some(disk) = SmallDisk::mount() else { return };
     let path = disk.0.path().join("a.db");
     let store = Sqlite::open(&path, NOW).unwrap();
-    store.register(Registration::default(), NOW).await.unwrap();
+    store.register_definitions(Registration::default(), NOW).await.unwrap();
     store.join_node("node", NOW).await.unwrap();
     store.append(vec![new_emit_batch("before")], None, NOW).await.unwrap();
     let files_before_close: Vec<_> = ["a.db", "a.db-wal", "a.db-shm"]
@@ -314,7 +314,7 @@ async fn events_of_an_object_are_read_up_to_a_total_size() {
     }
     let object = store.read_object(&Default::default(), &key, 1000).await.unwrap().unwrap();
     assert!((1..20).contains(&object.events.len()), "{}", object.events.len());
-    assert_eq!(object.events[0].id, object.last_event, "the newest event is first");
+    assert_eq!(object.events[0].id, object.last_event_id, "the newest event is first");
 }
 
 #[tokio::test]
@@ -334,7 +334,7 @@ async fn ended_orders_with_generated_ids_leave_no_record() {
     let store = Sqlite::open(&path, NOW).unwrap();
     let registration =
         RegistrationBuilder::default().chain("/pay", "a=first>done done").chain_route("paid", "/pay");
-    store.register(registration.build(), NOW).await.unwrap();
+    store.register_definitions(registration.build(), NOW).await.unwrap();
     let order_at_end_node = |id: &str| new_order(id).starting_at_chain_node("done");
     let generated = NewOrder { id: None, ..order_at_end_node("/pay,x") };
     let orders = vec![order_at_end_node("/pay,given"), generated.clone(), generated];
@@ -349,13 +349,14 @@ async fn ended_orders_with_generated_ids_leave_no_record() {
 #[tokio::test]
 async fn a_transaction_that_panics_is_rolled_back_and_the_store_continues() {
     let store = Sqlite::in_memory(NOW).unwrap();
-    let panicking = store.writer().run(|txn| -> pointsman_store::error::Result<()> {
+    let panicking = store.writer().run_in_transaction(|txn| -> pointsman_store::error::Result<()> {
         txn.tables.write_named_text("rolled_back", "text")?;
         panic!("a fault in a transaction");
     });
     let error = panicking.await.unwrap_err().to_string();
     assert!(error.contains("the transaction panicked: a fault in a transaction"), "{error}");
-    let rolled_back_text = store.writer().run(|txn| txn.tables.read_named_text("rolled_back")).await.unwrap();
+    let rolled_back_text =
+        store.writer().run_in_transaction(|txn| txn.tables.read_named_text("rolled_back")).await.unwrap();
     assert_eq!(rolled_back_text, None);
     let stored = store.writer().get_or_init_named_text("committed", "text").await.unwrap();
     assert_eq!(stored, "text");

@@ -10,7 +10,7 @@ use pointsman_core::chain::{Chain, ChainNode, ChainNodeRole, OrderKey};
 use pointsman_core::route::HandlerBinding;
 use pointsman_core::store::{
     AttemptResult, ClaimRequest, Claimant, ClaimedTask, EmitBatch, FinishedAttempt, Journal, NewOrder,
-    Orders, Queue, Registration, Registry, ReplayReport, RescueSweep, Store, TaskFilter, Tasks,
+    Orders, Registration, Registry, ReplayReport, RescueSweep, Store, TaskFilter, TaskQueue, Tasks,
 };
 use pointsman_core::{
     EventId, EventType, HandlerDef, HandlerName, NewEvent, ObjectKey, Routes, RuleKind, TaskStatus, Tenant,
@@ -33,7 +33,7 @@ fn migrations_from_older_layout() -> Vec<&'static str> {
     migrations
 }
 
-fn open_with_older_migrations(path: &Path) -> SqliteStore {
+fn open_with_migrations_from_older_layout(path: &Path) -> SqliteStore {
     Sqlite::open_with_migrations(path, &migrations_from_older_layout(), NOW).unwrap()
 }
 
@@ -51,7 +51,7 @@ fn create_file_of_older_layout(path: &Path, layout: usize) -> Connection {
 
 /// Rows of the first layout: a handler, three events of one object (the task of the first is running on a node, the
 /// tasks of the others wait behind it), an event without a key whose task is ready, an archived task, and a rule.
-const FIRST_LAYOUT_ROWS: &str = "
+const INSERT_FIRST_LAYOUT_ROWS_SQL: &str = "
     INSERT INTO pointsman_handler VALUES (1, 'index', '{\"name\":\"index\",\"order\":\"key\",\"on_error\":\"park\",
         \"retry\":{\"max\":2,\"backoff\":\"exponential\",\"delay\":{\"secs\":1,\"nanos\":0},
                    \"max_delay\":{\"secs\":300,\"nanos\":0}},\"crashes\":3}', 1);
@@ -77,7 +77,7 @@ const FIRST_LAYOUT_ROWS: &str = "
 ";
 
 fn create_file_of_first_layout(path: &Path) {
-    create_file_of_older_layout(path, 1).execute_batch(FIRST_LAYOUT_ROWS).unwrap();
+    create_file_of_older_layout(path, 1).execute_batch(INSERT_FIRST_LAYOUT_ROWS_SQL).unwrap();
 }
 
 fn claim_request_for_node(node: i64) -> ClaimRequest {
@@ -88,7 +88,7 @@ fn claim_request_for_node(node: i64) -> ClaimRequest {
 fn successful_attempt(task: &ClaimedTask) -> FinishedAttempt {
     let result = AttemptResult::Succeeded { result: None };
     FinishedAttempt {
-        task: task.seq,
+        task_seq: task.seq,
         fence: task.fence,
         result,
         target_health: None,
@@ -102,7 +102,7 @@ async fn waiting_tasks_keep_their_order_after_a_migration() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("old.db");
     create_file_of_first_layout(&path);
-    let store = open_with_older_migrations(&path);
+    let store = open_with_migrations_from_older_layout(&path);
     let registration = store.read_merged_registration().await.unwrap();
     assert_eq!(registration.handlers.len(), 1);
     assert_eq!(store.list_rules().await.unwrap()[0].kind, RuleKind::Block);
@@ -114,7 +114,7 @@ async fn waiting_tasks_keep_their_order_after_a_migration() {
     let node = store.join_node("new", NOW).await.unwrap();
     assert_eq!(
         store
-            .rescue(RescueSweep::full(std::time::Duration::from_secs(30)), NOW)
+            .rescue_tasks(RescueSweep::full(std::time::Duration::from_secs(30)), NOW)
             .await
             .unwrap()
             .freed_tasks
@@ -126,10 +126,10 @@ async fn waiting_tasks_keep_their_order_after_a_migration() {
     routes.bind(EventType::new("record").unwrap(), HandlerBinding::new_queued(index_handler.clone()));
     let registration =
         Registration { handlers: vec![HandlerDef::new(index_handler)], routes, ..Default::default() };
-    store.register(registration, NOW).await.unwrap();
+    store.register_definitions(registration, NOW).await.unwrap();
     let mut new_event = NewEvent::new(EventType::new("record").unwrap());
     new_event.key = Some(ObjectKey::new("a").unwrap());
-    let batch = EmitBatch { events: vec![new_event], idempotency: None };
+    let batch = EmitBatch { events: vec![new_event], idempotency_key: None };
     let (receipts, _) = store.append(vec![batch], None, NOW).await.unwrap();
     assert_eq!(receipts[0].as_ref().unwrap().events[0].prev, EventId::new(3000));
     let mut ran_seqs = Vec::new();
@@ -155,12 +155,15 @@ async fn events_before_a_migration_are_not_replayed() {
     let conn = Connection::open(&path).unwrap();
     conn.execute("UPDATE pointsman_handler SET defined = 0", []).unwrap();
     drop(conn);
-    let store = open_with_older_migrations(&path);
+    let store = open_with_migrations_from_older_layout(&path);
     let index_handler = HandlerName::new("index").unwrap();
     let mut routes = Routes::new();
     routes.bind(EventType::new("record").unwrap(), HandlerBinding::new_queued(index_handler.clone()));
     let handlers = vec![HandlerDef::new(index_handler.clone())];
-    store.register(Registration { handlers, routes, ..Registration::default() }, NOW).await.unwrap();
+    store
+        .register_definitions(Registration { handlers, routes, ..Registration::default() }, NOW)
+        .await
+        .unwrap();
     assert_eq!(
         store.replay_events(&index_handler, EventId::ZERO, NOW).await.unwrap(),
         ReplayReport::default()
@@ -180,14 +183,14 @@ async fn orders_are_migrated_with_their_tenants() {
     )
     .unwrap();
     drop(conn);
-    let store = open_with_older_migrations(&path);
+    let store = open_with_migrations_from_older_layout(&path);
     let (shop, key) = (Tenant::new("shop").unwrap(), "/pay,7".parse::<OrderKey>().unwrap());
     let (view, _) = store.read_order(&shop, &key).await.unwrap().unwrap();
     assert_eq!((view.order.value.as_str(), view.order.suspended), ("[1]", true));
     assert!(!view.order.took_on_error);
     let end_node = ChainNode { id: "a".parse().unwrap(), role: ChainNodeRole::End };
     let chains = vec![Chain { path: key.chain.clone(), nodes: vec![end_node] }];
-    store.register(Registration { chains, ..Registration::default() }, NOW).await.unwrap();
+    store.register_definitions(Registration { chains, ..Registration::default() }, NOW).await.unwrap();
     let add_order_succeeds = async |tenant: &Tenant| {
         let order =
             NewOrder { id: Some(key.id.clone()), tenant: tenant.clone(), ..NewOrder::new(key.chain.clone()) };
@@ -205,7 +208,7 @@ async fn new_and_migrated_files_have_equal_layouts() {
     let (migrated, new) = (folder.path().join("old.db"), folder.path().join("new.db"));
     create_file_of_first_layout(&migrated);
     for path in [&migrated, &new] {
-        open_with_older_migrations(path).close();
+        open_with_migrations_from_older_layout(path).close();
     }
     assert_eq!(read_schema(&migrated), read_schema(&new));
     let current = folder.path().join("current.db");

@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use pointsman_core::chain::{ChainNodeId, OrderId, OrderKey};
 use pointsman_core::engine_event::EngineEvent;
 use pointsman_core::order::{Order, OrderInput};
-use pointsman_core::store::{AddedOrder, NewOrder, OrderBatch, OrderBatchError, OrderError, OrderReceipt};
+use pointsman_core::store::{
+    AddedOrder, NewOrder, OrderBatch, OrderBatchError, OrderBatchReceipt, OrderError,
+};
 use pointsman_core::{Tenant, Timestamp};
 
 use crate::error::{Fault, Result};
@@ -16,7 +18,7 @@ use crate::writer::Txn;
 /// Keys that the orders of a batch name explicitly.
 type ExplicitOrderKeys = HashSet<(Tenant, OrderKey)>;
 /// Keys that a batch names explicitly, and the start node of each of its orders.
-type OrderBatchCheck = (ExplicitOrderKeys, Vec<ChainNodeId>);
+type CheckedOrderBatch = (ExplicitOrderKeys, Vec<ChainNodeId>);
 
 impl<T: Tables> Txn<'_, T> {
     /// Adds all orders of a batch, or none if one is refused. A repeat under the same idempotency key adds nothing and
@@ -25,22 +27,22 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         batch: OrderBatch,
         now: Timestamp,
-    ) -> Result<std::result::Result<OrderReceipt, OrderBatchError>> {
-        match self.read_recorded_answer(batch.idempotency.as_ref())? {
-            Ok(Some(orders)) => return Ok(Ok(OrderReceipt { orders, repeated: true })),
+    ) -> Result<std::result::Result<OrderBatchReceipt, OrderBatchError>> {
+        match self.read_recorded_answer(batch.idempotency_key.as_ref())? {
+            Ok(Some(orders)) => return Ok(Ok(OrderBatchReceipt { orders, repeated: true })),
             Ok(None) => {}
             Err(conflict) => return Ok(Err(conflict.into())),
         }
         let (explicit_keys, start_nodes) = match self.check_order_batch(&batch)? {
             Ok(checked) => checked,
-            Err((index, error)) => return Ok(Err(OrderBatchError::Order(index, error))),
+            Err((index, error)) => return Ok(Err(OrderBatchError::OrderRefused(index, error))),
         };
         let mut orders = Vec::with_capacity(batch.orders.len());
         for (new_order, node) in batch.orders.into_iter().zip(start_nodes) {
-            orders.push(self.insert_order(new_order, node, &explicit_keys, now)?);
+            orders.push(self.insert_checked_order(new_order, node, &explicit_keys, now)?);
         }
-        self.write_idempotency_record(batch.idempotency.as_ref(), &orders, now)?;
-        Ok(Ok(OrderReceipt { orders, repeated: false }))
+        self.write_idempotency_record(batch.idempotency_key.as_ref(), &orders, now)?;
+        Ok(Ok(OrderBatchReceipt { orders, repeated: false }))
     }
 
     /// Returns the keys that the orders name and the start node of each, or the index of the first refused order with
@@ -48,7 +50,7 @@ impl<T: Tables> Txn<'_, T> {
     fn check_order_batch(
         &self,
         batch: &OrderBatch,
-    ) -> Result<std::result::Result<OrderBatchCheck, (usize, OrderError)>> {
+    ) -> Result<std::result::Result<CheckedOrderBatch, (usize, OrderError)>> {
         let (mut explicit_keys, mut start_nodes) =
             (ExplicitOrderKeys::new(), Vec::with_capacity(batch.orders.len()));
         for (index, new_order) in batch.orders.iter().enumerate() {
@@ -73,13 +75,13 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Adds an order that an event or a schedule creates. It may reuse the id of an ended order: a schedule with a
     /// fixed id uses it at every planned time, and an event's id never belongs to a second event.
-    pub(crate) fn add_order(
+    pub(crate) fn add_order_for_event_or_schedule(
         &mut self,
         new_order: NewOrder,
         now: Timestamp,
     ) -> Result<std::result::Result<AddedOrder, OrderError>> {
         Ok(match self.check_new_order(&new_order, true)? {
-            Ok(node) => Ok(self.insert_order(new_order, node, &ExplicitOrderKeys::new(), now)?),
+            Ok(node) => Ok(self.insert_checked_order(new_order, node, &ExplicitOrderKeys::new(), now)?),
             Err(error) => Err(error),
         })
     }
@@ -90,12 +92,15 @@ impl<T: Tables> Txn<'_, T> {
         new_order: &NewOrder,
         reuse_ended_id: bool,
     ) -> Result<std::result::Result<ChainNodeId, OrderError>> {
-        let Some(chain) =
-            self.state.chains.find_chain(&new_order.chain).and_then(|chain_row| chain_row.definition())
+        let Some(chain) = self
+            .state
+            .chains
+            .find_chain(&new_order.chain)
+            .and_then(|chain_row| chain_row.current_definition())
         else {
             return Ok(Err(OrderError::NoSuchChain(new_order.chain.clone())));
         };
-        let node = match &new_order.node {
+        let node = match &new_order.start_node {
             Some(node) if chain.find_node(node).is_none() => {
                 return Ok(Err(OrderError::NoSuchNode(new_order.chain.clone(), node.clone())));
             }
@@ -139,7 +144,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Inserts an order that passed all checks.
-    fn insert_order(
+    fn insert_checked_order(
         &mut self,
         new_order: NewOrder,
         node: ChainNodeId,
@@ -162,10 +167,10 @@ impl<T: Tables> Txn<'_, T> {
             origin: new_order.origin,
             started_at: None,
             suspended: false,
-            task: None,
+            task_seq: None,
             step_running: false,
-            step_succeeded: false,
-            suspended_by_task: None,
+            step_succeeded_at_removed_node: false,
+            suspended_by_task_seq: None,
             took_on_error: false,
         };
         let number = self.state.allocate_order_number();

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use pointsman_core::chain::{ChainPath, OrderId};
 use pointsman_core::order::OrderOrigin;
-use pointsman_core::store::{EmitBatch, EmitReceipt, IdempotencyError, NewOrder, OrderError, SequencedEvent};
+use pointsman_core::store::{
+    EmitBatch, EmitReceipt, EmittedEventReceipt, IdempotencyError, NewOrder, OrderError,
+};
 use pointsman_core::task::{TaskLifecycle, TaskSubject};
 use pointsman_core::{Event, EventId, NewEvent, ObjectKey, Priority, TaskId, TaskSeq, Timestamp};
 
-use crate::claim::ClaimSlots;
+use crate::claim::PendingClaim;
 use crate::error::{Fault, Result};
 use crate::lanes::TaskGrouping;
 use crate::row::{ActiveTaskRow, HandlerId, ObjectNumber, TaskPhase, WaitingTask};
@@ -21,16 +23,16 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn append_emit_batch(
         &mut self,
         batch: EmitBatch,
-        slots: &mut ClaimSlots,
+        slots: &mut PendingClaim,
         now: Timestamp,
     ) -> Result<std::result::Result<EmitReceipt, IdempotencyError>> {
-        match self.read_recorded_answer(batch.idempotency.as_ref())? {
+        match self.read_recorded_answer(batch.idempotency_key.as_ref())? {
             Ok(Some(events)) => return Ok(Ok(EmitReceipt { events, repeated: true })),
             Ok(None) => {}
             Err(conflict) => return Ok(Err(conflict)),
         }
         let events = self.append_events(batch.events, slots, now)?;
-        self.write_idempotency_record(batch.idempotency.as_ref(), &events, now)?;
+        self.write_idempotency_record(batch.idempotency_key.as_ref(), &events, now)?;
         Ok(Ok(EmitReceipt { events, repeated: false }))
     }
 
@@ -39,21 +41,21 @@ impl<T: Tables> Txn<'_, T> {
     pub fn append_events(
         &mut self,
         events: Vec<NewEvent>,
-        slots: &mut ClaimSlots,
+        slots: &mut PendingClaim,
         now: Timestamp,
-    ) -> Result<Vec<SequencedEvent>> {
+    ) -> Result<Vec<EmittedEventReceipt>> {
         events.into_iter().map(|event| self.append_event(event, None, slots, now)).collect()
     }
 
     /// Appends an event that got its id when it was taken out of an outbox. The event keeps that id unless an event
     /// with a greater id has been journaled in the meantime.
-    pub fn append_event_with_id(
+    pub fn append_event_with_preassigned_id(
         &mut self,
         event: NewEvent,
         preassigned_id: Option<EventId>,
-        slots: &mut ClaimSlots,
+        slots: &mut PendingClaim,
         now: Timestamp,
-    ) -> Result<SequencedEvent> {
+    ) -> Result<EmittedEventReceipt> {
         self.append_event(event, preassigned_id, slots, now)
     }
 
@@ -61,11 +63,11 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         new_event: NewEvent,
         preassigned_id: Option<EventId>,
-        slots: &mut ClaimSlots,
+        slots: &mut PendingClaim,
         now: Timestamp,
-    ) -> Result<SequencedEvent> {
+    ) -> Result<EmittedEventReceipt> {
         let id = self.state.event_id_generator.use_preassigned_or_next(preassigned_id, now);
-        let handlers = self.state.resolve_handlers(&new_event.event_type);
+        let handlers = self.state.find_handlers_of_event_type(&new_event.event_type);
         let first_task = self.state.allocate_task_numbers(handlers.len());
         let object = match &new_event.key {
             Some(key) => Some(self.record_object_event(&new_event.tenant, key.as_str(), &handlers, id)?),
@@ -86,7 +88,7 @@ impl<T: Tables> Txn<'_, T> {
             let seq = TaskSeq(first_task.0 + index as i64);
             // Synchronous handlers come first in the list, so their index is their sync stage.
             let sync_stage = if *is_sync { index } else { sync_count } as i64;
-            let prev_sent = object.as_ref().and_then(|object| object.last_sent_to(*handler));
+            let prev_sent = object.as_ref().and_then(|object| object.previous_event_sent_to(*handler));
             let task = NewTask {
                 seq,
                 handler: *handler,
@@ -98,12 +100,12 @@ impl<T: Tables> Txn<'_, T> {
                 planned_at,
                 out_of_order: false,
             };
-            tasks.push(self.create_task(task, &event, object_number, slots, now)?);
+            tasks.push(self.create_event_task(task, &event, object_number, slots, now)?);
         }
-        for chain in self.state.chains.resolve_chains(&event.event_type).iter() {
+        for chain in self.state.chains.find_chains_of_event_type(&event.event_type).iter() {
             self.add_order_for_event(&event, chain, priority, due, now)?;
         }
-        Ok(SequencedEvent { id, prev, tasks })
+        Ok(EmittedEventReceipt { id, prev, tasks })
     }
 
     /// Adds the order that an event creates for a chain. Its order id is the event's id, which no other order has yet.
@@ -121,12 +123,14 @@ impl<T: Tables> Txn<'_, T> {
             planned_at: Some(due).filter(|due| *due > now),
             priority,
             tenant: event.tenant.clone(),
-            origin: Some(OrderOrigin { event: event.id, cause_depth: event.cause_depth() }),
+            origin: Some(OrderOrigin { event_id: event.id, cause_depth: event.cause_depth() }),
             ..NewOrder::new(chain.clone())
         };
         // If the chain no longer exists, the route has no effect.
-        if let Err(OrderError::AlreadyExists(..)) = self.add_order(order.clone(), now)? {
-            let _ = self.add_order(NewOrder { id: None, ..order }, now)?;
+        if let Err(OrderError::AlreadyExists(..)) =
+            self.add_order_for_event_or_schedule(order.clone(), now)?
+        {
+            let _ = self.add_order_for_event_or_schedule(NewOrder { id: None, ..order }, now)?;
         }
         Ok(())
     }
@@ -142,25 +146,25 @@ impl<T: Tables> Txn<'_, T> {
         self.tables.insert_event(event, self.state.counters.journaled_event_count, first_task, task_count)
     }
 
-    fn create_task(
+    fn create_event_task(
         &mut self,
         task: NewTask,
         event: &Arc<Event>,
         object: Option<ObjectNumber>,
-        slots: &mut ClaimSlots,
+        slots: &mut PendingClaim,
         now: Timestamp,
     ) -> Result<TaskId> {
         let handler = self.state.handler(task.handler)?.clone();
         let queue = self.state.get_or_create_event_queue(self.tables, handler.id, &event.tenant)?;
         let TaskGrouping { lane, concurrency_group, key_bucket } =
-            TaskGrouping::for_object(self.state.salt, &handler, object);
+            TaskGrouping::for_object(self.state.hash_salt, &handler, object);
         let has_lane = lane.is_some();
         let mut task_row = ActiveTaskRow {
             seq: task.seq,
             queue,
             event: Some(event.id),
             order_number: None,
-            phase: TaskPhase::Gated,
+            phase: TaskPhase::SyncGated,
             lane,
             lane_position: lane.map(|_| task.seq.0),
             concurrency_group,
@@ -168,7 +172,7 @@ impl<T: Tables> Txn<'_, T> {
             is_sync: task.is_sync,
             sync_stage: task.sync_stage,
             priority: task.priority.into(),
-            score: handler.def.limits.queue_score(task.priority, now),
+            score: handler.def.limits.task_score_in_queue(task.priority, now),
             rank: 0,
             prev_sent_event: task.prev_sent_event,
             planned_at: task.planned_at,
@@ -184,11 +188,11 @@ impl<T: Tables> Txn<'_, T> {
         let id = self.state.build_task_id(handler.id, event.event_type.as_str(), task_row.seq)?;
         if task_row.sync_stage > 0 {
             self.tables.insert_active_task(&task_row)?;
-            self.state.count_phase_change(queue, None, Some(TaskPhase::Gated))?;
+            self.state.update_counts_for_phase_change(queue, None, Some(TaskPhase::SyncGated))?;
             return Ok(id);
         }
         (task_row.phase, task_row.rank) = match self.is_lane_occupied(lane)? {
-            true => (TaskPhase::Blocked, 0),
+            true => (TaskPhase::BlockedByTask, 0),
             false => self.phase_when_unblocked(&WaitingTask::from_row(&task_row, task.due), now)?,
         };
         if self.may_create_task_locked(&task_row, &handler, slots, now)? {
@@ -196,7 +200,7 @@ impl<T: Tables> Txn<'_, T> {
             self.create_locked_task(task_row, &handler, subject, slots, &id, now)?;
         } else {
             self.tables.insert_active_task(&task_row)?;
-            self.state.count_phase_change(queue, None, Some(task_row.phase))?;
+            self.state.update_counts_for_phase_change(queue, None, Some(task_row.phase))?;
         }
         Ok(id)
     }
@@ -221,7 +225,7 @@ impl<T: Tables> Txn<'_, T> {
             out_of_order: true,
         };
         let object = self.read_object_number(&event.tenant, event.key.as_ref().map(ObjectKey::as_str))?;
-        self.create_task(task, event, object, &mut ClaimSlots::default(), now)
+        self.create_event_task(task, event, object, &mut PendingClaim::default(), now)
     }
 }
 

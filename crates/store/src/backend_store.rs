@@ -12,13 +12,13 @@ use pointsman_core::fire::Fire;
 use pointsman_core::journal::{EventPage, JournalRange, PathFilter, Retention};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
-    AuditEntry, ChainView, ClaimRequest, ClaimResult, CollectionRunError, CollectionRunReceipt, EmitBatch,
-    EmitReceipt, EventView, FinishReceipt, FinishedAttempt, FirePage, FireRequest, IdempotencyError,
-    IdempotencyKey, IdempotencyRecord, Journal, JournalQuery, LogPage, NewCollectionRun, NewLogLine,
-    NodeCapabilities, NodeId, NodeView, ObjectView, OrderBatch, OrderBatchError, OrderCommand, OrderCursor,
-    OrderError, OrderPage, OrderReceipt, OrderView, Orders, PruneReport, Queue, QueueView, Registration,
-    Registry, ReplayReport, RescueReport, RescueSweep, Result, ScheduleDef, ScheduleProgress, Schedules,
-    Store, StoreError, StoreListener, TaskFilter, TaskPage, Tasks,
+    AttemptLogLine, AuditEntry, ChainView, ClaimRequest, ClaimResult, CollectionRunError,
+    CollectionRunReceipt, EmitBatch, EmitReceipt, EventView, FinishReceipt, FinishedAttempt, FirePage,
+    FireRequest, IdempotencyError, IdempotencyKey, IdempotencyRecord, Journal, JournalQuery, LogPage,
+    NewCollectionRun, NodeCapabilities, NodeId, NodeView, ObjectView, OrderBatch, OrderBatchError,
+    OrderBatchReceipt, OrderCommand, OrderCursor, OrderError, OrderPage, OrderView, Orders, PruneReport,
+    QueueView, Registration, Registry, ReplayReport, RescueReport, RescueSweep, Result, ScheduleDef,
+    ScheduleProgress, Schedules, Store, StoreError, StoreListener, TaskFilter, TaskPage, TaskQueue, Tasks,
 };
 use pointsman_core::task::gates::Gate;
 use pointsman_core::task::{Task, TaskCommand, TaskCommandError, TaskSeq};
@@ -56,8 +56,8 @@ impl<R: StoreReader> BackendStore<R> {
     }
 
     /// Re-evaluates all orders whose chains have changed, batch by batch.
-    async fn reevaluate_orders(&self, now: Timestamp) -> Result<()> {
-        while self.writer.run(move |txn| txn.reevaluate_order_batch(now)).await? {}
+    async fn reevaluate_orders_of_changed_chains(&self, now: Timestamp) -> Result<()> {
+        while self.writer.run_in_transaction(move |txn| txn.reevaluate_order_batch(now)).await? {}
         Ok(())
     }
 }
@@ -92,7 +92,7 @@ impl<R: StoreReader> Store for BackendStore<R> {
         self.writer.status().describe_write_problem(Instant::now())
     }
 
-    fn warnings(&self) -> Vec<String> {
+    fn health_warnings(&self) -> Vec<String> {
         self.reader.storage_warnings()
     }
 
@@ -120,7 +120,7 @@ impl<R: StoreReader> Journal for BackendStore<R> {
         self.writer
             .run_job(request, move |txn, (batches, claim)| {
                 let mut slots =
-                    txn.reserve_claim_slots(claim, batches.iter().flat_map(|batch| &batch.events), now)?;
+                    txn.prepare_claim(claim, batches.iter().flat_map(|batch| &batch.events), now)?;
                 let receipts = batches.into_iter().map(|batch| txn.append_emit_batch(batch, &mut slots, now));
                 let receipts = receipts.collect::<crate::error::Result<_>>()?;
                 Ok((receipts, txn.claim_tasks(slots, now)?))
@@ -128,25 +128,29 @@ impl<R: StoreReader> Journal for BackendStore<R> {
             .await
     }
 
-    async fn find_idempotency_record(
+    async fn find_idempotent_response(
         &self,
         idempotency: IdempotencyKey,
     ) -> Result<std::result::Result<Option<String>, IdempotencyError>> {
-        self.writer.run(move |txn| txn.read_recorded_answer_text(&idempotency)).await
+        self.writer.run_in_transaction(move |txn| txn.read_recorded_answer_text(&idempotency)).await
     }
 
-    async fn insert_idempotency_record(
+    async fn record_idempotent_response(
         &self,
         idempotency: IdempotencyKey,
         answer: String,
         now: Timestamp,
     ) -> Result<std::result::Result<IdempotencyRecord, IdempotencyError>> {
-        self.writer.run(move |txn| txn.write_idempotency_record_if_absent(&idempotency, answer, now)).await
+        self.writer
+            .run_in_transaction(move |txn| txn.write_idempotency_record_if_absent(&idempotency, answer, now))
+            .await
     }
 
     async fn publish_engine_events(&self, events: Vec<EngineEvent>, now: Timestamp) -> Result<()> {
         self.writer
-            .run(move |txn| events.iter().try_for_each(|event| txn.publish_engine_event(event, now)))
+            .run_in_transaction(move |txn| {
+                events.iter().try_for_each(|event| txn.publish_engine_event(event, now))
+            })
             .await
     }
 
@@ -171,27 +175,27 @@ impl<R: StoreReader> Journal for BackendStore<R> {
         self.reader.read_object(tenant, key, limit).await
     }
 
-    async fn prune(
+    async fn prune_events_tasks_and_objects(
         &self,
         journal: Retention,
         history: Retention,
         objects: Duration,
         now: Timestamp,
     ) -> Result<PruneReport> {
-        self.writer.run(move |txn| txn.prune_store(journal, history, objects, now)).await
+        self.writer.run_in_transaction(move |txn| txn.prune_store_batch(journal, history, objects, now)).await
     }
 }
 
 #[async_trait]
-impl<R: StoreReader> Queue for BackendStore<R> {
+impl<R: StoreReader> TaskQueue for BackendStore<R> {
     async fn schedule_tasks(&self, target_count: usize, now: Timestamp) -> Result<usize> {
-        self.writer.run(move |txn| txn.schedule_tasks_ahead(target_count, now)).await
+        self.writer.run_in_transaction(move |txn| txn.schedule_tasks_ahead(target_count, now)).await
     }
 
     async fn claim_tasks(&self, claim: ClaimRequest, now: Timestamp) -> Result<ClaimResult> {
         self.writer
-            .run(move |txn| {
-                let slots = txn.reserve_claim_slots(Some(claim), std::iter::empty(), now)?;
+            .run_in_transaction(move |txn| {
+                let slots = txn.prepare_claim(Some(claim), std::iter::empty(), now)?;
                 txn.claim_tasks(slots, now)
             })
             .await
@@ -210,7 +214,7 @@ impl<R: StoreReader> Queue for BackendStore<R> {
         };
         self.writer
             .run_job(request, move |txn, (attempts, claim)| {
-                let mut slots = txn.reserve_claim_slots(
+                let mut slots = txn.prepare_claim(
                     claim,
                     attempts.iter().flat_map(|attempt| &attempt.emitted_events),
                     now,
@@ -223,17 +227,17 @@ impl<R: StoreReader> Queue for BackendStore<R> {
             .await
     }
 
-    async fn append_log_lines(&self, lines: Vec<NewLogLine>) -> Result<usize> {
-        self.writer.run(move |txn| txn.append_running_attempt_logs(lines)).await
+    async fn append_log_lines(&self, lines: Vec<AttemptLogLine>) -> Result<usize> {
+        self.writer.run_in_transaction(move |txn| txn.append_running_attempt_logs(lines)).await
     }
 
-    async fn renew_lease(
+    async fn renew_pull_worker_lease(
         &self,
         task: TaskSeq,
         fence: i64,
         until: Timestamp,
     ) -> Result<std::result::Result<(), TaskCommandError>> {
-        self.writer.run(move |txn| txn.renew_lease(task, fence, until)).await
+        self.writer.run_in_transaction(move |txn| txn.renew_lease(task, fence, until)).await
     }
 
     async fn find_lost_attempts(&self, leases: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
@@ -249,19 +253,23 @@ impl<R: StoreReader> Queue for BackendStore<R> {
         idempotency: Option<IdempotencyKey>,
         now: Timestamp,
     ) -> Result<std::result::Result<CollectionRunReceipt, CollectionRunError>> {
-        self.writer.run(move |txn| txn.create_requested_collection_run(&run, idempotency.as_ref(), now)).await
+        self.writer
+            .run_in_transaction(move |txn| {
+                txn.create_requested_collection_run(&run, idempotency.as_ref(), now)
+            })
+            .await
     }
 
-    async fn rescue(&self, sweep: RescueSweep, now: Timestamp) -> Result<RescueReport> {
+    async fn rescue_tasks(&self, sweep: RescueSweep, now: Timestamp) -> Result<RescueReport> {
         let (report, registrants_expired) = self
             .writer
-            .run(move |txn| {
+            .run_in_transaction(move |txn| {
                 let registrants_expired = sweep.mark_missing && txn.expire_registrants(now)?;
                 Ok((txn.rescue_tasks(sweep, now)?, registrants_expired))
             })
             .await?;
         if registrants_expired {
-            self.reevaluate_orders(now).await?;
+            self.reevaluate_orders_of_changed_chains(now).await?;
         }
         Ok(report)
     }
@@ -269,51 +277,51 @@ impl<R: StoreReader> Queue for BackendStore<R> {
 
 #[async_trait]
 impl<R: StoreReader> Registry for BackendStore<R> {
-    async fn register(&self, registration: Registration, now: Timestamp) -> Result<()> {
-        self.writer.run(move |txn| txn.register_definitions(registration, now)).await?;
-        self.reevaluate_orders(now).await
+    async fn register_definitions(&self, registration: Registration, now: Timestamp) -> Result<()> {
+        self.writer.run_in_transaction(move |txn| txn.register_definitions(registration, now)).await?;
+        self.reevaluate_orders_of_changed_chains(now).await
     }
 
     async fn read_merged_registration(&self) -> Result<Registration> {
-        self.writer.run(|txn| txn.merged_registration()).await
+        self.writer.run_in_transaction(|txn| txn.merged_registration()).await
     }
 
     async fn list_registrants(&self) -> Result<Vec<String>> {
-        self.writer.run(|txn| txn.list_registrants()).await
+        self.writer.run_in_transaction(|txn| txn.list_registrants()).await
     }
 
     async fn join_node(&self, name: &str, now: Timestamp) -> Result<NodeId> {
         let name = name.to_string();
-        self.writer.run(move |txn| txn.join_node(&name, now)).await
+        self.writer.run_in_transaction(move |txn| txn.join_node(&name, now)).await
     }
 
-    async fn announce_capabilities(&self, node: NodeId, capabilities: NodeCapabilities) -> Result<()> {
-        self.writer.run(move |txn| txn.write_node_capabilities(node, &capabilities)).await
+    async fn store_node_capabilities(&self, node: NodeId, capabilities: NodeCapabilities) -> Result<()> {
+        self.writer.run_in_transaction(move |txn| txn.write_node_capabilities(node, &capabilities)).await
     }
 
     async fn list_nodes(&self) -> Result<Vec<NodeView>> {
         self.reader.list_nodes().await
     }
 
-    async fn read_server_clock(&self) -> Result<Option<Timestamp>> {
+    async fn read_store_server_clock(&self) -> Result<Option<Timestamp>> {
         self.reader.read_server_clock().await
     }
 
     async fn record_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
-        self.writer.run(move |txn| txn.record_heartbeat(node, now)).await
+        self.writer.run_in_transaction(move |txn| txn.record_heartbeat(node, now)).await
     }
 
     async fn remove_node(&self, node: NodeId, now: Timestamp) -> Result<()> {
-        self.writer.run(move |txn| txn.remove_node(node, now)).await
+        self.writer.run_in_transaction(move |txn| txn.remove_node(node, now)).await
     }
 
     async fn set_rule(&self, rule: Rule) -> Result<()> {
-        self.writer.run(move |txn| txn.add_rule(rule)).await
+        self.writer.run_in_transaction(move |txn| txn.add_rule(rule)).await
     }
 
     async fn lift_rule(&self, kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> Result<bool> {
         let (scope, tenant) = (scope.clone(), tenant.cloned());
-        self.writer.run(move |txn| txn.remove_rule(kind, &scope, tenant.as_ref())).await
+        self.writer.run_in_transaction(move |txn| txn.remove_rule(kind, &scope, tenant.as_ref())).await
     }
 
     async fn list_rules(&self) -> Result<Vec<Rule>> {
@@ -325,7 +333,7 @@ impl<R: StoreReader> Registry for BackendStore<R> {
     }
 
     async fn append_audit_entry(&self, entry: AuditEntry) -> Result<()> {
-        self.writer.run(move |txn| txn.record_audit_entry(&entry)).await
+        self.writer.run_in_transaction(move |txn| txn.record_audit_entry(&entry)).await
     }
 
     async fn list_audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>> {
@@ -354,7 +362,7 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
 
     async fn explain_waiting(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
         let id = id.clone();
-        self.writer.run(move |txn| txn.explain_waiting(&id, now)).await
+        self.writer.run_in_transaction(move |txn| txn.explain_waiting(&id, now)).await
     }
 
     async fn retry_tasks(
@@ -363,7 +371,7 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
         now: Timestamp,
     ) -> Result<Vec<std::result::Result<(), TaskCommandError>>> {
         self.writer
-            .run(move |txn| {
+            .run_in_transaction(move |txn| {
                 let retry_task = |task| {
                     Ok(txn
                         .apply_task_command(task, TaskCommand::Retry, AttemptOutput::default(), now)?
@@ -381,7 +389,7 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
     ) -> Result<std::result::Result<(), TaskCommandError>> {
         let id = id.clone();
         self.writer
-            .run(move |txn| match txn.find_task_by_id(&id)? {
+            .run_in_transaction(move |txn| match txn.find_task_by_id(&id)? {
                 Some(task) => Ok(txn
                     .apply_task_command(task.seq, TaskCommand::Cancel, AttemptOutput::default(), now)?
                     .map(|_| ())),
@@ -395,7 +403,8 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
         let mut adopted = 0;
         loop {
             let handler = handler.clone();
-            let batch = self.writer.run(move |txn| txn.adopt_missing_tasks(&handler, now)).await?;
+            let batch =
+                self.writer.run_in_transaction(move |txn| txn.adopt_missing_tasks(&handler, now)).await?;
             adopted += batch;
             if batch < MAX_ADOPTED_PER_TRANSACTION as u64 {
                 return Ok(adopted);
@@ -410,7 +419,7 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
         now: Timestamp,
     ) -> Result<ReplayReport> {
         let handler = handler.clone();
-        self.writer.run(move |txn| txn.replay_journal_gap(&handler, from, now)).await
+        self.writer.run_in_transaction(move |txn| txn.replay_missed_events(&handler, from, now)).await
     }
 }
 
@@ -421,10 +430,14 @@ impl<R: StoreReader> Schedules for BackendStore<R> {
         schedules: Vec<ScheduleDef>,
         now: Timestamp,
     ) -> Result<Vec<ScheduleProgress>> {
-        self.writer.run(move |txn| txn.register_schedules(schedules, now)).await
+        self.writer.run_in_transaction(move |txn| txn.register_schedules(schedules, now)).await
     }
 
-    async fn record_fires(&self, requests: Vec<FireRequest>, now: Timestamp) -> Result<Vec<(Fire, bool)>> {
+    async fn execute_fire_requests(
+        &self,
+        requests: Vec<FireRequest>,
+        now: Timestamp,
+    ) -> Result<Vec<(Fire, bool)>> {
         let request = JobRequest {
             position: JobPosition::Last,
             input: requests,
@@ -435,7 +448,7 @@ impl<R: StoreReader> Schedules for BackendStore<R> {
 
     async fn mark_caught_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
         let schedule = schedule.clone();
-        self.writer.run(move |txn| txn.advance_catch_up(&schedule, up_to)).await
+        self.writer.run_in_transaction(move |txn| txn.advance_catch_up(&schedule, up_to)).await
     }
 
     async fn list_fires(
@@ -454,9 +467,9 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         &self,
         batch: OrderBatch,
         now: Timestamp,
-    ) -> Result<std::result::Result<OrderReceipt, OrderBatchError>> {
+    ) -> Result<std::result::Result<OrderBatchReceipt, OrderBatchError>> {
         self.check_accepts_new_work()?;
-        self.writer.run(move |txn| txn.add_orders(batch, now)).await
+        self.writer.run_in_transaction(move |txn| txn.add_orders(batch, now)).await
     }
 
     async fn read_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>> {
@@ -473,7 +486,11 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         self.reader.list_orders(path, tenant, after, limit).await
     }
 
-    async fn list_all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
+    async fn list_all_orders_without_values(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+    ) -> Result<OrderPage> {
         self.reader.list_all_orders(path, tenant).await
     }
 
@@ -494,7 +511,7 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderError>> {
         let (tenant, key) = (tenant.clone(), key.clone());
-        self.writer.run(move |txn| txn.apply_order_command(&tenant, &key, command, now)).await
+        self.writer.run_in_transaction(move |txn| txn.apply_order_command(&tenant, &key, command, now)).await
     }
 
     async fn list_chains(&self) -> Result<(Vec<ChainView>, JournalRange)> {
@@ -508,8 +525,9 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderError>> {
         let chain = chain.clone();
-        let result = self.writer.run(move |txn| txn.set_chain_stopped(&chain, stopped, now)).await?;
-        self.reevaluate_orders(now).await?;
+        let result =
+            self.writer.run_in_transaction(move |txn| txn.set_chain_stopped(&chain, stopped, now)).await?;
+        self.reevaluate_orders_of_changed_chains(now).await?;
         Ok(result)
     }
 
@@ -521,9 +539,11 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderError>> {
         let (chain, node) = (chain.clone(), node.clone());
-        let result =
-            self.writer.run(move |txn| txn.set_chain_node_action(&chain, &node, action, now)).await?;
-        self.reevaluate_orders(now).await?;
+        let result = self
+            .writer
+            .run_in_transaction(move |txn| txn.set_chain_node_action(&chain, &node, action, now))
+            .await?;
+        self.reevaluate_orders_of_changed_chains(now).await?;
         Ok(result)
     }
 }

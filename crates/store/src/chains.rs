@@ -29,7 +29,7 @@ pub struct ChainRegistry {
     chains: BTreeMap<ChainPath, Arc<ChainRow>>,
     routes: ChainRoutes,
     /// Cache of resolved routes by event type; cleared when the registration changes.
-    resolved_routes: HashMap<EventType, Arc<[ChainPath]>>,
+    chains_by_event_type: HashMap<EventType, Arc<[ChainPath]>>,
 }
 
 impl ChainRegistry {
@@ -49,7 +49,7 @@ impl ChainRegistry {
     }
 
     pub(crate) fn iter_defined_chains(&self) -> impl Iterator<Item = &Chain> {
-        self.chains.values().filter_map(|chain_row| chain_row.definition())
+        self.chains.values().filter_map(|chain_row| chain_row.current_definition())
     }
 
     pub(crate) fn routes(&self) -> &ChainRoutes {
@@ -57,14 +57,14 @@ impl ChainRegistry {
     }
 
     /// Returns whether the tasks of a queue wait because their chain or their chain node is stopped.
-    pub fn is_chain_node_stopped(&self, subject: &QueueSubject) -> bool {
+    pub fn is_chain_or_node_stopped(&self, subject: &QueueSubject) -> bool {
         let QueueSubject::ChainNode { chain, node } = subject else { return false };
         self.chains.get(chain).is_some_and(|chain_row| chain_row.state.is_node_stopped(node))
     }
 
     /// Describes the stop that keeps the tasks of a queue from running: that of their chain or of their chain node.
     /// `None` if there is none.
-    pub fn describe_stop(&self, subject: &QueueSubject) -> Option<String> {
+    pub fn describe_chain_or_node_stop(&self, subject: &QueueSubject) -> Option<String> {
         let QueueSubject::ChainNode { chain, node } = subject else { return None };
         let state = &self.chains.get(chain)?.state;
         match (state.stopped, state.is_node_stopped(node)) {
@@ -74,22 +74,22 @@ impl ChainRegistry {
         }
     }
 
-    /// Returns the retry policy that a chain node sets in place of the handler's.
+    /// Returns the retry policy that a chain node sets in place of the handler's; `None` if it sets none.
     pub(crate) fn find_retry_override(&self, subject: &QueueSubject) -> Option<&RetryPolicy> {
         let QueueSubject::ChainNode { chain, node } = subject else { return None };
         self.chains.get(chain)?.chain.find_step(node)?.retry.as_ref()
     }
 
     /// Returns the chains for which an event of this type creates orders.
-    pub(crate) fn resolve_chains(&mut self, event_type: &EventType) -> Arc<[ChainPath]> {
-        if let Some(cached) = self.resolved_routes.get(event_type) {
+    pub(crate) fn find_chains_of_event_type(&mut self, event_type: &EventType) -> Arc<[ChainPath]> {
+        if let Some(cached) = self.chains_by_event_type.get(event_type) {
             return cached.clone();
         }
-        if self.resolved_routes.len() >= MAX_CACHED_EVENT_TYPES {
-            self.resolved_routes.clear();
+        if self.chains_by_event_type.len() >= MAX_CACHED_EVENT_TYPES {
+            self.chains_by_event_type.clear();
         }
-        let chain_paths: Arc<[_]> = self.routes.resolve_chains(event_type).into();
-        self.resolved_routes.insert(event_type.clone(), chain_paths.clone());
+        let chain_paths: Arc<[_]> = self.routes.find_chains_of_event_type(event_type).into();
+        self.chains_by_event_type.insert(event_type.clone(), chain_paths.clone());
         chain_paths
     }
 }
@@ -114,31 +114,34 @@ impl<T: Tables> Txn<'_, T> {
         let changed = all_chains
             .filter(|entry| is_changed(entry) || uses_new_handler(entry.1))
             .map(|(path, _)| path.clone());
-        changed.collect::<Vec<_>>().iter().try_for_each(|path| self.mark_orders_for_reevaluation(path))
+        changed
+            .collect::<Vec<_>>()
+            .iter()
+            .try_for_each(|path| self.mark_orders_of_chain_for_reevaluation(path))
     }
 
-    /// Publishes an engine event for each configuration file that was added, replaced or removed.
-    pub(crate) fn publish_config_file_changes(
+    /// Publishes engine events for each object that was added to, changed in or removed from the configuration files.
+    pub(crate) fn publish_configured_object_changes(
         &mut self,
         files: &BTreeMap<String, String>,
         now: Timestamp,
     ) -> Result<()> {
-        let before = self.tables.list_file_digests()?;
+        let before = self.tables.list_configured_object_digests()?;
         for key in before.keys().filter(|key| !files.contains_key(*key)) {
-            self.tables.delete_file_digest(key)?;
-            self.publish_config_file_change(FileBasedChange::Removed, key, now)?;
+            self.tables.delete_configured_object_digest(key)?;
+            self.publish_configured_object_change(FileBasedChange::Removed, key, now)?;
         }
         for (key, digest) in files.iter().filter(|(key, digest)| before.get(*key) != Some(*digest)) {
-            self.tables.write_file_digest(key, digest)?;
+            self.tables.write_configured_object_digest(key, digest)?;
             let change =
                 if before.contains_key(key) { FileBasedChange::Replaced } else { FileBasedChange::Added };
-            self.publish_config_file_change(change, key, now)?;
-            self.publish_config_file_change(FileBasedChange::Activated, key, now)?;
+            self.publish_configured_object_change(change, key, now)?;
+            self.publish_configured_object_change(FileBasedChange::Activated, key, now)?;
         }
         Ok(())
     }
 
-    fn publish_config_file_change(
+    fn publish_configured_object_change(
         &mut self,
         change: FileBasedChange,
         key: &str,
@@ -165,10 +168,10 @@ impl<T: Tables> Txn<'_, T> {
         let state = ChainState { stopped, ..chain_row.state.clone() };
         let event = EngineEvent::JobChainStateChanged { chain: path.clone(), state: state.as_str() };
         let skips_nodes = state.node_actions.keys().any(|node| state.skips_node(node));
-        self.write_chain_state(&chain_row, state, now)?;
+        self.write_and_apply_chain_state(&chain_row, state, now)?;
         self.publish_engine_event(&event, now)?;
         if skips_nodes {
-            self.mark_orders_for_reevaluation(path)?;
+            self.mark_orders_of_chain_for_reevaluation(path)?;
         }
         Ok(Ok(()))
     }
@@ -200,7 +203,7 @@ impl<T: Tables> Txn<'_, T> {
                 state.node_actions.insert(node.clone(), action);
             }
         }
-        self.write_chain_state(&chain_row, state, now)?;
+        self.write_and_apply_chain_state(&chain_row, state, now)?;
         let (chain, node) = (path.clone(), node.clone());
         self.publish_engine_event(
             &EngineEvent::JobChainNodeActionChanged { chain, node: node.clone(), action },
@@ -208,17 +211,22 @@ impl<T: Tables> Txn<'_, T> {
         )?;
         // Orders that found only skipped nodes in a cycle have stopped at any of them.
         if was_skipped || action == ChainNodeAction::NextState {
-            self.mark_orders_for_reevaluation(path)?;
+            self.mark_orders_of_chain_for_reevaluation(path)?;
         }
         Ok(Ok(()))
     }
 
     /// Writes the operator settings of a chain, and pauses or resumes the queues of its steps.
-    fn write_chain_state(&mut self, chain_row: &ChainRow, state: ChainState, now: Timestamp) -> Result<()> {
+    fn write_and_apply_chain_state(
+        &mut self,
+        chain_row: &ChainRow,
+        state: ChainState,
+        now: Timestamp,
+    ) -> Result<()> {
         let path = chain_row.chain.path.clone();
         self.tables.write_chain_state(&path, &state)?;
         self.state.chains.chains.insert(path.clone(), Arc::new(ChainRow { state, ..chain_row.clone() }));
-        for queue in self.state.refresh_paused_flags(|queue| is_step_queue_of(queue, &path))? {
+        for queue in self.state.refresh_paused_flags(|queue| is_step_queue_of_chain(queue, &path))? {
             self.unschedule_queue_tasks(queue, now)?;
         }
         self.state.has_new_ready_tasks = true;
@@ -226,24 +234,24 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Marks all orders of a chain for re-evaluation.
-    fn mark_orders_for_reevaluation(&self, path: &ChainPath) -> Result<()> {
-        self.tables.write_pending_reevaluation(path, Some(0))
+    fn mark_orders_of_chain_for_reevaluation(&self, path: &ChainPath) -> Result<()> {
+        self.tables.write_reevaluation_cursor(path, Some(0))
     }
 
     /// Re-evaluates a batch of orders whose chains have changed; returns whether there may be more. Batches keep emits
     /// from waiting for all orders; the cursor is stored and survives a restart.
     pub(crate) fn reevaluate_order_batch(&mut self, now: Timestamp) -> Result<bool> {
-        let Some((path, after)) = self.tables.find_pending_reevaluation()? else { return Ok(false) };
+        let Some((path, after)) = self.tables.find_reevaluation_cursor()? else { return Ok(false) };
         let numbers = self.tables.list_order_numbers_after(&path, after, MAX_ORDERS_PER_REEVALUATION)?;
         for number in &numbers {
             self.apply_input_to_order_number(*number, OrderInput::Reevaluate, now)?;
         }
-        self.tables.write_pending_reevaluation(&path, numbers.last().copied())?;
+        self.tables.write_reevaluation_cursor(&path, numbers.last().copied())?;
         Ok(true)
     }
 }
 
 /// Returns whether the tasks of a queue are steps of orders of this chain.
-pub(crate) fn is_step_queue_of(queue: &QueueState, path: &ChainPath) -> bool {
+pub(crate) fn is_step_queue_of_chain(queue: &QueueState, path: &ChainPath) -> bool {
     matches!(&queue.subject, QueueSubject::ChainNode { chain, .. } if chain == path)
 }

@@ -20,14 +20,14 @@ const MAX_DUE_TASKS_PER_CLAIM: usize = 1000;
 
 /// The slots of a claim that is combined with another operation: the request, and the tasks locked for it so far.
 #[derive(Debug, Default)]
-pub struct ClaimSlots {
+pub struct PendingClaim {
     request: Option<ClaimRequest>,
     claimed_tasks: Vec<ClaimedTask>,
     /// The highest priority among the events of this transaction. Only tasks of this priority may be created locked;
     /// otherwise a later event of the batch with a higher priority would be overtaken.
-    top_priority: Option<Priority>,
+    highest_event_priority: Option<Priority>,
     /// The number of new tasks that would have been created locked if the claim had had a free slot.
-    tasks_without_slot: usize,
+    new_tasks_without_slot: usize,
 }
 
 impl<T: Tables> Txn<'_, T> {
@@ -50,28 +50,36 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Prepares the slots of a claim in a transaction that will journal these events. Makes due tasks ready first,
     /// because they have waited longer than tasks that are created now.
-    pub(crate) fn reserve_claim_slots<'e>(
+    pub(crate) fn prepare_claim<'e>(
         &mut self,
         claim: Option<ClaimRequest>,
         events: impl Iterator<Item = &'e NewEvent>,
         now: Timestamp,
-    ) -> Result<ClaimSlots> {
+    ) -> Result<PendingClaim> {
         if claim.is_none() {
-            return Ok(ClaimSlots::default());
+            return Ok(PendingClaim::default());
         }
         self.make_due_tasks_ready(now)?;
-        Ok(ClaimSlots {
+        Ok(PendingClaim {
             request: claim,
-            top_priority: events.map(|event| event.priority).max(),
-            ..ClaimSlots::default()
+            highest_event_priority: events.map(|event| event.priority).max(),
+            ..PendingClaim::default()
         })
     }
 
     /// Locks tasks for the free slots of a claim.
-    pub(crate) fn claim_tasks(&mut self, slots: ClaimSlots, now: Timestamp) -> Result<ClaimResult> {
-        let ClaimSlots { request: claim, claimed_tasks: mut tasks, tasks_without_slot, .. } = slots;
+    pub(crate) fn claim_tasks(&mut self, slots: PendingClaim, now: Timestamp) -> Result<ClaimResult> {
+        let PendingClaim {
+            request: claim,
+            claimed_tasks: mut tasks,
+            new_tasks_without_slot: tasks_without_slot,
+            ..
+        } = slots;
         let Some(claim) = claim else {
-            return Ok(ClaimResult { new_tasks_without_slot: tasks_without_slot, ..ClaimResult::default() });
+            return Ok(ClaimResult {
+                new_task_count_without_slot: tasks_without_slot,
+                ..ClaimResult::default()
+            });
         };
         let free_slots = if self.may_claim(&claim) { claim.max_tasks.saturating_sub(tasks.len()) } else { 0 };
         self.record_pull_time(&claim, now);
@@ -86,25 +94,25 @@ impl<T: Tables> Txn<'_, T> {
         Ok(ClaimResult {
             tasks,
             has_more,
-            new_tasks_without_slot: tasks_without_slot,
-            next_due: self.state.next_due(),
+            new_task_count_without_slot: tasks_without_slot,
+            next_task_due_at: self.state.next_due_or_available_time(),
         })
     }
 
     /// Returns whether a claimant may get tasks. A node that was declared gone gets none, even if it is still running.
     fn may_claim(&self, claim: &ClaimRequest) -> bool {
         match claim.claimant {
-            Claimant::Node(node) => self.state.nodes.contains(&node),
-            Claimant::Worker { .. } => true,
+            Claimant::Node(node) => self.state.live_nodes.contains(&node),
+            Claimant::PullWorker { .. } => true,
         }
     }
 
     /// Records when a worker last pulled tasks of each handler.
     fn record_pull_time(&mut self, claim: &ClaimRequest, now: Timestamp) {
-        if let Claimant::Worker { .. } = claim.claimant {
+        if let Claimant::PullWorker { .. } = claim.claimant {
             for name in claim.handlers.iter() {
                 if let Some(id) = self.state.find_handler(name).map(|handler| handler.id) {
-                    self.state.last_pulled_at.insert(id, now);
+                    self.state.last_pull_times.insert(id, now);
                 }
             }
         }
@@ -119,15 +127,15 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<(Vec<ActiveTaskRow>, bool)> {
         let mut selected_tasks: Vec<ActiveTaskRow> = Vec::new();
-        if self.state.scheduled_count == 0 || claim.is_by_worker() {
+        if self.state.scheduled_count == 0 || claim.is_by_pull_worker() {
             return Ok((selected_tasks, false));
         }
         for task_row in self.tables.list_scheduled_tasks()? {
             let queue = self.state.queue(task_row.queue)?;
             let handler = self.state.handler(queue.handler)?;
-            let has_free_slot = !self.state.is_handler_limited(handler.id)?
+            let has_free_slot = !self.state.must_check_handler_limits(handler.id)?
                 || matches!(self.state.check_handler_limits(handler.id, now)?, Admission::Admitted(slots)
-                    if (slots as usize) > self.count_tasks_of_handler(&selected_tasks, handler)?);
+                    if (slots as usize) > self.count_selected_tasks_of_handler(&selected_tasks, handler)?);
             if has_free_slot && claim.handlers.contains(&handler.def.name) {
                 if selected_tasks.len() == max {
                     return Ok((selected_tasks, true));
@@ -139,7 +147,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Counts the chosen tasks that belong to a handler.
-    fn count_tasks_of_handler(
+    fn count_selected_tasks_of_handler(
         &self,
         selected_tasks: &[ActiveTaskRow],
         handler: &RegisteredHandler,
@@ -182,7 +190,7 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<ClaimedTask> {
         let order = self.read_order_of_task(&task_row)?;
         let subject = match &order {
-            Some(order) => TaskSubject::Step(self.step_run_of(&task_row, order)?),
+            Some(order) => TaskSubject::Step(self.build_step_run_of_task(&task_row, order)?),
             None => self.read_task_subject(&task_row)?,
         };
         let handler = self.state.handler(self.state.queue(task_row.queue)?.handler)?.clone();
@@ -190,7 +198,7 @@ impl<T: Tables> Txn<'_, T> {
         let before = task_row.phase;
         let lease = self.grant_lease(&mut task_row, &handler, claim, now)?;
         self.tables.write_task_lock(&task_row)?;
-        self.state.count_phase_change(task_row.queue, Some(before), Some(TaskPhase::Locked))?;
+        self.state.update_counts_for_phase_change(task_row.queue, Some(before), Some(TaskPhase::Locked))?;
         self.record_attempt_start(&task_row, &handler, &id, now)?;
         let order = self.record_step_start(order, &id, now)?;
         let running = RunningTask { row: task_row, subject, order };
@@ -206,13 +214,13 @@ impl<T: Tables> Txn<'_, T> {
         task: &TaskId,
         now: Timestamp,
     ) -> Result<()> {
-        self.publish_attempt_start(task_row, handler, task, now)?;
+        self.publish_attempt_start_if_observed(task_row, handler, task, now)?;
         self.state.record_served_rank(task_row.queue, task_row.score, task_row.rank)?;
-        if self.state.is_handler_limited(handler.id)? {
+        if self.state.must_check_handler_limits(handler.id)? {
             self.state.update_limiter_state(handler.id, |limiter_state| {
                 limiter_state.record_start(&handler.def.limits, now)
             })?;
-            self.state.apply_handler_limits(handler.id, now)?;
+            self.state.refresh_handler_free_slots(handler.id, now)?;
         }
         Ok(())
     }
@@ -228,7 +236,7 @@ impl<T: Tables> Txn<'_, T> {
         let fence = self.state.allocate_fence();
         let lease = match claim.claimant {
             Claimant::Node(node) => Lease { node, fence, since: now, until: None },
-            Claimant::Worker { lease_until: until, .. } => {
+            Claimant::PullWorker { lease_until: until, .. } => {
                 Lease { node: 0, fence, since: now, until: Some(until) }
             }
         };
@@ -252,7 +260,7 @@ impl<T: Tables> Txn<'_, T> {
         &self,
         task_row: &ActiveTaskRow,
         handler: &RegisteredHandler,
-        slots: &mut ClaimSlots,
+        slots: &mut PendingClaim,
         now: Timestamp,
     ) -> Result<bool> {
         let queue = self.state.queue(task_row.queue)?;
@@ -261,17 +269,17 @@ impl<T: Tables> Txn<'_, T> {
             && !queue.is_paused
             && queue.is_defined
             && self.state.would_queue_be_served_next(task_row.queue)?
-            && (!self.state.is_handler_limited(handler.id)?
+            && (!self.state.must_check_handler_limits(handler.id)?
                 || matches!(self.state.check_handler_limits(handler.id, now)?, Admission::Admitted(_)));
         let Some(claim) = slots.request.as_ref().filter(|claim| slots.claimed_tasks.len() < claim.max_tasks)
         else {
-            slots.tasks_without_slot += usize::from(would_run_now);
+            slots.new_tasks_without_slot += usize::from(would_run_now);
             return Ok(false);
         };
         Ok(would_run_now
-            && slots.top_priority.map(i64::from) == Some(task_row.priority)
+            && slots.highest_event_priority.map(i64::from) == Some(task_row.priority)
             && self.may_claim(claim)
-            && !claim.is_by_worker()
+            && !claim.is_by_pull_worker()
             && claim.handlers.contains(&handler.def.name))
     }
 
@@ -281,14 +289,14 @@ impl<T: Tables> Txn<'_, T> {
         mut task_row: ActiveTaskRow,
         handler: &RegisteredHandler,
         subject: TaskSubject,
-        slots: &mut ClaimSlots,
+        slots: &mut PendingClaim,
         id: &TaskId,
         now: Timestamp,
     ) -> Result<()> {
         let Some(claim) = slots.request.clone() else { return Ok(()) };
         let lease = self.grant_lease(&mut task_row, handler, &claim, now)?;
         self.tables.insert_active_task(&task_row)?;
-        self.state.count_phase_change(task_row.queue, None, Some(TaskPhase::Locked))?;
+        self.state.update_counts_for_phase_change(task_row.queue, None, Some(TaskPhase::Locked))?;
         self.state.record_queue_served(task_row.queue)?;
         self.record_attempt_start(&task_row, handler, id, now)?;
         // Steps of orders are never created locked.
@@ -318,8 +326,8 @@ impl<T: Tables> Txn<'_, T> {
             attempt,
             retries,
             fence: lease.fence,
-            lease_until: lease.until,
-            prev_sent_event,
+            pull_worker_lease_until: lease.until,
+            prev_sent_event_id: prev_sent_event,
             out_of_order,
         }
     }
@@ -331,7 +339,7 @@ impl<T: Tables> Txn<'_, T> {
             return Ok(());
         }
         for waiting in self.tables.list_due_tasks(now, MAX_DUE_TASKS_PER_CLAIM)? {
-            self.unblock_task(&waiting, TaskPhase::Delayed, now)?;
+            self.advance_waiting_task(&waiting, TaskPhase::Delayed, now)?;
         }
         self.state.reload_next_due(self.tables)
     }

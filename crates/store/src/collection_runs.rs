@@ -22,13 +22,13 @@ struct SourceCollectionDef {
 
 impl<T: Tables> Txn<'_, T> {
     /// Creates a task for a source's collection, unless the collection has an unfinished one; returns the task.
-    pub(crate) fn create_collection_run(
+    pub(crate) fn get_or_create_collection_run(
         &mut self,
         run: &NewCollectionRun,
         planned_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<std::result::Result<CollectionRunReceipt, NoSuchCollection>> {
-        let Some(collection_def) = self.find_source_collection(&run.source_collection) else {
+        let Some(collection_def) = self.find_source_collection_def(&run.source_collection) else {
             return Ok(Err(NoSuchCollection(run.source_collection.clone())));
         };
         let collection = run.source_collection.collection.as_str();
@@ -39,7 +39,7 @@ impl<T: Tables> Txn<'_, T> {
             &collection_def.tenant,
             subject,
         )?;
-        let (seq, created) = match self.find_source_collection_task(collection_def.source, collection)? {
+        let (seq, created) = match self.find_collection_task_in_lane(collection_def.source, collection)? {
             Some(seq) => (seq, false),
             None => {
                 let priority = run.priority.unwrap_or(collection_def.priority);
@@ -76,7 +76,7 @@ impl<T: Tables> Txn<'_, T> {
             Ok(None) => {}
             Err(conflict) => return Ok(Err(conflict.into())),
         }
-        let receipt = match self.create_collection_run(run, None, now)? {
+        let receipt = match self.get_or_create_collection_run(run, None, now)? {
             Ok(receipt) => receipt,
             Err(no_such_collection) => return Ok(Err(no_such_collection.into())),
         };
@@ -91,9 +91,9 @@ impl<T: Tables> Txn<'_, T> {
         output: AttemptOutput<'_>,
         now: Timestamp,
     ) -> Result<()> {
-        let Some(collection_def) = self.find_source_collection(source_collection) else { return Ok(()) };
+        let Some(collection_def) = self.find_source_collection_def(source_collection) else { return Ok(()) };
         if let Some(seq) =
-            self.find_source_collection_task(collection_def.source, source_collection.collection.as_str())?
+            self.find_collection_task_in_lane(collection_def.source, source_collection.collection.as_str())?
         {
             // The command is rejected if the task has already ended; then there is nothing to cancel.
             let _ = self.apply_task_command(seq, TaskCommand::Cancel, output, now)?;
@@ -101,7 +101,10 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
-    fn find_source_collection(&self, source_collection: &SourceCollection) -> Option<SourceCollectionDef> {
+    fn find_source_collection_def(
+        &self,
+        source_collection: &SourceCollection,
+    ) -> Option<SourceCollectionDef> {
         let handler =
             self.state.find_handler(&source_collection.source).filter(|handler| handler.is_defined)?;
         let source = handler.def.source.as_ref()?;
@@ -120,14 +123,14 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<TaskSeq> {
         let handler = self.state.handler(collection_def.source)?.clone();
         let grouping =
-            TaskGrouping::for_source_collection(self.state.salt, collection_def.source, collection);
+            TaskGrouping::for_source_collection(self.state.hash_salt, collection_def.source, collection);
         let seq = self.state.allocate_task_numbers(1);
         let mut task_row = ActiveTaskRow {
             seq,
             queue,
             event: None,
             order_number: None,
-            phase: TaskPhase::Blocked,
+            phase: TaskPhase::BlockedByTask,
             lane: grouping.lane,
             lane_position: Some(seq.0),
             concurrency_group: None,
@@ -135,7 +138,7 @@ impl<T: Tables> Txn<'_, T> {
             is_sync: false,
             sync_stage: 0,
             priority: priority.into(),
-            score: handler.def.limits.queue_score(priority, now),
+            score: handler.def.limits.task_score_in_queue(priority, now),
             rank: 0,
             prev_sent_event: None,
             planned_at,
@@ -149,7 +152,7 @@ impl<T: Tables> Txn<'_, T> {
                 self.phase_when_unblocked(&WaitingTask::from_row(&task_row, now), now)?;
         }
         self.tables.insert_active_task(&task_row)?;
-        self.state.count_phase_change(queue, None, Some(task_row.phase))?;
+        self.state.update_counts_for_phase_change(queue, None, Some(task_row.phase))?;
         Ok(seq)
     }
 }

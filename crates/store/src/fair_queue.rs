@@ -25,15 +25,15 @@ pub(crate) enum FairQueueEntry {
 }
 
 /// Rank of a source task among those of its tenant: the higher score first, then the older task.
-pub(crate) type SourceRank = (Reverse<i64>, i64);
+pub(crate) type SourceTaskRank = (Reverse<i64>, i64);
 
 /// Runnable queues of a worker pool, by tenant.
 #[derive(Debug, Default)]
 pub(crate) struct FairQueue {
-    tenants: HashMap<TenantIndex, TenantRotation>,
+    rotations_by_tenant: HashMap<TenantIndex, TenantRotation>,
     tenants_by_virtual_time: BTreeSet<(i64, TenantIndex)>,
     /// Virtual time of the tenant that was served last.
-    last_served_virtual_time: i64,
+    last_served_tenant_virtual_time: i64,
 }
 
 /// A tenant's virtual time, and the round robin of its entries.
@@ -42,8 +42,8 @@ struct TenantRotation {
     virtual_time: i64,
     entries_by_virtual_time: BTreeSet<(i64, FairQueueEntry)>,
     /// Virtual time of the entry that was served last.
-    last_served_virtual_time: i64,
-    source_queues_by_rank: BTreeSet<(SourceRank, QueueId)>,
+    last_served_entry_virtual_time: i64,
+    source_queues_by_rank: BTreeSet<(SourceTaskRank, QueueId)>,
     /// Virtual time of the one entry of all source queues.
     sources_virtual_time: i64,
 }
@@ -56,24 +56,24 @@ impl FairQueue {
     /// Adds a runnable queue; returns its virtual time, which is at least that of the entry served last.
     pub(crate) fn add_queue(&mut self, tenant: TenantIndex, queue: QueueId, virtual_time: i64) -> i64 {
         let rotation = self.activate_tenant(tenant);
-        let virtual_time = virtual_time.max(rotation.last_served_virtual_time);
+        let virtual_time = virtual_time.max(rotation.last_served_entry_virtual_time);
         rotation.entries_by_virtual_time.insert((virtual_time, FairQueueEntry::Queue(queue)));
         virtual_time
     }
 
     pub(crate) fn remove_queue(&mut self, tenant: TenantIndex, queue: QueueId, virtual_time: i64) {
-        if let Some(rotation) = self.tenants.get_mut(&tenant) {
+        if let Some(rotation) = self.rotations_by_tenant.get_mut(&tenant) {
             rotation.entries_by_virtual_time.remove(&(virtual_time, FairQueueEntry::Queue(queue)));
         }
         self.remove_tenant_if_idle(tenant);
     }
 
     /// Adds a runnable queue of a source.
-    pub(crate) fn add_source_queue(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceRank) {
+    pub(crate) fn add_source_queue(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceTaskRank) {
         let rotation = self.activate_tenant(tenant);
         if rotation.source_queues_by_rank.is_empty() {
             rotation.sources_virtual_time =
-                rotation.sources_virtual_time.max(rotation.last_served_virtual_time);
+                rotation.sources_virtual_time.max(rotation.last_served_entry_virtual_time);
             rotation
                 .entries_by_virtual_time
                 .insert((rotation.sources_virtual_time, FairQueueEntry::AllSources));
@@ -81,8 +81,8 @@ impl FairQueue {
         rotation.source_queues_by_rank.insert((rank, queue));
     }
 
-    pub(crate) fn remove_source_queue(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceRank) {
-        if let Some(rotation) = self.tenants.get_mut(&tenant)
+    pub(crate) fn remove_source_queue(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceTaskRank) {
+        if let Some(rotation) = self.rotations_by_tenant.get_mut(&tenant)
             && rotation.source_queues_by_rank.remove(&(rank, queue))
             && rotation.source_queues_by_rank.is_empty()
         {
@@ -96,9 +96,9 @@ impl FairQueue {
     /// Returns the round robin of a tenant that gets a runnable queue. A tenant without runnable queues so far is added
     /// to the order of tenants.
     fn activate_tenant(&mut self, tenant: TenantIndex) -> &mut TenantRotation {
-        let rotation = self.tenants.entry(tenant).or_default();
+        let rotation = self.rotations_by_tenant.entry(tenant).or_default();
         if rotation.entries_by_virtual_time.is_empty() {
-            rotation.virtual_time = rotation.virtual_time.max(self.last_served_virtual_time);
+            rotation.virtual_time = rotation.virtual_time.max(self.last_served_tenant_virtual_time);
             self.tenants_by_virtual_time.insert((rotation.virtual_time, tenant));
         }
         rotation
@@ -106,7 +106,7 @@ impl FairQueue {
 
     /// Removes a tenant from the order of tenants if it has no runnable queue.
     fn remove_tenant_if_idle(&mut self, tenant: TenantIndex) {
-        if let Some(rotation) = self.tenants.get(&tenant)
+        if let Some(rotation) = self.rotations_by_tenant.get(&tenant)
             && rotation.entries_by_virtual_time.is_empty()
         {
             self.tenants_by_virtual_time.remove(&(rotation.virtual_time, tenant));
@@ -129,11 +129,13 @@ impl FairQueue {
         tenant: TenantIndex,
         is_allowed: impl Fn(QueueId) -> bool,
     ) -> Option<QueueId> {
-        self.tenants.get(&tenant)?.entries_by_virtual_time.iter().find_map(|(_, entry)| match entry {
-            FairQueueEntry::Queue(queue) => is_allowed(*queue).then_some(*queue),
-            FairQueueEntry::AllSources => {
-                let source_queues = self.tenants.get(&tenant)?.source_queues_by_rank.iter();
-                source_queues.map(|(_, queue)| *queue).find(|queue| is_allowed(*queue))
+        self.rotations_by_tenant.get(&tenant)?.entries_by_virtual_time.iter().find_map(|(_, entry)| {
+            match entry {
+                FairQueueEntry::Queue(queue) => is_allowed(*queue).then_some(*queue),
+                FairQueueEntry::AllSources => {
+                    let source_queues = self.rotations_by_tenant.get(&tenant)?.source_queues_by_rank.iter();
+                    source_queues.map(|(_, queue)| *queue).find(|queue| is_allowed(*queue))
+                }
             }
         })
     }
@@ -143,18 +145,24 @@ impl FairQueue {
         let Some((first_virtual_time, first_tenant)) = self.tenants_by_virtual_time.first() else {
             return true;
         };
-        match self.tenants.get(&tenant).filter(|rotation| !rotation.entries_by_virtual_time.is_empty()) {
+        match self
+            .rotations_by_tenant
+            .get(&tenant)
+            .filter(|rotation| !rotation.entries_by_virtual_time.is_empty())
+        {
             Some(rotation) => {
                 *first_tenant == tenant
-                    && rotation
-                        .entries_by_virtual_time
-                        .first()
-                        .is_none_or(|(entry, _)| virtual_time.max(rotation.last_served_virtual_time) < *entry)
+                    && rotation.entries_by_virtual_time.first().is_none_or(|(entry, _)| {
+                        virtual_time.max(rotation.last_served_entry_virtual_time) < *entry
+                    })
             }
             None => {
-                self.tenants.get(&tenant).map_or(self.last_served_virtual_time, |rotation| {
-                    rotation.virtual_time.max(self.last_served_virtual_time)
-                }) <= *first_virtual_time
+                self.rotations_by_tenant
+                    .get(&tenant)
+                    .map_or(self.last_served_tenant_virtual_time, |rotation| {
+                        rotation.virtual_time.max(self.last_served_tenant_virtual_time)
+                    })
+                    <= *first_virtual_time
             }
         }
     }
@@ -168,14 +176,15 @@ impl FairQueue {
         virtual_time: i64,
         strides: Strides,
     ) -> i64 {
-        let rotation = self.tenants.entry(tenant).or_default();
+        let rotation = self.rotations_by_tenant.entry(tenant).or_default();
         let is_tenant_active = !rotation.entries_by_virtual_time.is_empty();
         if is_tenant_active {
             self.tenants_by_virtual_time.remove(&(rotation.virtual_time, tenant));
         } else {
-            rotation.virtual_time = rotation.virtual_time.max(self.last_served_virtual_time);
+            rotation.virtual_time = rotation.virtual_time.max(self.last_served_tenant_virtual_time);
         }
-        self.last_served_virtual_time = self.last_served_virtual_time.max(rotation.virtual_time);
+        self.last_served_tenant_virtual_time =
+            self.last_served_tenant_virtual_time.max(rotation.virtual_time);
         rotation.virtual_time += strides.tenant;
         if is_tenant_active {
             self.tenants_by_virtual_time.insert((rotation.virtual_time, tenant));
@@ -185,9 +194,12 @@ impl FairQueue {
             FairQueueEntry::AllSources => rotation.sources_virtual_time,
         };
         let was_entry_active = rotation.entries_by_virtual_time.remove(&(virtual_time, entry));
-        let virtual_time =
-            if was_entry_active { virtual_time } else { virtual_time.max(rotation.last_served_virtual_time) };
-        rotation.last_served_virtual_time = rotation.last_served_virtual_time.max(virtual_time);
+        let virtual_time = if was_entry_active {
+            virtual_time
+        } else {
+            virtual_time.max(rotation.last_served_entry_virtual_time)
+        };
+        rotation.last_served_entry_virtual_time = rotation.last_served_entry_virtual_time.max(virtual_time);
         let next_virtual_time = virtual_time + strides.entry;
         if was_entry_active {
             rotation.entries_by_virtual_time.insert((next_virtual_time, entry));

@@ -8,9 +8,9 @@ use pointsman_core::TaskSeq;
 use crate::row::{HandlerId, QueueId};
 
 /// A commit with more invalidations publishes none; nodes that missed it reload everything.
-const MAX_INVALIDATIONS: usize = 128;
+const MAX_INVALIDATIONS_PER_COMMIT: usize = 128;
 /// A commit that changes more queues than this invalidates all queues.
-const MAX_QUEUE_INVALIDATIONS: usize = 48;
+const MAX_QUEUE_INVALIDATIONS_PER_COMMIT: usize = 48;
 
 /// A changed row that other nodes may have cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,7 +20,7 @@ pub enum Invalidation {
     Limiter(HandlerId),
     /// A task that another node may have cached as running.
     Task(TaskSeq),
-    /// Stands for all queues, if too many have changed to list them.
+    /// Means all queues, if too many have changed to list them.
     AllQueues,
 }
 
@@ -91,11 +91,11 @@ pub fn encode_invalidations(mut invalidations: Vec<Invalidation>) -> Option<Vec<
     invalidations.dedup();
     let queues =
         invalidations.iter().filter(|invalidation| matches!(invalidation, Invalidation::Queue(_))).count();
-    if queues > MAX_QUEUE_INVALIDATIONS {
+    if queues > MAX_QUEUE_INVALIDATIONS_PER_COMMIT {
         invalidations.retain(|invalidation| !matches!(invalidation, Invalidation::Queue(_)));
         invalidations.push(Invalidation::AllQueues);
     }
-    (invalidations.len() <= MAX_INVALIDATIONS)
+    (invalidations.len() <= MAX_INVALIDATIONS_PER_COMMIT)
         .then(|| invalidations.into_iter().map(Invalidation::encode).collect())
 }
 
@@ -103,21 +103,24 @@ pub fn encode_invalidations(mut invalidations: Vec<Invalidation>) -> Option<Vec<
 mod tests {
     use super::*;
 
-    fn version_numbered(version: i64) -> CommitVersion {
+    fn commit_version_with_number(version: i64) -> CommitVersion {
         CommitVersion { number: version, nonce: version * 10 }
     }
 
-    fn commit_records(invalidations: Vec<Vec<Invalidation>>) -> Vec<CommitRecord> {
+    fn build_commit_records(invalidations: Vec<Vec<Invalidation>>) -> Vec<CommitRecord> {
         let versions = invalidations.into_iter().zip(7..);
         versions
             .map(|(invalidations, version)| CommitRecord {
-                version: version_numbered(version),
+                version: commit_version_with_number(version),
                 invalidations: encode_invalidations(invalidations),
             })
             .collect()
     }
 
-    fn invalidations_since(commits: &[CommitRecord], version: CommitVersion) -> Option<Vec<Invalidation>> {
+    fn decode_invalidations_since(
+        commits: &[CommitRecord],
+        version: CommitVersion,
+    ) -> Option<Vec<Invalidation>> {
         decode_invalidations(
             commits_since(commits, version, |commit| commit.version)?
                 .iter()
@@ -129,25 +132,31 @@ mod tests {
     fn invalidations_of_missed_commits_are_decoded() {
         let second_commit =
             vec![Invalidation::Limiter(2), Invalidation::Task(TaskSeq(3)), Invalidation::Limiter(2)];
-        let commits =
-            commit_records(vec![vec![Invalidation::Queue(9)], vec![Invalidation::Queue(1)], second_commit]);
+        let commits = build_commit_records(vec![
+            vec![Invalidation::Queue(9)],
+            vec![Invalidation::Queue(1)],
+            second_commit,
+        ]);
         let all = vec![Invalidation::Queue(1), Invalidation::Limiter(2), Invalidation::Task(TaskSeq(3))];
-        assert_eq!(invalidations_since(&commits, version_numbered(7)), Some(all));
+        assert_eq!(decode_invalidations_since(&commits, commit_version_with_number(7)), Some(all));
     }
 
     #[test]
     fn current_node_gets_no_invalidations_and_outdated_node_must_reload() {
-        let commits = commit_records(vec![vec![Invalidation::Queue(9)]]);
-        assert_eq!(invalidations_since(&commits, version_numbered(7)), Some(vec![]));
+        let commits = build_commit_records(vec![vec![Invalidation::Queue(9)]]);
+        assert_eq!(decode_invalidations_since(&commits, commit_version_with_number(7)), Some(vec![]));
         assert_eq!(
             (
-                invalidations_since(&commits, version_numbered(6)),
-                invalidations_since(&commits, version_numbered(8))
+                decode_invalidations_since(&commits, commit_version_with_number(6)),
+                decode_invalidations_since(&commits, commit_version_with_number(8))
             ),
             (None, None)
         );
         assert_eq!(
-            invalidations_since(&commits, CommitVersion { nonce: 71, ..version_numbered(7) }),
+            decode_invalidations_since(
+                &commits,
+                CommitVersion { nonce: 71, ..commit_version_with_number(7) }
+            ),
             None,
             "the same number with another nonce is another commit"
         );
@@ -163,11 +172,11 @@ mod tests {
             encode_invalidations((1..=1000).map(|seq| Invalidation::Task(TaskSeq(seq))).collect()),
             None
         );
-        let commits = commit_records(vec![
+        let commits = build_commit_records(vec![
             vec![],
             (1..=1000).map(|seq| Invalidation::Task(TaskSeq(seq))).collect(),
             vec![],
         ]);
-        assert_eq!(invalidations_since(&commits, version_numbered(7)), None);
+        assert_eq!(decode_invalidations_since(&commits, commit_version_with_number(7)), None);
     }
 }

@@ -14,7 +14,7 @@ use crate::tables::Tables;
 const KEY_BUCKET_COUNT: u64 = 1024;
 
 /// Returns the bucket of a key's hash.
-pub(crate) fn key_bucket_of(hash: i64) -> u16 {
+pub(crate) fn key_bucket_of_hash(hash: i64) -> u16 {
     (hash as u64 % KEY_BUCKET_COUNT) as u16
 }
 

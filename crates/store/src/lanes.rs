@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 use pointsman_core::{LaneOrdering, TaskSeq, Timestamp};
 
 use crate::error::Result;
-use crate::key_round_robin::key_bucket_of;
+use crate::key_round_robin::key_bucket_of_hash;
 use crate::row::{HandlerId, ObjectNumber, QueueId, TaskPhase, WaitingTask};
 use crate::tables::Tables;
 use crate::writer::Txn;
@@ -35,7 +35,7 @@ impl TaskGrouping {
         Self {
             lane: is_ordered.then_some(lane),
             concurrency_group: has_group.then_some(lane),
-            key_bucket: Some(key_bucket_of(hash_with_salt(lane, salt))),
+            key_bucket: Some(key_bucket_of_hash(hash_lane_number(lane, salt))),
         }
     }
 
@@ -67,9 +67,9 @@ impl<T: Tables> Txn<'_, T> {
         if let Some(concurrency_group) = waiting.concurrency_group
             && self.is_concurrency_group_full(concurrency_group, waiting.queue)?
         {
-            return Ok((TaskPhase::Blocked, 0));
+            return Ok((TaskPhase::BlockedByTask, 0));
         }
-        self.state.set_source_rank(waiting.queue, waiting.score, waiting.seq)?;
+        self.state.set_source_task_rank(waiting.queue, waiting.score, waiting.seq)?;
         Ok((
             TaskPhase::Ready,
             self.state.assign_task_rank(self.tables, waiting.queue, waiting.score, waiting.key_bucket)?,
@@ -77,7 +77,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Moves a task from the waiting phase `from` to its next phase, unless it still has to wait.
-    pub(crate) fn unblock_task(
+    pub(crate) fn advance_waiting_task(
         &mut self,
         waiting: &WaitingTask,
         from: TaskPhase,
@@ -88,7 +88,7 @@ impl<T: Tables> Txn<'_, T> {
             return Ok(());
         }
         self.tables.set_task_phase(waiting.seq, phase, rank)?;
-        self.state.count_phase_change(waiting.queue, Some(from), Some(phase))
+        self.state.update_counts_for_phase_change(waiting.queue, Some(from), Some(phase))
     }
 
     pub(crate) fn is_lane_occupied(&self, lane: Option<i64>) -> Result<bool> {
@@ -100,12 +100,12 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Returns the task of a source's collection that is in its lane. The lanes of two collections may have the same
     /// number, so the queue is compared as well.
-    pub(crate) fn find_source_collection_task(
+    pub(crate) fn find_collection_task_in_lane(
         &self,
         source: HandlerId,
         collection: &str,
     ) -> Result<Option<TaskSeq>> {
-        let lane = TaskGrouping::for_source_collection(self.state.salt, source, collection).lane;
+        let lane = TaskGrouping::for_source_collection(self.state.hash_salt, source, collection).lane;
         let Some(lane) = lane else { return Ok(None) };
         for (seq, queue) in self.tables.list_lane_tasks(lane)? {
             let queue = self.state.queue(queue)?;
@@ -123,8 +123,8 @@ impl<T: Tables> Txn<'_, T> {
     /// Unblocks the head of a lane, if it is blocked.
     pub(crate) fn unblock_lane_head(&mut self, lane: Option<i64>, now: Timestamp) -> Result<()> {
         let Some(lane) = lane else { return Ok(()) };
-        match self.tables.read_lane_head(lane)?.filter(|head| head.phase == TaskPhase::Blocked) {
-            Some(head) => self.unblock_task(&head.task, TaskPhase::Blocked, now),
+        match self.tables.read_lane_head(lane)?.filter(|head| head.phase == TaskPhase::BlockedByTask) {
+            Some(head) => self.advance_waiting_task(&head.task, TaskPhase::BlockedByTask, now),
             None => Ok(()),
         }
     }
@@ -141,7 +141,7 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<(Vec<TaskSeq>, bool)> {
         let handler = self.state.handler(self.state.queue(queue)?.handler)?;
         let limit = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |limit| limit as usize);
-        let counted = self.tables.list_counted_in_concurrency_group(concurrency_group, limit)?;
+        let counted = self.tables.list_counted_tasks_of_concurrency_group(concurrency_group, limit)?;
         let is_full = counted.len() >= limit;
         Ok((counted, is_full))
     }
@@ -157,7 +157,7 @@ impl<T: Tables> Txn<'_, T> {
             let Some(next) = self.tables.find_oldest_blocked_in_concurrency_group(concurrency_group)? else {
                 return Ok(());
             };
-            self.unblock_task(&next, TaskPhase::Blocked, now)?;
+            self.advance_waiting_task(&next, TaskPhase::BlockedByTask, now)?;
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ fn source_collection_lane_number(salt: u64, source: HandlerId, collection: &str)
     (hash.wrapping_mul(HASH_MULTIPLIER) ^ salt) as i64 | i64::MIN
 }
 
-fn hash_with_salt(lane: i64, salt: u64) -> i64 {
+fn hash_lane_number(lane: i64, salt: u64) -> i64 {
     let hash = (lane as u64).wrapping_mul(HASH_MULTIPLIER);
     ((hash ^ hash >> 32) ^ salt) as i64
 }
@@ -243,8 +243,9 @@ mod tests {
 
     #[test]
     fn consecutive_objects_get_different_key_buckets() {
-        let buckets: std::collections::HashSet<_> =
-            (1..=256).map(|object| key_bucket_of(hash_with_salt(lane_number(object, 3), 99))).collect();
+        let buckets: std::collections::HashSet<_> = (1..=256)
+            .map(|object| key_bucket_of_hash(hash_lane_number(lane_number(object, 3), 99)))
+            .collect();
         assert!(buckets.len() > 200, "{}", buckets.len());
     }
 }

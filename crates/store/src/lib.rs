@@ -14,7 +14,7 @@
 //!   operations; `views/`: conversion of rows into views, shared by all readers.
 //! - `writer.rs`: the writer thread and its group commit; `writer_status.rs`: its statistics and outages;
 //!   `writer_state.rs` and `recent_events.rs`: its cache of the tables; `read_set.rs`: the rows that a job will read.
-//! - `append.rs`, `claim.rs`, `finish.rs`, `collection_runs.rs`, `schedules.rs`, `registry.rs`, `registrants.rs`,
+//! - `append.rs`, `claim.rs`, `finish_attempts.rs`, `collection_runs.rs`, `schedules.rs`, `registry.rs`, `registrants.rs`,
 //!   `replay.rs`, `prune.rs` and `prune_objects.rs`: write operations. `lifecycle.rs` applies lifecycle transitions,
 //!   `lanes.rs` decides which of an object's tasks may run, `reconcile.rs` applies a changed registration to waiting
 //!   tasks, `objects.rs` numbers the objects, and `idempotency.rs` records the answers to requests.
@@ -22,9 +22,9 @@
 //!   tenants and queues, `key_round_robin.rs` that of keys, `limiters.rs` the limits, and `selection.rs` selects.
 //!   `wait_reasons.rs` collects the same facts for one task.
 //! - `chains.rs`, `orders.rs` and `add_orders.rs`: chains and orders; `task_events.rs`: engine events about tasks.
-//! - `caller_time.rs`, `invalidation.rs`, `notifier.rs`, `background_jobs.rs` and `set_aside_log.rs`: for stores that
+//! - `caller_time_source.rs`, `invalidation.rs`, `notifier.rs`, `background_jobs.rs` and `set_aside_log.rs`: for stores that
 //!   several nodes share: the time, cache invalidation, notification of peers, background futures, and a log.
-//! - `sql.rs`: SQL of programs inside a unit of work.
+//! - `unit_of_work_sql.rs`: SQL of programs inside a unit of work.
 //! - `backend_store.rs`: implements the store traits with the writer and the reader.
 //! - `finding.rs`: findings of a store check; `store_copy/`: copies one store into another.
 
@@ -32,14 +32,14 @@ mod add_orders;
 mod append;
 mod backend_store;
 pub mod background_jobs;
-pub mod caller_time;
+pub mod caller_time_source;
 mod chains;
 mod claim;
 mod collection_runs;
 pub mod error;
 mod fair_queue;
 pub mod finding;
-mod finish;
+mod finish_attempts;
 mod idempotency;
 pub mod invalidation;
 mod key_round_robin;
@@ -76,7 +76,7 @@ mod writer_status;
 
 pub use backend_store::BackendStore;
 pub use chains::ChainRegistry;
-pub use claim::ClaimSlots;
+pub use claim::PendingClaim;
 pub use error::{Fault, Result};
 pub use lanes::{LANES_PER_OBJECT, lane_number, lane_range_of_object, object_of_lane};
 pub use read_set::add_emit_batches_to_read_set;

@@ -13,7 +13,9 @@ use pointsman_core::{EventId, HandlerDef, Priority, SourceCollection, Timestamp}
 use crate::error::{Fault, Result};
 use crate::lanes::TaskGrouping;
 use crate::orders::step_outcome_of_command;
-use crate::row::{ActiveTaskRow, ArchivedTaskRow, AttemptRow, GatedTask, QueueId, TaskPhase, WaitingTask};
+use crate::row::{
+    ActiveTaskRow, ArchivedTaskRow, AttemptRow, QueueId, SyncGatedTask, TaskPhase, WaitingTask,
+};
 use crate::tables::Tables;
 use crate::task_events::TaskAfterCommand;
 use crate::writer::Txn;
@@ -74,8 +76,11 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<std::result::Result<TaskLifecycle, TaskCommandError>> {
         let handler = self.state.handler(self.state.queue(task_row.queue)?.handler)?.clone();
-        let task_row =
-            if command == TaskCommand::Adopt { self.regroup_task(task_row, &handler)? } else { task_row };
+        let task_row = if command == TaskCommand::AdoptMissing {
+            self.regroup_task(task_row, &handler)?
+        } else {
+            task_row
+        };
         let def = self.effective_handler_def(&task_row, &handler)?;
         let (lifecycle, effects) = match transition(task_row.seq, task_row.lifecycle, command, &def, now) {
             Ok(outcome) => outcome,
@@ -104,7 +109,7 @@ impl<T: Tables> Txn<'_, T> {
             self.tables.insert_archived_task(&ArchivedTaskRow::from_ended_task(
                 &task_row, subject, lifecycle, now, output,
             ))?;
-            self.state.count_phase_change(task_row.queue, Some(task_row.phase), None)?;
+            self.state.update_counts_for_phase_change(task_row.queue, Some(task_row.phase), None)?;
             self.state.counters.archived_task_count += 1;
             None
         } else {
@@ -141,7 +146,7 @@ impl<T: Tables> Txn<'_, T> {
             lifecycle: &lifecycle,
             output,
         };
-        self.publish_attempt_end(task_after, &handler, command, now)?;
+        self.publish_attempt_end_if_observed(task_after, &handler, command, now)?;
         Ok(Ok(lifecycle))
     }
 
@@ -175,7 +180,7 @@ impl<T: Tables> Txn<'_, T> {
         let key = subject.key().map(|key| key.as_str());
         let object = self.read_object_number(subject.tenant(), key)?;
         let TaskGrouping { lane, concurrency_group, key_bucket } =
-            TaskGrouping::for_object(self.state.salt, handler, object);
+            TaskGrouping::for_object(self.state.hash_salt, handler, object);
         (task_row.lane, task_row.concurrency_group, task_row.key_bucket) =
             (lane, concurrency_group, key_bucket);
         task_row.lifecycle.has_lane = lane.is_some();
@@ -199,8 +204,8 @@ impl<T: Tables> Txn<'_, T> {
             self.unblock_in_concurrency_group(concurrency_group, task_row.queue, now)?;
         }
         let has_stopped_running = task_row.phase == TaskPhase::Locked && phase != Some(TaskPhase::Locked);
-        if has_stopped_running && self.state.is_handler_limited(handler.id)? {
-            self.state.apply_handler_limits(handler.id, now)?;
+        if has_stopped_running && self.state.must_check_handler_limits(handler.id)? {
+            self.state.refresh_handler_free_slots(handler.id, now)?;
         }
         Ok(())
     }
@@ -208,7 +213,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Returns the subject of an unfinished task. An event is stored as long as it has unfinished tasks.
     pub(crate) fn read_task_subject(&self, task_row: &ActiveTaskRow) -> Result<TaskSubject> {
         if let Some(order) = self.read_order_of_task(task_row)? {
-            return self.step_run_of(task_row, &order).map(TaskSubject::Step);
+            return self.build_step_run_of_task(task_row, &order).map(TaskSubject::Step);
         }
         let Some(id) = task_row.event else {
             return self.collection_run_of_queue(task_row.queue).map(TaskSubject::CollectionRun);
@@ -238,7 +243,7 @@ impl<T: Tables> Txn<'_, T> {
         let queue = self.state.queue(task_row.queue)?;
         match queue.collection() {
             Some(collection) => {
-                Ok(self.find_source_collection_task(queue.handler, collection.as_str())?.is_some())
+                Ok(self.find_collection_task_in_lane(queue.handler, collection.as_str())?.is_some())
             }
             None => Ok(false),
         }
@@ -267,9 +272,9 @@ impl<T: Tables> Txn<'_, T> {
         };
         let grouping = match &queue.subject {
             QueueSubject::Collection(collection) => {
-                TaskGrouping::for_source_collection(self.state.salt, handler.id, collection.as_str())
+                TaskGrouping::for_source_collection(self.state.hash_salt, handler.id, collection.as_str())
             }
-            QueueSubject::Events => TaskGrouping::for_object(self.state.salt, &handler, object),
+            QueueSubject::Events => TaskGrouping::for_object(self.state.hash_salt, &handler, object),
             QueueSubject::ChainNode { .. } if command == TaskCommand::Retry => {
                 return Ok(Err(TaskCommandError::IsOrderStep));
             }
@@ -298,7 +303,7 @@ impl<T: Tables> Txn<'_, T> {
             queue: archived_row.queue,
             event: archived_row.event,
             order_number: None,
-            phase: TaskPhase::Gated,
+            phase: TaskPhase::SyncGated,
             lane: grouping.lane,
             lane_position: None,
             concurrency_group: grouping.concurrency_group,
@@ -306,7 +311,7 @@ impl<T: Tables> Txn<'_, T> {
             is_sync: archived_row.is_sync,
             sync_stage: archived_row.sync_stage,
             priority: archived_row.priority,
-            score: handler.def.limits.queue_score(priority, archived_row.created_at),
+            score: handler.def.limits.task_score_in_queue(priority, archived_row.created_at),
             rank: 0,
             prev_sent_event: archived_row.prev_sent_event,
             planned_at: archived_row.planned_at,
@@ -321,9 +326,9 @@ impl<T: Tables> Txn<'_, T> {
         self.tables.delete_archived_task(archived_row.seq)?;
         self.state.counters.archived_task_count -= 1;
         self.join_lane(&mut task_row);
-        (task_row.phase, task_row.rank) = self.phase_of_new_task(&task_row, now, now)?;
+        (task_row.phase, task_row.rank) = self.phase_in_state_new(&task_row, now, now)?;
         self.tables.insert_active_task(&task_row)?;
-        self.state.count_phase_change(task_row.queue, None, Some(task_row.phase))?;
+        self.state.update_counts_for_phase_change(task_row.queue, None, Some(task_row.phase))?;
         Ok(Ok(lifecycle))
     }
 
@@ -337,7 +342,7 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<TaskPhase> {
         let before = task_row.phase;
         (task_row.phase, task_row.rank) = match lifecycle.state {
-            TaskState::New { due } => self.phase_of_new_task(&task_row, due, now)?,
+            TaskState::New { due } => self.phase_in_state_new(&task_row, due, now)?,
             TaskState::Scheduled => (TaskPhase::Scheduled, task_row.rank),
             TaskState::Locked(_) => (TaskPhase::Locked, task_row.rank),
             TaskState::Error { .. } => (TaskPhase::Halted, 0),
@@ -351,8 +356,8 @@ impl<T: Tables> Txn<'_, T> {
         task_row.lifecycle = lifecycle;
         task_row.started_at = task_row.lease().map(|lease| lease.since).or(task_row.started_at);
         self.tables.update_active_task(&task_row)?;
-        self.state.count_phase_change(task_row.queue, Some(before), Some(task_row.phase))?;
-        if task_row.phase == TaskPhase::Blocked {
+        self.state.update_counts_for_phase_change(task_row.queue, Some(before), Some(task_row.phase))?;
+        if task_row.phase == TaskPhase::BlockedByTask {
             // The task gave up its position, so the head of the lane may run.
             self.unblock_lane_head(task_row.lane_position.and(task_row.lane), now)?;
         }
@@ -360,23 +365,23 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns the phase that a task in state `new` gets, and its rank if it becomes ready.
-    fn phase_of_new_task(
+    fn phase_in_state_new(
         &mut self,
         task_row: &ActiveTaskRow,
         due: Timestamp,
         now: Timestamp,
     ) -> Result<(TaskPhase, i64)> {
         // A task that was in another phase has passed the sync gate already.
-        let may_be_gated = matches!(task_row.phase, TaskPhase::Missing | TaskPhase::Gated);
+        let may_be_gated = matches!(task_row.phase, TaskPhase::Missing | TaskPhase::SyncGated);
         if let Some(event) = task_row.event.filter(|_| may_be_gated)
             && self.is_gated_at_sync_stage(event, task_row.sync_stage)?
         {
-            return Ok((TaskPhase::Gated, 0));
+            return Ok((TaskPhase::SyncGated, 0));
         }
         if let (Some(lane), Some(lane_position)) = (task_row.lane, task_row.lane_position)
             && !self.is_lane_head(lane, lane_position)?
         {
-            return Ok((TaskPhase::Blocked, 0));
+            return Ok((TaskPhase::BlockedByTask, 0));
         }
         self.phase_when_unblocked(&WaitingTask::from_row(task_row, due), now)
     }
@@ -386,13 +391,13 @@ impl<T: Tables> Txn<'_, T> {
         if sync_stage == 0 {
             return Ok(false);
         }
-        Ok(self.tables.find_unfinished_sync_task_before(event, sync_stage, true)?.is_some())
+        Ok(self.tables.find_unfinished_sync_task_before_stage(event, sync_stage, true)?.is_some())
     }
 
     /// Moves gated tasks of the event on, unless they still wait for a synchronous task.
     fn release_gated_tasks(&mut self, event: EventId, now: Timestamp) -> Result<()> {
-        for GatedTask { task: waiting, lane, lane_position, sync_stage } in
-            self.tables.list_gated_tasks(event)?
+        for SyncGatedTask { task: waiting, lane, lane_position, sync_stage } in
+            self.tables.list_sync_gated_tasks(event)?
         {
             if self.is_gated_at_sync_stage(event, sync_stage)? {
                 // The remaining tasks have the same or a later sync stage, so they are gated too.
@@ -403,13 +408,13 @@ impl<T: Tables> Txn<'_, T> {
                 _ => true,
             };
             if is_head {
-                self.unblock_task(&waiting, TaskPhase::Gated, now)?;
+                self.advance_waiting_task(&waiting, TaskPhase::SyncGated, now)?;
             } else {
-                self.tables.set_task_phase(waiting.seq, TaskPhase::Blocked, 0)?;
-                self.state.count_phase_change(
+                self.tables.set_task_phase(waiting.seq, TaskPhase::BlockedByTask, 0)?;
+                self.state.update_counts_for_phase_change(
                     waiting.queue,
-                    Some(TaskPhase::Gated),
-                    Some(TaskPhase::Blocked),
+                    Some(TaskPhase::SyncGated),
+                    Some(TaskPhase::BlockedByTask),
                 )?;
             }
         }

@@ -1,6 +1,6 @@
 //! Limits at runtime: the limiter state of each handler, and whether another of its tasks may start.
 //!
-//! The core decides ([`LimiterState::admission`]); this module provides the input and applies the result. When a
+//! The core decides ([`LimiterAndBreakerState::admission`]); this module provides the input and applies the result. When a
 //! handler reaches a limit, its queues stay in the fair queue until they are selected, and then wait at its limiter.
 //! When it has free slots again, as many of them return to the fair queue.
 
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pointsman_core::Timestamp;
-use pointsman_core::limit::{Admission, LimiterState};
+use pointsman_core::limit::{Admission, LimiterAndBreakerState};
 
 use crate::error::{Fault, Result};
 use crate::row::{HandlerId, QueueId};
@@ -20,13 +20,13 @@ use crate::writer_state::WriterState;
 pub(crate) struct HandlerLimiter {
     pub(crate) running_count: i64,
     pub(crate) scheduled_count: i64,
-    pub(crate) state: LimiterState,
+    pub(crate) state: LimiterAndBreakerState,
     /// Whether a limit leaves no free slot, so that none of the handler's tasks may start.
     pub(crate) is_exhausted: bool,
     /// Tasks that could still start when the limits were last checked.
     pub(crate) free_slots: u32,
     /// Number of the handler's queues in the fair queue.
-    pub(crate) queues_in_fair_queue: u32,
+    pub(crate) queues_in_fair_queue_count: u32,
     /// The handler's queues that wait for a free slot, by virtual time.
     pub(crate) waiting_queues: BTreeSet<(i64, QueueId)>,
     /// When the rate limit or the circuit breaker lets tasks start again; `None` if that does not depend on time.
@@ -56,8 +56,8 @@ impl WriterState {
     /// one for each free slot.
     pub(crate) fn admit_waiting_queues(&mut self, handler: HandlerId, free_slots: u32) -> Result<()> {
         let limiter = self.limiter(handler)?;
-        let free_count =
-            usize::try_from(free_slots.saturating_sub(limiter.queues_in_fair_queue)).unwrap_or(usize::MAX);
+        let free_count = usize::try_from(free_slots.saturating_sub(limiter.queues_in_fair_queue_count))
+            .unwrap_or(usize::MAX);
         let returning_queues: Vec<QueueId> =
             limiter.waiting_queues.iter().take(free_count).map(|(_, id)| *id).collect();
         for id in returning_queues {
@@ -84,7 +84,7 @@ impl WriterState {
     }
 
     /// Adds limiters for new handlers; existing limiters keep their state.
-    pub(crate) fn add_missing_limiters(&mut self, limiter_states: Vec<LimiterState>) {
+    pub(crate) fn add_missing_limiters(&mut self, limiter_states: Vec<LimiterAndBreakerState>) {
         let existing = self.limiters.by_handler.len();
         for limiter_state in limiter_states.into_iter().skip(existing) {
             self.limiters
@@ -94,7 +94,7 @@ impl WriterState {
     }
 
     /// Returns whether any limit applies to a handler. Tasks of the other handlers, which are most, skip all checks.
-    pub(crate) fn is_handler_limited(&self, handler: HandlerId) -> Result<bool> {
+    pub(crate) fn must_check_handler_limits(&self, handler: HandlerId) -> Result<bool> {
         let limits = &self.handler(handler)?.def.limits;
         let limiter = self.limiter(handler)?;
         let limiter_state = &limiter.state;
@@ -115,7 +115,7 @@ impl WriterState {
     pub(crate) fn update_limiter_state(
         &mut self,
         handler: HandlerId,
-        change: impl FnOnce(&mut LimiterState),
+        change: impl FnOnce(&mut LimiterAndBreakerState),
     ) -> Result<()> {
         let limiter = self.limiter_mut(handler)?;
         let before = limiter.state;
@@ -128,7 +128,7 @@ impl WriterState {
     }
 
     /// Computes the free slots of a handler at `now`, and returns as many waiting queues to the fair queue.
-    pub(crate) fn apply_handler_limits(&mut self, handler: HandlerId, now: Timestamp) -> Result<()> {
+    pub(crate) fn refresh_handler_free_slots(&mut self, handler: HandlerId, now: Timestamp) -> Result<()> {
         let admission = self.check_handler_limits(handler, now)?;
         let available_at = match admission {
             Admission::RateLimited(at) | Admission::BreakerOpen(at) => Some(at),
@@ -141,7 +141,7 @@ impl WriterState {
         };
         let was_exhausted = std::mem::replace(&mut limiter.is_exhausted, limiter.free_slots == 0);
         // If a peer used up the slots, the handler's queues are still in the fair queue of this node.
-        let was_released = was_exhausted && !limiter.is_exhausted && limiter.queues_in_fair_queue > 0;
+        let was_released = was_exhausted && !limiter.is_exhausted && limiter.queues_in_fair_queue_count > 0;
         let before = std::mem::replace(&mut limiter.available_at, available_at);
         if before != available_at {
             if let Some(at) = before {
@@ -164,7 +164,7 @@ impl WriterState {
     pub(crate) fn refresh_due_limiters(&mut self, now: Timestamp) -> Result<()> {
         if now.plus(CLOCK_SET_BACK_THRESHOLD) < std::mem::replace(&mut self.limiters.last_checked_at, now) {
             for handler in 1..=self.limiters.by_handler.len() as HandlerId {
-                self.apply_handler_limits(handler, now)?;
+                self.refresh_handler_free_slots(handler, now)?;
             }
         }
         while let Some((at, handler)) =
@@ -172,13 +172,13 @@ impl WriterState {
         {
             self.limiters.handlers_by_available_time.remove(&(at, handler));
             self.limiter_mut(handler)?.available_at = None;
-            self.apply_handler_limits(handler, now)?;
+            self.refresh_handler_free_slots(handler, now)?;
         }
         Ok(())
     }
 
     /// Returns the next time at which a task becomes due or a limit lets tasks start again.
-    pub(crate) fn next_due(&self) -> Option<Timestamp> {
+    pub(crate) fn next_due_or_available_time(&self) -> Option<Timestamp> {
         let earliest_available = self.limiters.handlers_by_available_time.first().map(|(at, _)| *at);
         self.counters.next_due.into_iter().chain(earliest_available).min()
     }

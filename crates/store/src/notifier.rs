@@ -13,11 +13,11 @@ use crate::tables::Tables;
 use crate::writer::{CommitHook, Writer};
 
 /// Commits within this time after a message share the next message, because each message has a cost.
-pub const COALESCE_WINDOW: Duration = Duration::from_millis(5);
+pub const NOTIFICATION_COALESCE_WINDOW: Duration = Duration::from_millis(5);
 /// How often a node reads the store's state, so that it finds commits of its peers without a notification.
-pub const POLL_INTERVAL: Duration = Duration::from_millis(500);
+pub const PEER_COMMIT_POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Delay before the listener for notifications reconnects after its connection broke.
-pub const RECONNECT_DELAY: Duration = Duration::from_millis(500);
+pub const LISTENER_RECONNECT_DELAY: Duration = Duration::from_millis(500);
 /// Message by which a producer announces entries in the outbox.
 const OUTBOX_MESSAGE: &str = "outbox";
 
@@ -38,7 +38,7 @@ pub struct PeerNotifier {
     /// Signals that the outbox has entries.
     pub outbox_signal: Notify,
     /// Number of messages sent to peers.
-    messages_sent: AtomicU64,
+    sent_message_count: AtomicU64,
 }
 
 impl Default for PeerNotifier {
@@ -50,18 +50,18 @@ impl Default for PeerNotifier {
             has_peers: AtomicBool::new(false),
             pending_signal: Notify::new(),
             outbox_signal: Notify::new(),
-            messages_sent: AtomicU64::new(0),
+            sent_message_count: AtomicU64::new(0),
         }
     }
 }
 
 impl PeerNotifier {
-    pub fn messages_sent(&self) -> u64 {
-        self.messages_sent.load(Ordering::Relaxed)
+    pub fn sent_message_count(&self) -> u64 {
+        self.sent_message_count.load(Ordering::Relaxed)
     }
 
     pub fn record_sent_message(&self) {
-        self.messages_sent.fetch_add(1, Ordering::Relaxed);
+        self.sent_message_count.fetch_add(1, Ordering::Relaxed);
     }
 
     pub fn set_has_peers(&self, has_peers: bool) {
@@ -69,12 +69,12 @@ impl PeerNotifier {
     }
 
     /// Waits for a notification to send; returns its message. `None` if an earlier message has included it.
-    pub async fn wait_for_message(&self) -> Option<String> {
+    pub async fn wait_for_outgoing_message(&self) -> Option<String> {
         self.pending_signal.notified().await;
-        self.take_pending_message()
+        self.take_outgoing_message()
     }
 
-    fn take_pending_message(&self) -> Option<String> {
+    fn take_outgoing_message(&self) -> Option<String> {
         let head = self.pending_journal_head.swap(0, Ordering::AcqRel);
         let has_work = self.has_pending_work.swap(false, Ordering::AcqRel);
         (head > 0 || has_work).then(|| format!("{} {head} {}", self.sender_id, u8::from(has_work)))
@@ -91,30 +91,30 @@ impl PeerNotifier {
     }
 
     /// Forwards a message of the channel to the writer's listeners.
-    pub fn handle_message<T: Tables>(&self, message: &str, writer: &Writer<T>) {
+    pub fn handle_received_message<T: Tables>(&self, message: &str, writer: &Writer<T>) {
         if message == OUTBOX_MESSAGE {
             self.outbox_signal.notify_one();
             return;
         }
         let Some((head, has_work)) = self.parse_peer_message(message) else { return };
         if head > EventId::ZERO {
-            writer.notify_listeners(StoreSignal::JournalGrew(head));
+            writer.notify_listeners_of_peer_commit(StoreSignal::JournalGrew(head));
         }
         if has_work {
-            writer.notify_listeners(StoreSignal::TasksReady);
+            writer.notify_listeners_of_peer_commit(StoreSignal::TasksReady);
         }
     }
 
     /// Signals ready tasks and outbox entries after the listener has reconnected, because missed messages are not
     /// repeated.
     pub fn signal_possibly_missed_messages<T: Tables>(&self, writer: &Writer<T>) {
-        writer.notify_listeners(StoreSignal::TasksReady);
+        writer.notify_listeners_of_peer_commit(StoreSignal::TasksReady);
         self.outbox_signal.notify_one();
     }
 }
 
 impl CommitHook for PeerNotifier {
-    fn on_commit(&self, head: Option<EventId>, has_new_work: bool) {
+    fn after_commit(&self, head: Option<EventId>, has_new_work: bool) {
         if !self.has_peers.load(Ordering::Relaxed) {
             return;
         }

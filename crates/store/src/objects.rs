@@ -22,8 +22,8 @@ impl UpdatedObject {
         self.previous_row.as_ref().map(|object| object.last_event)
     }
 
-    pub(crate) fn last_sent_to(&self, handler: HandlerId) -> Option<EventId> {
-        self.previous_row.as_ref().and_then(|object| object.last_sent_to(handler))
+    pub(crate) fn previous_event_sent_to(&self, handler: HandlerId) -> Option<EventId> {
+        self.previous_row.as_ref().and_then(|object| object.last_event_sent_to(handler))
     }
 }
 

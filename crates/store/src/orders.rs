@@ -68,7 +68,7 @@ impl<T: Tables> Txn<'_, T> {
         let path = order_row.order.key.chain.clone();
         if let Some(target_node) = &node {
             let Some(chain) =
-                self.state.chains.find_chain(&path).and_then(|chain_row| chain_row.definition())
+                self.state.chains.find_chain(&path).and_then(|chain_row| chain_row.current_definition())
             else {
                 return Ok(Err(OrderError::NoSuchChain(path)));
             };
@@ -86,7 +86,7 @@ impl<T: Tables> Txn<'_, T> {
         if planned_at.is_some() {
             order_row.order.planned_at = planned_at;
             // The task was created for the old time. It is canceled here, and created again below.
-            let task = order_row.order.task.take();
+            let task = order_row.order.task_seq.take();
             self.tables.update_order(&order_row)?;
             self.cancel_step_task(task, now)?;
         }
@@ -128,7 +128,7 @@ impl<T: Tables> Txn<'_, T> {
         let before = order.clone();
         let chain_row = self.state.chains.find_chain(&order.key.chain).cloned();
         let state = chain_row.as_ref().map_or_else(ChainState::default, |chain_row| chain_row.state.clone());
-        let chain = chain_row.as_ref().and_then(|chain_row| chain_row.definition());
+        let chain = chain_row.as_ref().and_then(|chain_row| chain_row.current_definition());
         let (order, effects) = order.apply(input, chain, &state, now);
         let mut order_row = OrderRow { number, order };
         let (mut canceled_task, mut outcome) = (None, None);
@@ -138,15 +138,15 @@ impl<T: Tables> Txn<'_, T> {
                     self.publish_tenant_engine_event(&before.tenant, &event, now)?;
                 }
                 OrderEffect::CreateTask { handler } => {
-                    order_row.order.task = self.create_step_task(&order_row, &handler, now)?
+                    order_row.order.task_seq = self.create_step_task(&order_row, &handler, now)?
                 }
-                OrderEffect::KeepTask { handler } => {
-                    if !self.is_task_of_step(order_row.order.task, &order_row.order.node, &handler)? {
-                        canceled_task = order_row.order.task;
-                        order_row.order.task = self.create_step_task(&order_row, &handler, now)?;
+                OrderEffect::KeepOrReplaceTask { handler } => {
+                    if !self.is_task_of_step(order_row.order.task_seq, &order_row.order.node, &handler)? {
+                        canceled_task = order_row.order.task_seq;
+                        order_row.order.task_seq = self.create_step_task(&order_row, &handler, now)?;
                     }
                 }
-                OrderEffect::CancelTask => canceled_task = before.task,
+                OrderEffect::CancelTask => canceled_task = before.task_seq,
                 OrderEffect::EndOrder(order_outcome) => outcome = Some(order_outcome),
             }
         }
@@ -158,7 +158,7 @@ impl<T: Tables> Txn<'_, T> {
             self.end_order(&order_row, outcome, now)?;
         }
         // The running step has the order cached; the cache may be on another node.
-        let Some(task) = order_row.order.task else { return Ok(order_row) };
+        let Some(task) = order_row.order.task_seq else { return Ok(order_row) };
         match self.state.running_tasks.get_mut(&task) {
             Some(running) => running.order = Some(order_row.clone()),
             None if before.step_running && order_row.order.step_running => {
@@ -188,7 +188,7 @@ impl<T: Tables> Txn<'_, T> {
         };
         if task_row.lifecycle.attempt == 0 {
             self.tables.delete_active_task(&task_row)?;
-            return self.state.count_phase_change(task_row.queue, Some(task_row.phase), None);
+            return self.state.update_counts_for_phase_change(task_row.queue, Some(task_row.phase), None);
         }
         // The command is rejected if the task has already ended; then there is nothing to cancel.
         let _ =
@@ -238,7 +238,7 @@ impl<T: Tables> Txn<'_, T> {
             is_sync: false,
             sync_stage: 0,
             priority: order.priority.into(),
-            score: handler.def.limits.queue_score(order.priority, now),
+            score: handler.def.limits.task_score_in_queue(order.priority, now),
             rank: 0,
             prev_sent_event: None,
             planned_at: order.planned_at.filter(|_| order.started_at.is_none()),
@@ -250,12 +250,16 @@ impl<T: Tables> Txn<'_, T> {
         (task_row.phase, task_row.rank) =
             self.phase_when_unblocked(&WaitingTask::from_row(&task_row, due), now)?;
         self.tables.insert_active_task(&task_row)?;
-        self.state.count_phase_change(queue, None, Some(task_row.phase))?;
+        self.state.update_counts_for_phase_change(queue, None, Some(task_row.phase))?;
         Ok(Some(seq))
     }
 
     /// Returns the order step that a task runs.
-    pub(crate) fn step_run_of(&self, task_row: &ActiveTaskRow, order: &OrderRow) -> Result<StepRun> {
+    pub(crate) fn build_step_run_of_task(
+        &self,
+        task_row: &ActiveTaskRow,
+        order: &OrderRow,
+    ) -> Result<StepRun> {
         match &self.state.queue(task_row.queue)?.subject {
             QueueSubject::ChainNode { node, .. } => order.build_step_run(node),
             QueueSubject::Events | QueueSubject::Collection(_) => {
@@ -299,7 +303,7 @@ impl<T: Tables> Txn<'_, T> {
         };
         match order {
             // An order that has moved on from the task ignores its end.
-            Some(order_row) if order_row.order.task == Some(task_row.seq) => {
+            Some(order_row) if order_row.order.task_seq == Some(task_row.seq) => {
                 self.apply_order_input(order_row, OrderInput::StepEnded(outcome), now).map(drop)
             }
             Some(_) | None => Ok(()),
@@ -315,9 +319,9 @@ fn mutable_order_fields(order: &Order) -> impl PartialEq + '_ {
         planned_at,
         started_at,
         suspended,
-        task,
-        step_succeeded,
-        suspended_by_task,
+        task_seq: task,
+        step_succeeded_at_removed_node: step_succeeded,
+        suspended_by_task_seq: suspended_by_task,
         took_on_error,
         ..
     } = order;
@@ -344,20 +348,20 @@ pub(crate) fn step_outcome_of_command(
     let has_ended = matches!(lifecycle.state, TaskState::Done | TaskState::Error { .. });
     Some(match command {
         TaskCommand::Succeed { .. } => StepOutcome::Success { value: output.result.map(Json::from_trusted) },
-        TaskCommand::Fail { .. } | TaskCommand::Expire { .. } if has_ended => {
-            StepOutcome::Error { return_code: output.return_code }
+        TaskCommand::Fail { .. } | TaskCommand::ExpireLease { .. } if has_ended => {
+            StepOutcome::FailedForGood { return_code: output.return_code }
         }
         TaskCommand::Fail { .. } => StepOutcome::WillRetry,
-        TaskCommand::Expire { .. } | TaskCommand::Snooze { .. } | TaskCommand::Release { .. } => {
+        TaskCommand::ExpireLease { .. } | TaskCommand::Snooze { .. } | TaskCommand::Release { .. } => {
             StepOutcome::Unfinished
         }
         TaskCommand::Cancel => StepOutcome::Canceled { was_running: task_row.phase == TaskPhase::Locked },
         TaskCommand::Schedule
         | TaskCommand::Unschedule
         | TaskCommand::Lock(_)
-        | TaskCommand::Renew { .. }
+        | TaskCommand::RenewLease { .. }
         | TaskCommand::Retry
         | TaskCommand::MarkMissing
-        | TaskCommand::Adopt => return None,
+        | TaskCommand::AdoptMissing => return None,
     })
 }

@@ -7,9 +7,9 @@ use pointsman_core::TaskStatus;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskPhase {
     /// `new`: waits for another task of its lane or concurrency group.
-    Blocked = 0,
+    BlockedByTask = 0,
     /// `new`: waits for a synchronous task of its event.
-    Gated = 1,
+    SyncGated = 1,
     /// `new`: waits for its due time.
     Delayed = 2,
     /// `new`: can run.
@@ -24,7 +24,7 @@ pub enum TaskPhase {
 impl TaskPhase {
     pub fn status(self) -> TaskStatus {
         match self {
-            Self::Blocked | Self::Gated | Self::Delayed | Self::Ready => TaskStatus::New,
+            Self::BlockedByTask | Self::SyncGated | Self::Delayed | Self::Ready => TaskStatus::New,
             Self::Scheduled => TaskStatus::Scheduled,
             Self::Locked => TaskStatus::Locked,
             Self::Halted => TaskStatus::Error,
@@ -43,8 +43,8 @@ impl TaskPhase {
 
     pub fn from_code(code: i64) -> Option<Self> {
         const ALL: [TaskPhase; 8] = [
-            TaskPhase::Blocked,
-            TaskPhase::Gated,
+            TaskPhase::BlockedByTask,
+            TaskPhase::SyncGated,
             TaskPhase::Delayed,
             TaskPhase::Ready,
             TaskPhase::Scheduled,

@@ -16,11 +16,11 @@ use crate::writer::Txn;
 /// Precision, in events, with which an event is found by its number.
 const EVENT_NUMBER_PRECISION: i64 = 1000;
 /// Retention of idempotency records and of the ids of ended orders.
-const IDEMPOTENCY_RETENTION: Duration = Duration::from_secs(24 * 3600);
+const IDEMPOTENCY_AND_ORDER_ID_RETENTION: Duration = Duration::from_secs(24 * 3600);
 
 impl<T: Tables> Txn<'_, T> {
     /// Deletes a batch of expired rows of each kind.
-    pub(crate) fn prune_store(
+    pub(crate) fn prune_store_batch(
         &mut self,
         journal: Retention,
         history: Retention,
@@ -31,15 +31,21 @@ impl<T: Tables> Txn<'_, T> {
         let (events, more_events) = self.delete_expired_events()?;
         let (tasks, more_tasks) = self.delete_expired_archived_tasks(history, now)?;
         let more_records =
-            self.tables.delete_expired_idempotency_records(now.minus(IDEMPOTENCY_RETENTION))?;
-        let more_orders = self.tables.delete_expired_ended_orders(now.minus(IDEMPOTENCY_RETENTION))?;
+            self.tables.delete_expired_idempotency_records(now.minus(IDEMPOTENCY_AND_ORDER_ID_RETENTION))?;
+        let more_orders =
+            self.tables.delete_expired_ended_orders(now.minus(IDEMPOTENCY_AND_ORDER_ID_RETENTION))?;
         let more_ledger_rows = self.tables.delete_expired_fires_nodes_audit(now.minus(history.max_age))?;
         // While expired events remain, a round over the objects would visit events that no task needs.
         let (objects, more_objects) =
             if more_events { (0, false) } else { self.prune_objects(object_retention, now)? };
         let has_more =
             more_events || more_tasks || more_records || more_orders || more_ledger_rows || more_objects;
-        Ok(PruneReport { events, tasks, objects, has_more })
+        Ok(PruneReport {
+            deleted_event_count: events,
+            deleted_task_count: tasks,
+            deleted_object_count: objects,
+            has_more,
+        })
     }
 
     /// Deletes expired events that no unfinished task needs. `pruned_up_to` is the cursor of this round, so that events
@@ -64,7 +70,7 @@ impl<T: Tables> Txn<'_, T> {
     fn advance_low_water_mark(&mut self, retention: Retention, now: Timestamp) -> Result<()> {
         let expired_by_age =
             EventId::from_i64(now.minus(retention.max_age).millis().max(0).saturating_mul(1000));
-        let mut low_water_mark = expired_by_age.min(self.state.event_id_generator.last());
+        let mut low_water_mark = expired_by_age.min(self.state.event_id_generator.last_id());
         let surplus = count_above_retention(self.state.counters.journaled_event_count, retention);
         if surplus >= EVENT_NUMBER_PRECISION {
             low_water_mark =

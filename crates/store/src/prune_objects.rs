@@ -29,10 +29,10 @@ use crate::writer::Txn;
 use crate::writer_state::write_named_json;
 
 /// Most events or objects that one transaction visits. Emits wait for it.
-const OBJECT_BATCH_SIZE: usize = 500;
+const PRUNE_ROUND_BATCH_SIZE: usize = 500;
 
 /// While fewer than [`OBJECT_BATCH_SIZE`] objects are idle, a round begins only after this interval.
-const ROUND_INTERVAL: Duration = Duration::from_secs(3600);
+const SMALL_PRUNE_ROUND_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// A stored round is abandoned if its cutoff is later than the current one by more than this: the round began with a
 /// shorter retention period.
@@ -74,7 +74,7 @@ impl ObjectPruneRound {
 
     /// Returns whether the round began within the last [`ROUND_INTERVAL`].
     fn began_recently(&self, now: Timestamp) -> bool {
-        (now.minus(ROUND_INTERVAL).micros() + 1..=now.micros()).contains(&self.begun_at)
+        (now.minus(SMALL_PRUNE_ROUND_INTERVAL).micros() + 1..=now.micros()).contains(&self.begun_at)
     }
 }
 
@@ -92,15 +92,15 @@ impl<T: Tables> Txn<'_, T> {
             .and_then(|text| serde_json::from_str::<ObjectPruneRound>(&text).ok());
         let round = match latest.filter(|round| round.fits_cutoff(cutoff)) {
             Some(round) if round.step != PruneRoundStep::Done => Some(round),
-            latest => self.begin_object_round(latest, cutoff, now)?,
+            latest => self.begin_object_round_if_due(latest, cutoff, now)?,
         };
         let Some(round) = round else { return Ok((0, false)) };
         let checked_id = first_event_id_at(now).max(EventId::from_i64(round.cutoff.as_i64() + 1));
         let (deleted, step) = match round.step {
             PruneRoundStep::Events(after) => {
-                (0, self.mark_event_objects_in_use(after, round.cutoff, checked_id)?)
+                (0, self.mark_objects_of_event_batch_in_use(after, round.cutoff, checked_id)?)
             }
-            PruneRoundStep::Objects => self.delete_unused_objects(&round, checked_id)?,
+            PruneRoundStep::Objects => self.delete_or_mark_idle_objects(&round, checked_id)?,
             PruneRoundStep::Done => (0, PruneRoundStep::Done),
         };
         write_named_json(self.tables, OBJECT_ROUND_TEXT_NAME, &ObjectPruneRound { step, ..round })?;
@@ -112,47 +112,48 @@ impl<T: Tables> Txn<'_, T> {
     fn compute_object_cutoff(&self, retention: Duration, now: Timestamp) -> EventId {
         let (expired_by_age, low_water_mark) =
             (first_event_id_at(now.minus(retention)), self.state.counters.expired_up_to);
-        if low_water_mark >= self.state.event_id_generator.last() {
+        if low_water_mark >= self.state.event_id_generator.last_id() {
             expired_by_age
         } else {
             expired_by_age.min(low_water_mark)
         }
     }
 
-    fn begin_object_round(
+    fn begin_object_round_if_due(
         &self,
         latest: Option<ObjectPruneRound>,
         cutoff: EventId,
         now: Timestamp,
     ) -> Result<Option<ObjectPruneRound>> {
         let min_count =
-            if latest.is_some_and(|round| round.began_recently(now)) { OBJECT_BATCH_SIZE } else { 1 };
+            if latest.is_some_and(|round| round.began_recently(now)) { PRUNE_ROUND_BATCH_SIZE } else { 1 };
         let is_due = self.tables.list_idle_objects(cutoff, min_count)?.len() >= min_count;
         let last_dropped_event = cutoff.min(self.state.counters.expired_up_to);
         let step = PruneRoundStep::Events(EventId::ZERO);
         Ok(is_due.then_some(ObjectPruneRound { begun_at: now.micros(), cutoff, last_dropped_event, step }))
     }
 
-    fn mark_event_objects_in_use(
+    fn mark_objects_of_event_batch_in_use(
         &self,
         after: EventId,
         cutoff: EventId,
         checked_id: EventId,
     ) -> Result<PruneRoundStep> {
-        let (events, next) = self.tables.list_events_in_use(after, cutoff, OBJECT_BATCH_SIZE)?;
-        self.tables.mark_event_objects_in_use(&events, cutoff, checked_id)?;
+        let (events, next) =
+            self.tables.list_events_of_unfinished_tasks(after, cutoff, PRUNE_ROUND_BATCH_SIZE)?;
+        self.tables.mark_objects_of_events_in_use(&events, cutoff, checked_id)?;
         Ok(next.map_or(PruneRoundStep::Objects, PruneRoundStep::Events))
     }
 
-    fn delete_unused_objects(
+    fn delete_or_mark_idle_objects(
         &self,
         round: &ObjectPruneRound,
         checked_id: EventId,
     ) -> Result<(u64, PruneRoundStep)> {
         let ObjectPruneRound { cutoff, last_dropped_event, .. } = *round;
-        let idle = self.tables.list_idle_objects(cutoff, OBJECT_BATCH_SIZE)?;
+        let idle = self.tables.list_idle_objects(cutoff, PRUNE_ROUND_BATCH_SIZE)?;
         let next =
-            if idle.len() >= OBJECT_BATCH_SIZE { PruneRoundStep::Objects } else { PruneRoundStep::Done };
+            if idle.len() >= PRUNE_ROUND_BATCH_SIZE { PruneRoundStep::Objects } else { PruneRoundStep::Done };
         let (unused, in_use_objects): (Vec<_>, Vec<_>) = idle
             .into_iter()
             .partition(|idle| idle.row.last_event <= last_dropped_event && !idle.has_outbox_events);

@@ -10,7 +10,7 @@ use crate::row::HandlerId;
 use crate::tables::ReadSet;
 use crate::writer_state::WriterState;
 
-/// Stands for no handler in the read set: only the object is read, not a lane.
+/// Means no handler in the read set: only the object is read, not a lane.
 const NO_HANDLER: HandlerId = 0;
 
 /// Adds the idempotency keys and the objects of emits.
@@ -20,7 +20,7 @@ pub fn add_emit_batches_to_read_set(
     read_set: &mut ReadSet,
 ) {
     for batch in batches {
-        if let Some(idempotency) = &batch.idempotency {
+        if let Some(idempotency) = &batch.idempotency_key {
             read_set.idempotency_keys.push((idempotency.tenant.clone(), idempotency.key.clone()));
         }
         add_events_to_read_set(&batch.events, state, read_set);
@@ -34,8 +34,10 @@ pub(crate) fn add_finished_attempts_to_read_set(
     read_set: &mut ReadSet,
 ) {
     for attempt in attempts {
-        read_set.tasks.push(attempt.task);
-        read_set.lanes.extend(state.running_tasks.get(&attempt.task).and_then(|running| running.row.lane));
+        read_set.tasks.push(attempt.task_seq);
+        read_set
+            .lanes
+            .extend(state.running_tasks.get(&attempt.task_seq).and_then(|running| running.row.lane));
         add_events_to_read_set(&attempt.emitted_events, state, read_set);
     }
 }
@@ -57,9 +59,9 @@ pub(crate) fn add_fire_requests_to_read_set(
 fn add_events_to_read_set(events: &[NewEvent], state: &mut WriterState, read_set: &mut ReadSet) {
     for event in events {
         let Some(key) = &event.key else { continue };
-        let handlers = state.resolve_handlers(&event.event_type);
+        let handlers = state.find_handlers_of_event_type(&event.event_type);
         let mut limited_handlers: Vec<HandlerId> = handlers.iter().map(|(id, _)| *id).collect();
-        limited_handlers.retain(|id| is_limited_per_key(state, *id));
+        limited_handlers.retain(|id| is_ordered_or_limited_per_key(state, *id));
         if limited_handlers.is_empty() {
             limited_handlers.push(NO_HANDLER);
         }
@@ -69,7 +71,7 @@ fn add_events_to_read_set(events: &[NewEvent], state: &mut WriterState, read_set
 }
 
 /// Returns whether a handler's tasks of one object wait for each other.
-fn is_limited_per_key(state: &WriterState, handler: HandlerId) -> bool {
+fn is_ordered_or_limited_per_key(state: &WriterState, handler: HandlerId) -> bool {
     state.handler(handler).is_ok_and(|handler| {
         handler.def.ordering == LaneOrdering::Key || handler.def.limits.concurrency_per_key.is_some()
     })

@@ -41,7 +41,7 @@ mod tests {
 
     use super::*;
 
-    fn event_of_size(id: u64, bytes: usize) -> Arc<Event> {
+    fn event_with_value_size(id: u64, bytes: usize) -> Arc<Event> {
         Arc::new(Event {
             id: EventId::new(id).unwrap(),
             prev: None,
@@ -59,12 +59,12 @@ mod tests {
     fn cache_is_bounded_in_number_and_bytes() {
         let mut recent = RecentEventCache::default();
         for id in 0..MAX_CACHED_EVENTS as u64 + 10 {
-            recent.push_event(&event_of_size(id, 1));
+            recent.push_event(&event_with_value_size(id, 1));
         }
         assert_eq!((recent.events.len(), recent.payload_bytes), (MAX_CACHED_EVENTS, MAX_CACHED_EVENTS));
         assert!(recent.find_event(EventId::new(9).unwrap()).is_none());
         assert!(recent.find_event(EventId::new(10).unwrap()).is_some());
-        recent.push_event(&event_of_size(1_000_000, MAX_CACHED_BYTES + 1));
+        recent.push_event(&event_with_value_size(1_000_000, MAX_CACHED_BYTES + 1));
         assert_eq!((recent.events.len(), recent.payload_bytes), (0, 0));
     }
 }

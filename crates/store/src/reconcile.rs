@@ -30,7 +30,7 @@ impl<T: Tables> Txn<'_, T> {
                 }
                 let limits_per_key = [&old.def, &new.def].map(|def| def.limits.concurrency_per_key);
                 if limits_per_key[0] != limits_per_key[1] && new.def.ordering == LaneOrdering::None {
-                    self.regroup_queue_tasks(queue, &new, now)?;
+                    self.apply_concurrency_per_key_to_queue(queue, &new, now)?;
                 }
             }
         }
@@ -38,7 +38,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Recomputes the scores of the tasks of handlers whose ageing has changed.
-    pub(crate) fn rescore_tasks_of_changed_handlers(
+    pub(crate) fn rescore_tasks_after_ageing_change(
         &mut self,
         handlers_before: &[Arc<RegisteredHandler>],
     ) -> Result<()> {
@@ -49,7 +49,7 @@ impl<T: Tables> Txn<'_, T> {
                 let queues: Vec<QueueId> = queues.map(|queue| queue.id).collect();
                 for queue in queues {
                     self.rescore_queue_tasks(queue, &new)?;
-                    self.state.reload_source_rank(self.tables, queue)?;
+                    self.state.reload_source_task_rank(self.tables, queue)?;
                 }
             }
         }
@@ -59,14 +59,14 @@ impl<T: Tables> Txn<'_, T> {
     fn rescore_queue_tasks(&mut self, queue: QueueId, handler: &RegisteredHandler) -> Result<()> {
         for (seq, priority, created_at) in self.tables.list_tasks_to_rescore(queue)? {
             let priority = Priority::try_from(priority).map_err(Fault::damaged)?;
-            self.tables.set_task_score(seq, handler.def.limits.queue_score(priority, created_at))?;
+            self.tables.set_task_score(seq, handler.def.limits.task_score_in_queue(priority, created_at))?;
         }
         Ok(())
     }
 
     /// Applies a new limit per key to the tasks of a queue: running tasks count first, then the oldest get the
     /// remaining slots.
-    fn regroup_queue_tasks(
+    fn apply_concurrency_per_key_to_queue(
         &mut self,
         queue: QueueId,
         handler: &RegisteredHandler,
@@ -78,20 +78,20 @@ impl<T: Tables> Txn<'_, T> {
         for (mut waiting, phase, key) in self.tables.list_tasks_to_regroup(queue)? {
             let object = self.read_object_number(&tenant, Some(&key))?;
             waiting.concurrency_group =
-                TaskGrouping::for_object(self.state.salt, handler, object).concurrency_group;
+                TaskGrouping::for_object(self.state.hash_salt, handler, object).concurrency_group;
             self.tables.set_concurrency_group(waiting.seq, waiting.concurrency_group)?;
             let count = counts_by_key.entry(key).or_default();
             match phase {
                 TaskPhase::Scheduled | TaskPhase::Locked => *count += 1,
-                TaskPhase::Ready | TaskPhase::Blocked if *count < limit => {
+                TaskPhase::Ready | TaskPhase::BlockedByTask if *count < limit => {
                     *count += 1;
-                    if phase == TaskPhase::Blocked {
+                    if phase == TaskPhase::BlockedByTask {
                         self.change_task_phase(&waiting, phase, TaskPhase::Ready)?;
                     }
                 }
-                TaskPhase::Ready => self.change_task_phase(&waiting, phase, TaskPhase::Blocked)?,
-                TaskPhase::Blocked
-                | TaskPhase::Gated
+                TaskPhase::Ready => self.change_task_phase(&waiting, phase, TaskPhase::BlockedByTask)?,
+                TaskPhase::BlockedByTask
+                | TaskPhase::SyncGated
                 | TaskPhase::Delayed
                 | TaskPhase::Halted
                 | TaskPhase::Missing => {}
@@ -103,15 +103,17 @@ impl<T: Tables> Txn<'_, T> {
         for (seq, running) in self.state.running_tasks.iter().filter(|(_, running)| is_in_queue(&running.row))
         {
             let object = self.read_object_number(&tenant, running.subject.key().map(|key| key.as_str()))?;
-            concurrency_groups
-                .insert(*seq, TaskGrouping::for_object(self.state.salt, handler, object).concurrency_group);
+            concurrency_groups.insert(
+                *seq,
+                TaskGrouping::for_object(self.state.hash_salt, handler, object).concurrency_group,
+            );
         }
         for (seq, concurrency_group) in concurrency_groups {
             if let Some(running) = self.state.running_tasks.get_mut(&seq) {
                 running.row.concurrency_group = concurrency_group;
             }
         }
-        self.state.apply_handler_limits(handler.id, now)
+        self.state.refresh_handler_free_slots(handler.id, now)
     }
 
     fn change_task_phase(&mut self, waiting: &WaitingTask, from: TaskPhase, to: TaskPhase) -> Result<()> {
@@ -122,6 +124,6 @@ impl<T: Tables> Txn<'_, T> {
             _ => 0,
         };
         self.tables.set_task_phase(waiting.seq, to, rank)?;
-        self.state.count_phase_change(waiting.queue, Some(from), Some(to))
+        self.state.update_counts_for_phase_change(waiting.queue, Some(from), Some(to))
     }
 }

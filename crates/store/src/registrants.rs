@@ -125,7 +125,7 @@ impl<T: Tables> Txn<'_, T> {
         if registrants.registrants.len() < 2 || was_checked_recently {
             return Ok(false);
         }
-        let nodes = self.tables.list_nodes()?.into_iter().filter(|node| !node.gone);
+        let nodes = self.tables.list_nodes()?.into_iter().filter(|node| !node.has_left_or_died);
         let live_registrants = nodes.filter_map(|node| node.capabilities.registrant).collect();
         let expired = registrants.expire_absent_registrants(&live_registrants, now);
         write_named_json(self.tables, REGISTRANTS_TEXT_NAME, &registrants)?;

@@ -4,7 +4,7 @@ use pointsman_core::store::{AuditEntry, NodeCapabilities, NodeId, Registration, 
 use pointsman_core::task::{TaskCommand, TaskState, TaskStatus};
 use pointsman_core::{HandlerName, Rule, RuleKind, RuleScope, TaskId, Tenant, Timestamp};
 
-use crate::chains::is_step_queue_of;
+use crate::chains::is_step_queue_of_chain;
 use crate::error::Result;
 use crate::lifecycle::AttemptOutput;
 use crate::queues::QueueState;
@@ -14,17 +14,22 @@ use crate::writer::Txn;
 use crate::writer_state::write_named_json;
 
 /// Most tasks that one sweep marks as missing.
-const MAX_MISSING_PER_SWEEP: usize = 10_000;
+const MAX_MARKED_MISSING_PER_SWEEP: usize = 10_000;
 /// Most missing tasks that one transaction adopts.
 pub(crate) const MAX_ADOPTED_PER_TRANSACTION: usize = 1_000;
 /// Phases of tasks that are not running yet.
-const WAITING_PHASES: [TaskPhase; 5] =
-    [TaskPhase::Blocked, TaskPhase::Gated, TaskPhase::Delayed, TaskPhase::Ready, TaskPhase::Scheduled];
+const PENDING_PHASES: [TaskPhase; 5] = [
+    TaskPhase::BlockedByTask,
+    TaskPhase::SyncGated,
+    TaskPhase::Delayed,
+    TaskPhase::Ready,
+    TaskPhase::Scheduled,
+];
 
 impl<T: Tables> Txn<'_, T> {
     /// Replaces the effective registration: the union of what all registrants have registered.
     pub(crate) fn apply_registration(&mut self, registration: &Registration, now: Timestamp) -> Result<()> {
-        self.state.empty_fair_queues()?;
+        self.state.clear_fair_queues()?;
         let handlers_before = std::mem::take(&mut self.state.handlers);
         self.tables.set_defined_handlers(&registration.handlers)?;
         write_named_json(self.tables, "routes", &registration.routes)?;
@@ -32,16 +37,16 @@ impl<T: Tables> Txn<'_, T> {
         self.state.load_registration(self.tables)?;
         for handler in self.state.handlers.clone() {
             let was_defined = handlers_before.iter().any(|old| old.id == handler.id && old.is_defined);
-            self.update_handler_gaps(handler.id, was_defined, handler.is_defined)?;
+            self.update_missed_event_ranges(handler.id, was_defined, handler.is_defined)?;
         }
-        self.rescore_tasks_of_changed_handlers(&handlers_before)?;
+        self.rescore_tasks_after_ageing_change(&handlers_before)?;
         self.state.refill_fair_queues(now)?;
         self.reconcile_tasks_of_handlers(&handlers_before, now)?;
         let new_handlers =
             self.state.handlers.iter().filter(|h| handlers_before.iter().all(|old| old.id != h.id));
         let new_handlers: Vec<_> = new_handlers.map(|handler| handler.def.name.clone()).collect();
         self.register_chains(&registration.chains, &registration.chain_routes, &new_handlers)?;
-        self.publish_config_file_changes(&registration.file_digests, now)?;
+        self.publish_configured_object_changes(&registration.configured_object_digests, now)?;
         self.state.has_new_ready_tasks = true;
         Ok(())
     }
@@ -56,7 +61,7 @@ impl<T: Tables> Txn<'_, T> {
             tenant_weights: self.state.tenant_weights.clone(),
             chains: self.state.chains.iter_defined_chains().cloned().collect(),
             chain_routes: self.state.chains.routes().clone(),
-            file_digests: self.tables.list_file_digests()?,
+            configured_object_digests: self.tables.list_configured_object_digests()?,
         })
     }
 
@@ -64,7 +69,7 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn join_node(&mut self, name: &str, now: Timestamp) -> Result<NodeId> {
         self.state.event_id_generator.observe_clock(now);
         let node = self.tables.insert_node(name, now)?;
-        self.state.nodes.insert(node);
+        self.state.live_nodes.insert(node);
         Ok(node)
     }
 
@@ -89,7 +94,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Removes a node that leaves, and releases the tasks it still has locked.
     pub(crate) fn remove_node(&mut self, node: NodeId, now: Timestamp) -> Result<()> {
         self.mark_node_gone(node)?;
-        for task_row in self.tables.list_tasks_locked_by(node)? {
+        for task_row in self.tables.list_tasks_locked_by_node(node)? {
             if let TaskState::Locked(lease) = task_row.lifecycle.state {
                 let release = TaskCommand::Release { fence: lease.fence };
                 // The command is rejected if the task is no longer locked; then there is nothing to release.
@@ -103,14 +108,14 @@ impl<T: Tables> Txn<'_, T> {
     /// Marks a node as gone. It gets no more tasks, even if it is still running.
     fn mark_node_gone(&mut self, node: NodeId) -> Result<()> {
         self.tables.mark_node_gone(node)?;
-        self.state.nodes.remove(&node);
+        self.state.live_nodes.remove(&node);
         Ok(())
     }
 
     pub(crate) fn add_rule(&mut self, rule: Rule) -> Result<()> {
         self.tables.write_rule(&rule)?;
         self.state.load_rules(self.tables)?;
-        for queue in self.refresh_paused_queues(&rule.scope)? {
+        for queue in self.refresh_paused_flags_in_scope(&rule.scope)? {
             self.unschedule_queue_tasks(queue, rule.since)?;
         }
         Ok(())
@@ -131,12 +136,12 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Updates which of the queues in a rule's scope are paused; returns those that are paused now.
-    fn refresh_paused_queues(&mut self, scope: &RuleScope) -> Result<Vec<QueueId>> {
+    fn refresh_paused_flags_in_scope(&mut self, scope: &RuleScope) -> Result<Vec<QueueId>> {
         let handler = match scope {
             RuleScope::Handler(name) => name,
             RuleScope::Collection(collection) => &collection.source,
             RuleScope::Chain(path) => {
-                return self.state.refresh_paused_flags(|queue| is_step_queue_of(queue, path));
+                return self.state.refresh_paused_flags(|queue| is_step_queue_of_chain(queue, path));
             }
             RuleScope::Schedule(_) => return Ok(vec![]),
         };
@@ -170,7 +175,7 @@ impl<T: Tables> Txn<'_, T> {
         }
         self.tables.delete_rule(kind, scope, tenant)?;
         self.state.load_rules(self.tables)?;
-        self.refresh_paused_queues(scope)?;
+        self.refresh_paused_flags_in_scope(scope)?;
         self.state.has_new_ready_tasks = true;
         Ok(true)
     }
@@ -180,7 +185,7 @@ impl<T: Tables> Txn<'_, T> {
         let mut report = RescueReport::default();
         for node in self.tables.list_nodes_silent_since(now.minus(sweep.node_timeout))? {
             self.mark_node_gone(node)?;
-            for task_row in self.tables.list_tasks_locked_by(node)? {
+            for task_row in self.tables.list_tasks_locked_by_node(node)? {
                 let error = format!(
                     "node {node} stopped sending heartbeats during attempt {}",
                     task_row.lifecycle.attempt
@@ -188,7 +193,7 @@ impl<T: Tables> Txn<'_, T> {
                 report.freed_tasks.extend(self.expire_lease(task_row, &error, now)?);
             }
         }
-        for task_row in self.tables.list_expired_worker_leases(sweep.leased_since, now)? {
+        for task_row in self.tables.list_expired_worker_leases(sweep.pull_worker_leases_since, now)? {
             let error = format!(
                 "the worker of attempt {} did not renew its lease in time",
                 task_row.lifecycle.attempt
@@ -196,7 +201,7 @@ impl<T: Tables> Txn<'_, T> {
             report.freed_tasks.extend(self.expire_lease(task_row, &error, now)?);
         }
         if sweep.mark_missing {
-            report.marked_missing = self.mark_undefined_tasks_missing(now)?;
+            report.marked_missing_count = self.mark_undefined_tasks_missing(now)?;
         }
         Ok(report)
     }
@@ -215,7 +220,7 @@ impl<T: Tables> Txn<'_, T> {
         let output = AttemptOutput::from_error(error);
         let expired = self.apply_command_to_active_task(
             task_row,
-            TaskCommand::Expire { fence: lease.fence },
+            TaskCommand::ExpireLease { fence: lease.fence },
             output,
             now,
         )?;
@@ -229,12 +234,14 @@ impl<T: Tables> Txn<'_, T> {
         let undefined = self.state.iter_queues().filter(|q| !q.is_defined).filter(has_waiting_tasks);
         let queues: Vec<QueueId> = undefined.map(|q| q.id).collect();
         for queue in queues {
-            for seq in self.tables.list_tasks_in_phases(queue, &WAITING_PHASES, MAX_MISSING_PER_SWEEP)? {
+            for seq in
+                self.tables.list_tasks_in_phases(queue, &PENDING_PHASES, MAX_MARKED_MISSING_PER_SWEEP)?
+            {
                 let error = AttemptOutput::from_error("its handler is no longer defined");
                 if self.apply_task_command(seq, TaskCommand::MarkMissing, error, now)?.is_ok() {
                     marked_count += 1;
                 }
-                if marked_count >= MAX_MISSING_PER_SWEEP as u64 {
+                if marked_count >= MAX_MARKED_MISSING_PER_SWEEP as u64 {
                     return Ok(marked_count);
                 }
             }
@@ -253,7 +260,10 @@ impl<T: Tables> Txn<'_, T> {
             for seq in
                 self.tables.list_tasks_in_phases(queue, &[TaskPhase::Missing], MAX_ADOPTED_PER_TRANSACTION)?
             {
-                if self.apply_task_command(seq, TaskCommand::Adopt, AttemptOutput::default(), now)?.is_ok() {
+                if self
+                    .apply_task_command(seq, TaskCommand::AdoptMissing, AttemptOutput::default(), now)?
+                    .is_ok()
+                {
                     adopted_count += 1;
                 }
                 if adopted_count >= MAX_ADOPTED_PER_TRANSACTION as u64 {

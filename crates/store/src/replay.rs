@@ -21,11 +21,11 @@ const MAX_EVENTS_PER_REPLAY: usize = 1000;
 
 /// A range of event ids, first and last inclusive. Without a last id, the handler is not defined now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct JournalGap(i64, Option<i64>);
+struct MissedEventRange(i64, Option<i64>);
 
 impl<T: Tables> Txn<'_, T> {
     /// Replays a batch of events from the handler's first gap that has ended and contains events from `from` on.
-    pub(crate) fn replay_journal_gap(
+    pub(crate) fn replay_missed_events(
         &mut self,
         handler: &HandlerName,
         from: EventId,
@@ -34,11 +34,11 @@ impl<T: Tables> Txn<'_, T> {
         let Some(id) = self.state.find_handler(handler).filter(|h| h.is_defined).map(|h| h.id) else {
             return Ok(ReplayReport::default());
         };
-        let mut gaps = self.read_handler_gaps(id)?;
+        let mut gaps = self.read_missed_event_ranges(id)?;
         let from = from.as_i64();
-        let reaches = |gap: &JournalGap| gap.1.is_some_and(|last| last >= from);
+        let reaches = |gap: &MissedEventRange| gap.1.is_some_and(|last| last >= from);
         let Some(index) = gaps.iter().position(reaches) else { return Ok(ReplayReport::default()) };
-        let JournalGap(first, last) = gaps.remove(index);
+        let MissedEventRange(first, last) = gaps.remove(index);
         let (replayed_from, last) = (first.max(from), last.unwrap_or(i64::MAX));
         // Expired events may still be stored for other tasks.
         let first_stored = replayed_from.max(self.state.counters.expired_up_to.as_i64() + 1);
@@ -51,23 +51,29 @@ impl<T: Tables> Txn<'_, T> {
         let mut created_tasks = 0;
         for event in events {
             if !event.is_engine_event()
-                && self.state.resolve_handlers(&event.event_type).iter().any(|(handler, _)| *handler == id)
+                && self
+                    .state
+                    .find_handlers_of_event_type(&event.event_type)
+                    .iter()
+                    .any(|(handler, _)| *handler == id)
             {
                 self.create_replay_task(id, &Arc::new(event), now)?;
                 created_tasks += 1;
             }
         }
-        let remaining =
-            [JournalGap(first, Some(replayed_from - 1)), JournalGap(replayed_up_to + 1, Some(last))];
+        let remaining = [
+            MissedEventRange(first, Some(replayed_from - 1)),
+            MissedEventRange(replayed_up_to + 1, Some(last)),
+        ];
         for gap in remaining.into_iter().rev().filter(|gap| gap.1.is_some_and(|last| last >= gap.0)) {
             gaps.insert(index, gap);
         }
-        self.write_handler_gaps(id, &gaps)?;
-        Ok(ReplayReport { created_tasks, has_more: gaps.iter().any(reaches) })
+        self.write_missed_event_ranges(id, &gaps)?;
+        Ok(ReplayReport { created_task_count: created_tasks, has_more: gaps.iter().any(reaches) })
     }
 
     /// Ends the current gap of a handler that has become defined, or begins a gap for one that no longer is.
-    pub(crate) fn update_handler_gaps(
+    pub(crate) fn update_missed_event_ranges(
         &mut self,
         handler: HandlerId,
         was_defined: bool,
@@ -76,28 +82,28 @@ impl<T: Tables> Txn<'_, T> {
         if was_defined == is_defined {
             return Ok(());
         }
-        let head = self.state.event_id_generator.last().as_i64();
-        let mut gaps = self.read_handler_gaps(handler)?;
+        let head = self.state.event_id_generator.last_id().as_i64();
+        let mut gaps = self.read_missed_event_ranges(handler)?;
         match gaps.last_mut().filter(|gap| gap.1.is_none()) {
             Some(gap) if is_defined => gap.1 = Some(head),
             Some(_) => {}
-            None if is_defined => gaps.push(JournalGap(0, Some(head))),
-            None => gaps.push(JournalGap(head + 1, None)),
+            None if is_defined => gaps.push(MissedEventRange(0, Some(head))),
+            None => gaps.push(MissedEventRange(head + 1, None)),
         }
         // Expired events cannot be replayed.
         let low_water_mark = self.state.counters.expired_up_to.as_i64();
         gaps.retain(|gap| gap.1.is_none_or(|last| last > low_water_mark && last >= gap.0));
-        self.write_handler_gaps(handler, &gaps)
+        self.write_missed_event_ranges(handler, &gaps)
     }
 
-    fn read_handler_gaps(&self, handler: HandlerId) -> Result<Vec<JournalGap>> {
-        let json = self.tables.read_handler_gaps(handler)?;
+    fn read_missed_event_ranges(&self, handler: HandlerId) -> Result<Vec<MissedEventRange>> {
+        let json = self.tables.read_missed_event_ranges_json(handler)?;
         serde_json::from_str(&json)
             .map_err(|e| Fault::damaged(format!("cannot decode the gaps of a handler: {e}")))
     }
 
-    fn write_handler_gaps(&self, handler: HandlerId, gaps: &[JournalGap]) -> Result<()> {
+    fn write_missed_event_ranges(&self, handler: HandlerId, gaps: &[MissedEventRange]) -> Result<()> {
         let json = serde_json::to_string(gaps).map_err(Fault::damaged)?;
-        self.tables.write_handler_gaps(handler, &json)
+        self.tables.write_missed_event_ranges_json(handler, &json)
     }
 }

@@ -1,7 +1,7 @@
 //! Rows of the tables, and the encoding of their codes.
 
 use pointsman_core::chain::{Chain, ChainNodeId, ChainPath, ChainState};
-use pointsman_core::limit::LimiterState;
+use pointsman_core::limit::LimiterAndBreakerState;
 use pointsman_core::order::Order;
 use pointsman_core::task::{
     AttemptOutcome, ErrorReason, Lease, LogLevel, QueueSubject, StepRun, TaskLifecycle, TaskState,
@@ -86,7 +86,7 @@ impl ActiveTaskRow {
         reason: Option<i64>,
     ) -> Result<TaskState> {
         Ok(match phase {
-            TaskPhase::Blocked | TaskPhase::Gated | TaskPhase::Delayed | TaskPhase::Ready => {
+            TaskPhase::BlockedByTask | TaskPhase::SyncGated | TaskPhase::Delayed | TaskPhase::Ready => {
                 TaskState::New { due }
             }
             TaskPhase::Scheduled => TaskState::Scheduled,
@@ -199,7 +199,7 @@ pub struct LaneHead {
 
 /// A task that waits for a synchronous task of its event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GatedTask {
+pub struct SyncGatedTask {
     pub task: WaitingTask,
     pub lane: Option<i64>,
     pub lane_position: Option<i64>,
@@ -227,12 +227,12 @@ pub struct IdleObject {
 }
 
 impl ObjectRow {
-    pub fn last_sent_to(&self, handler: HandlerId) -> Option<EventId> {
+    pub fn last_event_sent_to(&self, handler: HandlerId) -> Option<EventId> {
         self.last_sent_events.iter().find(|(h, _)| *h == handler).map(|(_, id)| *id)
     }
 
     /// Encodes the last events sent: pairs of a handler's number (4 bytes) and an event id (8 bytes), little-endian.
-    pub fn encode_last_sent(&self) -> Vec<u8> {
+    pub fn encode_last_sent_events(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.last_sent_events.len() * 12);
         for (handler, id) in &self.last_sent_events {
             bytes.extend_from_slice(&(*handler as u32).to_le_bytes());
@@ -241,7 +241,7 @@ impl ObjectRow {
         bytes
     }
 
-    pub fn decode_last_sent(bytes: &[u8]) -> Vec<(HandlerId, EventId)> {
+    pub fn decode_last_sent_events(bytes: &[u8]) -> Vec<(HandlerId, EventId)> {
         let (pairs, _) = bytes.as_chunks::<12>();
         let decode_pair = |bytes: &[u8; 12]| {
             let [h0, h1, h2, h3, id @ ..] = *bytes;
@@ -269,7 +269,7 @@ impl QueueCounts {
     pub(crate) fn count_mut(&mut self, phase: TaskPhase) -> &mut i64 {
         match phase {
             TaskPhase::Ready => &mut self.ready,
-            TaskPhase::Blocked | TaskPhase::Gated | TaskPhase::Delayed => &mut self.waiting,
+            TaskPhase::BlockedByTask | TaskPhase::SyncGated | TaskPhase::Delayed => &mut self.waiting,
             TaskPhase::Scheduled => &mut self.scheduled,
             TaskPhase::Locked => &mut self.running,
             TaskPhase::Halted => &mut self.halted,
@@ -299,7 +299,7 @@ pub struct HandlerRow {
     pub id: HandlerId,
     pub def: HandlerDef,
     pub is_defined: bool,
-    pub limiter_state: LimiterState,
+    pub limiter_state: LimiterAndBreakerState,
 }
 
 /// A chain and its operator settings. The settings outlive the definition.
@@ -316,7 +316,7 @@ impl ChainRow {
     }
 
     /// Returns the definition, if the chain is defined now.
-    pub fn definition(&self) -> Option<&Chain> {
+    pub fn current_definition(&self) -> Option<&Chain> {
         Some(&self.chain).filter(|_| self.is_defined)
     }
 }
@@ -334,8 +334,8 @@ impl OrderRow {
     pub fn build_step_run(&self, node: &ChainNodeId) -> Result<StepRun> {
         let Order { key, tenant, value, origin, .. } = &self.order;
         Ok(StepRun {
-            key: ObjectKey::new(key.to_string()).map_err(Fault::damaged)?,
-            order: key.clone(),
+            object_key: ObjectKey::new(key.to_string()).map_err(Fault::damaged)?,
+            order_key: key.clone(),
             node: node.clone(),
             tenant: tenant.clone(),
             origin: *origin,
@@ -428,7 +428,7 @@ mod tests {
         let sent_events = vec![(1, EventId::new(5).unwrap()), (70_000, EventId::MAX)];
         let object =
             ObjectRow { number: 1, last_event: EventId::ZERO, last_sent_events: sent_events.clone() };
-        assert_eq!(ObjectRow::decode_last_sent(&object.encode_last_sent()), sent_events);
-        assert!(ObjectRow::decode_last_sent(&[]).is_empty());
+        assert_eq!(ObjectRow::decode_last_sent_events(&object.encode_last_sent_events()), sent_events);
+        assert!(ObjectRow::decode_last_sent_events(&[]).is_empty());
     }
 }

@@ -10,7 +10,7 @@ use pointsman_core::store::{FireRequest, OrderError, ScheduleDef, ScheduleProgre
 use pointsman_core::task::TaskCommand;
 use pointsman_core::{EventId, NewEvent, ScheduleName, TaskId, Timestamp};
 
-use crate::claim::ClaimSlots;
+use crate::claim::PendingClaim;
 use crate::error::Result;
 use crate::lifecycle::AttemptOutput;
 use crate::row::ScheduleRow;
@@ -49,26 +49,32 @@ impl<T: Tables> Txn<'_, T> {
         for schedule in schedules {
             let is_paused = self.state.is_schedule_paused(&schedule.name);
             let before = registered.remove(schedule.name.as_str());
-            progress.push(match before.filter(|row| row.expression == schedule.expression) {
-                Some(row) => {
-                    if row.last_registered_at < now.minus(REGISTRATION_RECORD_INTERVAL) {
-                        registered_names.push(schedule.name.to_string());
+            progress.push(
+                match before.filter(|row| row.expression == schedule.expression_zone_and_dialect) {
+                    Some(row) => {
+                        if row.last_registered_at < now.minus(REGISTRATION_RECORD_INTERVAL) {
+                            registered_names.push(schedule.name.to_string());
+                        }
+                        ScheduleProgress {
+                            processed_up_to: row.processed_up_to,
+                            paused: is_paused,
+                            first_skipped_while_paused: row.next_catch_up,
+                        }
                     }
-                    ScheduleProgress {
-                        processed_up_to: row.processed_up_to,
-                        paused: is_paused,
-                        first_skipped_while_paused: row.next_catch_up,
+                    None => {
+                        self.tables.start_schedule(
+                            &schedule.name,
+                            &schedule.expression_zone_and_dialect,
+                            now,
+                        )?;
+                        ScheduleProgress {
+                            processed_up_to: now,
+                            paused: is_paused,
+                            first_skipped_while_paused: None,
+                        }
                     }
-                }
-                None => {
-                    self.tables.start_schedule(&schedule.name, &schedule.expression, now)?;
-                    ScheduleProgress {
-                        processed_up_to: now,
-                        paused: is_paused,
-                        first_skipped_while_paused: None,
-                    }
-                }
-            });
+                },
+            );
         }
         self.delete_unregistered_schedules(registered, &mut registered_names, now)?;
         if !registered_names.is_empty() {
@@ -127,7 +133,7 @@ impl<T: Tables> Txn<'_, T> {
         }
         let FireResult { outcome, event, task } =
             self.execute_fire_decision(&schedule, planned_at, decision, now)?;
-        let fire = Fire { planned_at, recorded_at: now, outcome, event, task };
+        let fire = Fire { planned_at, recorded_at: now, outcome, event_id: event, task };
         self.tables.write_fire(
             &schedule,
             &fire,
@@ -153,7 +159,7 @@ impl<T: Tables> Txn<'_, T> {
             FireAction::EmitEvent(event) => {
                 self.emit_fired_event(schedule, *event, punctuality, overlap, now)
             }
-            FireAction::AddOrder(order) => Ok(match self.add_order(*order, now)? {
+            FireAction::AddOrder(order) => Ok(match self.add_order_for_event_or_schedule(*order, now)? {
                 Ok(added) => FireResult { outcome: punctuality.into(), event: Some(added.event), task: None },
                 Err(OrderError::AlreadyExists(..)) => FireResult::from_skip_reason(SkipReason::Overlap),
                 Err(_) => FireResult::from_skip_reason(SkipReason::TargetUndefined),
@@ -167,7 +173,7 @@ impl<T: Tables> Txn<'_, T> {
                         now,
                     )?;
                 }
-                Ok(match self.create_collection_run(&run, Some(planned_at), now)? {
+                Ok(match self.get_or_create_collection_run(&run, Some(planned_at), now)? {
                     Ok(receipt) if receipt.created => {
                         FireResult { outcome: punctuality.into(), event: None, task: Some(receipt.task) }
                     }
@@ -192,7 +198,7 @@ impl<T: Tables> Txn<'_, T> {
         let unfinished = match overlap {
             OverlapPolicy::Queue => vec![],
             OverlapPolicy::Skip | OverlapPolicy::Cancel => {
-                self.tables.list_unfinished_schedule_tasks(schedule)?
+                self.tables.list_unfinished_tasks_of_last_event(schedule)?
             }
         };
         if let (OverlapPolicy::Skip, Some(first)) = (overlap, unfinished.first()) {
@@ -205,7 +211,7 @@ impl<T: Tables> Txn<'_, T> {
             let _ =
                 self.apply_task_command(task, TaskCommand::Cancel, AttemptOutput::from_error(&reason), now)?;
         }
-        let events = self.append_events(vec![event], &mut ClaimSlots::default(), now)?;
+        let events = self.append_events(vec![event], &mut PendingClaim::default(), now)?;
         Ok(FireResult {
             outcome: punctuality.into(),
             event: events.first().map(|event| event.id),

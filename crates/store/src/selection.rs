@@ -38,7 +38,7 @@ struct Selection {
     /// The index of each queue in `queue_shares`.
     share_indexes: HashMap<QueueId, usize>,
     /// The slots that each limited handler has left.
-    handler_slots: HashMap<HandlerId, u32>,
+    free_slots_by_handler: HashMap<HandlerId, u32>,
 }
 
 impl Selection {
@@ -84,7 +84,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Returns whether a claim would find more tasks.
     pub(crate) fn has_more_for_claim(&mut self, claim: &ClaimRequest, now: Timestamp) -> Result<bool> {
         let Some(scope) = self.selection_scope_of_claim(claim) else { return Ok(false) };
-        Ok(self.find_next_queue(&scope, &mut Selection::default(), now)?.is_some())
+        Ok(self.find_next_queue_with_free_slot(&scope, &mut Selection::default(), now)?.is_some())
     }
 
     /// Returns the queues that a claim may take tasks from; `None` if there are none.
@@ -105,7 +105,7 @@ impl<T: Tables> Txn<'_, T> {
                     scope.only_handlers = Some(ids.collect());
                 }
             }
-            Claimant::Worker { tenant, .. } => {
+            Claimant::PullWorker { tenant, .. } => {
                 scope.only_tenant = match tenant {
                     Some(tenant) => Some(self.state.find_tenant_index(tenant)?),
                     None => None,
@@ -137,7 +137,7 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<Vec<ActiveTaskRow>> {
         let mut selection = Selection::default();
         for _ in 0..max {
-            let Some(queue) = self.find_next_queue(scope, &mut selection, now)? else { break };
+            let Some(queue) = self.find_next_queue_with_free_slot(scope, &mut selection, now)? else { break };
             self.state.record_queue_served(queue)?;
             let share = selection.increment_queue_share(queue);
             let (handler, ready) = {
@@ -147,7 +147,7 @@ impl<T: Tables> Txn<'_, T> {
             if share >= ready {
                 self.state.remove_queue_from_fair_queue(queue)?;
             }
-            if let Some(free_slots) = selection.handler_slots.get_mut(&handler) {
+            if let Some(free_slots) = selection.free_slots_by_handler.get_mut(&handler) {
                 *free_slots -= 1;
                 let free_slots = *free_slots;
                 self.state.admit_waiting_queues(handler, free_slots)?;
@@ -155,15 +155,15 @@ impl<T: Tables> Txn<'_, T> {
         }
         if scope.is_look_ahead {
             // Queues that moved to a limiter only because of scheduled tasks can still be claimed from.
-            for handler in selection.handler_slots.keys() {
-                self.state.apply_handler_limits(*handler, now)?;
+            for handler in selection.free_slots_by_handler.keys() {
+                self.state.refresh_handler_free_slots(*handler, now)?;
             }
         }
-        self.tables.list_ready_tasks(&selection.queue_shares)
+        self.tables.list_first_ready_tasks_of_queues(&selection.queue_shares)
     }
 
     /// Returns the queue to serve next. Moves queues whose handler has no free slot to the handler's limiter.
-    fn find_next_queue(
+    fn find_next_queue_with_free_slot(
         &mut self,
         scope: &SelectionScope,
         selection: &mut Selection,
@@ -172,10 +172,10 @@ impl<T: Tables> Txn<'_, T> {
         for pool in self.state.sort_pools_by_virtual_time(&scope.pools) {
             while let Some(queue) = self.find_next_queue_in_pool(scope, pool) {
                 let handler = self.state.queue(queue)?.handler;
-                if !self.state.is_handler_limited(handler)? {
+                if !self.state.must_check_handler_limits(handler)? {
                     return Ok(Some(queue));
                 }
-                let free_slots = match selection.handler_slots.get(&handler) {
+                let free_slots = match selection.free_slots_by_handler.get(&handler) {
                     Some(free_slots) => *free_slots,
                     None => match self.state.check_handler_limits(handler, now)? {
                         Admission::Admitted(free_slots) if scope.is_look_ahead => {
@@ -186,12 +186,12 @@ impl<T: Tables> Txn<'_, T> {
                         Admission::ConcurrencyFull
                         | Admission::RateLimited(_)
                         | Admission::BreakerOpen(_) => {
-                            self.state.apply_handler_limits(handler, now)?;
+                            self.state.refresh_handler_free_slots(handler, now)?;
                             0
                         }
                     },
                 };
-                selection.handler_slots.insert(handler, free_slots);
+                selection.free_slots_by_handler.insert(handler, free_slots);
                 if free_slots > 0 {
                     return Ok(Some(queue));
                 }

@@ -27,7 +27,7 @@ pub enum TransactError {
 #[derive(Debug, thiserror::Error)]
 pub enum SqlError {
     #[error("{0}")]
-    Refused(String),
+    StatementFailed(String),
     #[error("a unit of work is one transaction; {0} is not allowed in it")]
     TransactionControl(String),
     #[error("a unit of work cannot write to the store's own tables; emit events instead")]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
 use pointsman_core::fire::Fire;
-use pointsman_core::limit::LimiterState;
+use pointsman_core::limit::LimiterAndBreakerState;
 use pointsman_core::order::{EndedOrder, Order};
 use pointsman_core::store::{AuditEntry, IdempotencyKey, NodeCapabilities, NodeId, NodeView, StoreError};
 use pointsman_core::task::{LogLine, QueueSubject, Task, TaskId, TaskIdNamespace};
@@ -17,8 +17,8 @@ use pointsman_core::{
 
 use crate::error::{Fault, Result};
 use crate::row::{
-    ActiveTaskRow, ArchivedTaskRow, AttemptRow, ChainRow, GatedTask, HandlerId, HandlerRow, IdleObject,
-    LaneHead, ObjectRow, OrderRow, QueueCounts, QueueId, QueueRow, RankRange, ScheduleRow, TaskPhase,
+    ActiveTaskRow, ArchivedTaskRow, AttemptRow, ChainRow, HandlerId, HandlerRow, IdleObject, LaneHead,
+    ObjectRow, OrderRow, QueueCounts, QueueId, QueueRow, RankRange, ScheduleRow, SyncGatedTask, TaskPhase,
     WaitingTask,
 };
 use crate::writer::Txn;
@@ -74,7 +74,7 @@ pub trait Tables: 'static {
     fn read_task_id_namespace(&self) -> Result<TaskIdNamespace>;
 
     /// Reads a secret number that is mixed into hashes, so that nobody can choose names that collide.
-    fn read_salt(&self) -> Result<u64>;
+    fn read_hash_salt(&self) -> Result<u64>;
 
     /// Reads the text stored under a name.
     fn read_named_text(&self, name: &str) -> Result<Option<String>>;
@@ -151,15 +151,18 @@ pub trait Tables: 'static {
     fn list_lane_tasks(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>>;
 
     /// Lists the tasks that count against the limit of a concurrency group: those that are ready, scheduled or locked.
-    fn list_counted_in_concurrency_group(&self, concurrency_group: i64, limit: usize)
-    -> Result<Vec<TaskSeq>>;
+    fn list_counted_tasks_of_concurrency_group(
+        &self,
+        concurrency_group: i64,
+        limit: usize,
+    ) -> Result<Vec<TaskSeq>>;
 
     /// Returns the oldest blocked task of a concurrency group.
     fn find_oldest_blocked_in_concurrency_group(&self, concurrency_group: i64)
     -> Result<Option<WaitingTask>>;
 
     /// Lists the first ready tasks of each queue by score, rank and age, as many as its share.
-    fn list_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>>;
+    fn list_first_ready_tasks_of_queues(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>>;
 
     /// Lists all scheduled tasks by score, rank and age.
     fn list_scheduled_tasks(&self) -> Result<Vec<ActiveTaskRow>>;
@@ -168,15 +171,15 @@ pub trait Tables: 'static {
     fn list_due_tasks(&self, now: Timestamp, limit: usize) -> Result<Vec<WaitingTask>>;
 
     /// Returns the earliest due time of the delayed tasks.
-    fn read_earliest_due(&self) -> Result<Option<Timestamp>>;
+    fn read_earliest_due_time(&self) -> Result<Option<Timestamp>>;
 
     /// Lists the gated tasks of an event, which wait for its synchronous tasks, by sync stage and age.
-    fn list_gated_tasks(&self, event: EventId) -> Result<Vec<GatedTask>>;
+    fn list_sync_gated_tasks(&self, event: EventId) -> Result<Vec<SyncGatedTask>>;
 
     /// Returns the first synchronous task of an event that has an earlier sync stage and is waiting, scheduled or
     /// locked. With `only_untried`, tasks that run out of order or whose attempts have ended (other than by a release)
     /// do not count.
-    fn find_unfinished_sync_task_before(
+    fn find_unfinished_sync_task_before_stage(
         &self,
         event: EventId,
         sync_stage: i64,
@@ -184,7 +187,7 @@ pub trait Tables: 'static {
     ) -> Result<Option<TaskSeq>>;
 
     /// Lists the tasks that a node has locked, by age.
-    fn list_tasks_locked_by(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>>;
+    fn list_tasks_locked_by_node(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>>;
 
     /// Lists tasks locked by workers since `since` whose leases ended before `now`.
     fn list_expired_worker_leases(&self, since: Timestamp, now: Timestamp) -> Result<Vec<ActiveTaskRow>>;
@@ -247,19 +250,19 @@ pub trait Tables: 'static {
     /// Makes these the defined handlers; all others become undefined.
     fn set_defined_handlers(&self, handlers: &[HandlerDef]) -> Result<()>;
 
-    fn write_limiter_state(&self, handler: HandlerId, state: &LimiterState) -> Result<()>;
+    fn write_limiter_state(&self, handler: HandlerId, state: &LimiterAndBreakerState) -> Result<()>;
 
     /// Reads the ranges of the journal in which a handler was not defined, as written by
     /// [`Tables::write_handler_gaps`].
-    fn read_handler_gaps(&self, handler: HandlerId) -> Result<String>;
+    fn read_missed_event_ranges_json(&self, handler: HandlerId) -> Result<String>;
 
-    fn write_handler_gaps(&self, handler: HandlerId, gaps: &str) -> Result<()>;
+    fn write_missed_event_ranges_json(&self, handler: HandlerId, gaps: &str) -> Result<()>;
 
-    fn list_file_digests(&self) -> Result<BTreeMap<String, String>>;
+    fn list_configured_object_digests(&self) -> Result<BTreeMap<String, String>>;
 
-    fn write_file_digest(&self, key: &str, digest: &str) -> Result<()>;
+    fn write_configured_object_digest(&self, key: &str, digest: &str) -> Result<()>;
 
-    fn delete_file_digest(&self, key: &str) -> Result<()>;
+    fn delete_configured_object_digest(&self, key: &str) -> Result<()>;
 
     // --- rules, nodes, audit -----------------------------------------------------------------------------------
 
@@ -301,10 +304,10 @@ pub trait Tables: 'static {
     fn write_chain_state(&self, path: &ChainPath, state: &ChainState) -> Result<()>;
 
     /// Returns a chain whose orders have yet to be re-evaluated, and the number of the order after which to continue.
-    fn find_pending_reevaluation(&self) -> Result<Option<(ChainPath, i64)>>;
+    fn find_reevaluation_cursor(&self) -> Result<Option<(ChainPath, i64)>>;
 
     /// Records that the orders of a chain after this number have yet to be re-evaluated; `None`: no orders have.
-    fn write_pending_reevaluation(&self, path: &ChainPath, after: Option<i64>) -> Result<()>;
+    fn write_reevaluation_cursor(&self, path: &ChainPath, after: Option<i64>) -> Result<()>;
 
     fn read_order(&self, number: i64) -> Result<Option<OrderRow>>;
 
@@ -350,7 +353,7 @@ pub trait Tables: 'static {
     fn advance_catch_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()>;
 
     /// Lists the unfinished tasks of a schedule's last event, by age.
-    fn list_unfinished_schedule_tasks(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>>;
+    fn list_unfinished_tasks_of_last_event(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>>;
 
     // --- retention ---------------------------------------------------------------------------------------------
 
@@ -381,13 +384,18 @@ pub trait Tables: 'static {
     fn mark_objects_in_use(&self, objects: &[(Tenant, String, EventId)]) -> Result<()>;
 
     /// Sets the `checked` ids of these events' objects to `checked`, where they are at most `up_to`.
-    fn mark_event_objects_in_use(&self, events: &[EventId], up_to: EventId, checked: EventId) -> Result<()>;
+    fn mark_objects_of_events_in_use(
+        &self,
+        events: &[EventId],
+        up_to: EventId,
+        checked: EventId,
+    ) -> Result<()>;
 
     fn delete_objects(&self, objects: &[IdleObject]) -> Result<()>;
 
     /// Lists events after `after`, up to `up_to`, that unfinished tasks need, in order of id, and the event after which
     /// to continue if there may be more.
-    fn list_events_in_use(
+    fn list_events_of_unfinished_tasks(
         &self,
         after: EventId,
         up_to: EventId,
@@ -459,8 +467,8 @@ pub enum CacheState {
 pub struct PeerChanges {
     pub counters: Counters,
     /// Current rows of changed queues.
-    pub queues: Vec<QueueRow>,
-    pub limiter_states: Vec<(HandlerId, LimiterState)>,
+    pub queue_rows: Vec<QueueRow>,
+    pub limiter_states: Vec<(HandlerId, LimiterAndBreakerState)>,
     /// Tasks whose cached copy may be stale.
     pub stale_tasks: Vec<TaskSeq>,
 }

@@ -1,7 +1,7 @@
 //! Engine events about tasks (TaskStarted, TaskEnded, TaskClosed), as far as the handler is observed.
 
 use pointsman_core::engine_event::EngineEvent;
-use pointsman_core::handler::ObservePolicy;
+use pointsman_core::handler::AttemptEventPolicy;
 use pointsman_core::task::{QueueSubject, TaskCommand, TaskLifecycle, TaskState, TaskSubject};
 use pointsman_core::{TaskId, Timestamp};
 
@@ -24,7 +24,7 @@ pub(crate) struct TaskAfterCommand<'a> {
 
 impl<T: Tables> Txn<'_, T> {
     /// Publishes the start of an attempt, if the handler is observed.
-    pub(crate) fn publish_attempt_start(
+    pub(crate) fn publish_attempt_start_if_observed(
         &mut self,
         task_row: &ActiveTaskRow,
         handler: &RegisteredHandler,
@@ -32,16 +32,16 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<()> {
         match handler.def.observe {
-            ObservePolicy::All => {
+            AttemptEventPolicy::All => {
                 let (handler, task) = (handler.def.name.clone(), task.clone());
-                self.publish_task_event(task_row, &EngineEvent::TaskStarted { handler, task }, now)
+                self.publish_engine_event_of_task(task_row, &EngineEvent::TaskStarted { handler, task }, now)
             }
-            ObservePolicy::Failures | ObservePolicy::None => Ok(()),
+            AttemptEventPolicy::Failures | AttemptEventPolicy::None => Ok(()),
         }
     }
 
     /// Publishes the end of an attempt, the end of the task, or both, as a command has caused them.
-    pub(crate) fn publish_attempt_end(
+    pub(crate) fn publish_attempt_end_if_observed(
         &mut self,
         task: TaskAfterCommand<'_>,
         handler: &RegisteredHandler,
@@ -49,11 +49,11 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<()> {
         let TaskAfterCommand { row_before: task_row, subject, lifecycle, output } = task;
-        let attempt_failed = matches!(command, TaskCommand::Fail { .. } | TaskCommand::Expire { .. });
+        let attempt_failed = matches!(command, TaskCommand::Fail { .. } | TaskCommand::ExpireLease { .. });
         let is_published = match handler.def.observe {
-            ObservePolicy::All => true,
-            ObservePolicy::Failures => attempt_failed,
-            ObservePolicy::None => false,
+            AttemptEventPolicy::All => true,
+            AttemptEventPolicy::Failures => attempt_failed,
+            AttemptEventPolicy::None => false,
         };
         let attempt_ended =
             task_row.phase == TaskPhase::Locked && !matches!(lifecycle.state, TaskState::Locked(_));
@@ -67,15 +67,23 @@ impl<T: Tables> Txn<'_, T> {
             let attempt_failed = attempt_failed || command == TaskCommand::Cancel;
             let return_code = if attempt_failed { output.return_code } else { 0 };
             let (handler, task) = (handler_name.clone(), task.clone());
-            self.publish_task_event(task_row, &EngineEvent::TaskEnded { handler, task, return_code }, now)?;
+            self.publish_engine_event_of_task(
+                task_row,
+                &EngineEvent::TaskEnded { handler, task, return_code },
+                now,
+            )?;
         }
         if task_closed {
-            self.publish_task_event(task_row, &EngineEvent::TaskClosed { handler: handler_name, task }, now)?;
+            self.publish_engine_event_of_task(
+                task_row,
+                &EngineEvent::TaskClosed { handler: handler_name, task },
+                now,
+            )?;
         }
         Ok(())
     }
 
-    fn publish_task_event(
+    fn publish_engine_event_of_task(
         &mut self,
         task_row: &ActiveTaskRow,
         event: &EngineEvent,

@@ -10,7 +10,7 @@ use crate::tables::{Tables, decode_task_seq};
 use crate::writer::Txn;
 
 /// Most running tasks that are listed for a limit that they use up.
-const MAX_LISTED_TASKS: usize = 10;
+const MAX_LISTED_BLOCKING_TASKS: usize = 10;
 
 impl<T: Tables> Txn<'_, T> {
     /// Explains why a task waits, gate by gate; an ended task has no gates. `None` if there is no such task.
@@ -37,31 +37,31 @@ impl<T: Tables> Txn<'_, T> {
         let applies =
             |rule: &&pointsman_core::Rule| rule.applies_to_queue(handler_name, &queue.subject, &queue.tenant);
         let concurrency_group =
-            match task_row.concurrency_group.filter(|_| task_row.phase == TaskPhase::Blocked) {
+            match task_row.concurrency_group.filter(|_| task_row.phase == TaskPhase::BlockedByTask) {
                 Some(concurrency_group) => self.read_concurrency_group(concurrency_group, task_row.queue)?.0,
                 None => vec![],
             };
         Ok(GateInputs {
-            state: task_row.lifecycle.state,
+            task_state: task_row.lifecycle.state,
             handler: handler_name.clone(),
             is_handler_defined: queue.is_defined,
             is_pull_handler: handler.def.pull,
             blocking_sync_task: self.find_blocking_sync_task(task_row)?,
-            blocking_lane_task: self.find_task_ahead_in_lane(task_row)?,
-            order_blocked_because: self.state.chains.describe_stop(&queue.subject),
-            rules: self.state.rules.iter().filter(applies).cloned().collect(),
+            blocking_lane_task: self.find_lane_head_ahead_of_task(task_row)?,
+            order_blocked_because: self.state.chains.describe_chain_or_node_stop(&queue.subject),
+            blocking_rules: self.state.rules.iter().filter(applies).cloned().collect(),
             limits: handler.def.limits.clone(),
             limiter: limiter.state,
-            running_count: u32::try_from(limiter.running_count).unwrap_or(0),
-            running_tasks: self.list_running_task_ids(handler.id)?,
+            running_task_count: u32::try_from(limiter.running_count).unwrap_or(0),
+            some_running_tasks: self.list_running_task_ids(handler.id)?,
             blocking_tasks_of_key: concurrency_group
                 .into_iter()
-                .take(MAX_LISTED_TASKS)
+                .take(MAX_LISTED_BLOCKING_TASKS)
                 .filter_map(|seq| self.read_task_id(seq).transpose())
                 .collect::<Result<_>>()?,
-            capable_nodes: self.list_capable_nodes(handler_name)?,
-            last_worker_claim_at: self.state.last_pulled_at.get(&handler.id).copied(),
-            tasks_ahead: self.count_tasks_ahead(task_row)?,
+            capable_node_names: self.list_capable_nodes(handler_name)?,
+            last_pull_worker_claim_at: self.state.last_pull_times.get(&handler.id).copied(),
+            task_count_ahead_in_queue: self.count_tasks_ahead(task_row)?,
         })
     }
 
@@ -77,15 +77,15 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Returns the synchronous task of the same event that a gated task waits for.
     fn find_blocking_sync_task(&self, task_row: &ActiveTaskRow) -> Result<Option<(TaskId, TaskStatus)>> {
-        let Some(event) = task_row.event.filter(|_| task_row.phase == TaskPhase::Gated) else {
+        let Some(event) = task_row.event.filter(|_| task_row.phase == TaskPhase::SyncGated) else {
             return Ok(None);
         };
-        let seq = self.tables.find_unfinished_sync_task_before(event, task_row.sync_stage, false)?;
+        let seq = self.tables.find_unfinished_sync_task_before_stage(event, task_row.sync_stage, false)?;
         self.read_task_id_and_status(seq)
     }
 
     /// Returns the head of a task's lane, if it is ahead of the task.
-    fn find_task_ahead_in_lane(&self, task_row: &ActiveTaskRow) -> Result<Option<(TaskId, TaskStatus)>> {
+    fn find_lane_head_ahead_of_task(&self, task_row: &ActiveTaskRow) -> Result<Option<(TaskId, TaskStatus)>> {
         let (Some(lane), Some(lane_position)) = (task_row.lane, task_row.lane_position) else {
             return Ok(None);
         };
@@ -96,13 +96,13 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Lists some running tasks of a handler.
     fn list_running_task_ids(&self, handler: HandlerId) -> Result<Vec<TaskId>> {
-        let seqs = self.tables.list_running_tasks_of_handler(handler, MAX_LISTED_TASKS)?;
+        let seqs = self.tables.list_running_tasks_of_handler(handler, MAX_LISTED_BLOCKING_TASKS)?;
         seqs.into_iter().filter_map(|seq| self.read_task_id(seq).transpose()).collect()
     }
 
     fn list_capable_nodes(&self, handler: &HandlerName) -> Result<Vec<String>> {
         let live_nodes =
-            self.tables.list_nodes()?.into_iter().filter(|node| self.state.nodes.contains(&node.id));
+            self.tables.list_nodes()?.into_iter().filter(|node| self.state.live_nodes.contains(&node.id));
         let capable_nodes = live_nodes.filter(|node| node.capabilities.handlers.contains(handler));
         Ok(capable_nodes.map(|node| node.name).collect())
     }

@@ -118,7 +118,7 @@ type CommitHookSlot = Arc<Mutex<Option<Arc<dyn CommitHook>>>>;
 pub trait CommitHook: Send + Sync {
     /// Called once after each commit that others may wait for. `head` is the new head of the journal, if it moved;
     /// `has_new_work`: tasks became ready, or will be due earlier than those that waited before.
-    fn on_commit(&self, head: Option<EventId>, has_new_work: bool);
+    fn after_commit(&self, head: Option<EventId>, has_new_work: bool);
 }
 
 /// Handle of the writer thread.
@@ -178,7 +178,7 @@ impl<T: Tables> Writer<T> {
     }
 
     /// Runs `work` in the next transaction; returns after its commit.
-    pub async fn run<R: Send + 'static>(
+    pub async fn run_in_transaction<R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Txn<'_, T>) -> Result<R> + Send + 'static,
     ) -> std::result::Result<R, StoreError> {
@@ -215,7 +215,7 @@ impl<T: Tables> Writer<T> {
                 Ok(initial)
             }
         };
-        self.run(read_or_init).await
+        self.run_in_transaction(read_or_init).await
     }
 
     /// Returns the status of the writer. The returned handle does not keep the writer running.
@@ -234,7 +234,7 @@ impl<T: Tables> Writer<T> {
     }
 
     /// Notifies all listeners about a commit of another node.
-    pub fn notify_listeners(&self, signal: StoreSignal) {
+    pub fn notify_listeners_of_peer_commit(&self, signal: StoreSignal) {
         notify_listeners(&self.listeners, signal);
     }
 
@@ -258,7 +258,7 @@ fn notify_listeners(listeners: &ListenerList, signal: StoreSignal) {
 }
 
 /// Logs the panic of a group, and returns the error that its callers get. The group may have been committed before.
-fn panic_error(panic: &(dyn Any + Send)) -> StoreError {
+fn log_panic_and_build_error(panic: &(dyn Any + Send)) -> StoreError {
     let text = panic_message(panic);
     tracing::error!(
         panic = text,
@@ -304,9 +304,9 @@ impl<B: Backend> WriterThread<B> {
         let mut group = Vec::new();
         while wait_for_first_job(&mut group, &mut inbox) {
             fill_job_group(&mut group, &mut inbox);
-            let previous_head = self.state.event_id_generator.last();
+            let previous_head = self.state.event_id_generator.last_id();
             self.status.record_transaction_begin(Instant::now());
-            let outcome = self.try_commit_group(&mut group, &mut inbox);
+            let outcome = self.try_run_and_commit_group(&mut group, &mut inbox);
             let done_count = outcome.as_ref().map_or(group.len(), |done_count| *done_count);
             let outcome = outcome.map(drop);
             self.status.record_transaction_end(&outcome, Instant::now());
@@ -328,7 +328,7 @@ impl<B: Backend> WriterThread<B> {
 
     /// Runs a group and commits; see [`Self::commit_group`]. If it fails or panics, attempts that it began are released
     /// later.
-    fn try_commit_group(
+    fn try_run_and_commit_group(
         &mut self,
         group: &mut JobGroup<B::Tables>,
         inbox: &mut JobInbox<B::Tables>,
@@ -336,11 +336,11 @@ impl<B: Backend> WriterThread<B> {
         let mut fence_at_begin = None;
         // After a panic the transaction is rolled back and the state reloaded, so nothing half-done is used again.
         let committed =
-            catch_unwind(AssertUnwindSafe(|| self.commit_group(group, inbox, &mut fence_at_begin)));
+            catch_unwind(AssertUnwindSafe(|| self.run_and_commit_group(group, inbox, &mut fence_at_begin)));
         let error = match committed {
             Ok(Ok(done_count)) => return Ok(done_count),
             Ok(Err(fault)) => B::to_store_error(&fault),
-            Err(panic) => panic_error(&*panic),
+            Err(panic) => log_panic_and_build_error(&*panic),
         };
         if let Some(fence) = fence_at_begin {
             self.unreported_attempts.extend(self.state.list_attempts_after_fence(fence));
@@ -350,7 +350,7 @@ impl<B: Backend> WriterThread<B> {
 
     /// Runs a group and commits; returns how many of its first jobs are done. The others are postponed. Sets
     /// `fence_at_begin` to the last fence before the jobs, when the state includes the commits of other nodes.
-    fn commit_group(
+    fn run_and_commit_group(
         &mut self,
         group: &mut JobGroup<B::Tables>,
         inbox: &mut JobInbox<B::Tables>,
@@ -440,7 +440,7 @@ impl<B: Backend> WriterThread<B> {
 
     /// Notifies listeners of the journal's new head, if it moved; returns it.
     fn notify_journal_head(&self, previous_head: EventId) -> Option<EventId> {
-        let head = Some(self.state.event_id_generator.last()).filter(|head| *head != previous_head)?;
+        let head = Some(self.state.event_id_generator.last_id()).filter(|head| *head != previous_head)?;
         notify_listeners(&self.listeners, StoreSignal::JournalGrew(head));
         Some(head)
     }
@@ -458,7 +458,7 @@ impl<B: Backend> WriterThread<B> {
 
     fn call_commit_hook(&self, head: Option<EventId>, has_new_work: bool) {
         if let Some(hook) = &*self.commit_hook.lock().unwrap_or_else(|e| e.into_inner()) {
-            hook.on_commit(head, has_new_work);
+            hook.after_commit(head, has_new_work);
         }
     }
 }

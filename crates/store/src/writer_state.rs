@@ -51,12 +51,12 @@ pub struct WriterState {
     written_counters: Counters,
     pub(crate) task_id_namespace: TaskIdNamespace,
     /// Mixed into hashes of lanes, so that nobody can choose keys that collide.
-    pub(crate) salt: u64,
+    pub(crate) hash_salt: u64,
     pub(crate) handlers: Vec<Arc<RegisteredHandler>>,
     handler_ids_by_name: HashMap<HandlerName, HandlerId>,
     pub(crate) routes: Routes,
     /// Cache of resolved routes by event type; cleared when the registration changes.
-    resolved_routes: HashMap<EventType, Arc<[(HandlerId, bool)]>>,
+    handlers_by_event_type: HashMap<EventType, Arc<[(HandlerId, bool)]>>,
     /// Weights of tenants; tenants not listed have weight 1.
     pub(crate) tenant_weights: BTreeMap<Tenant, Weight>,
     pub(crate) queues: QueueStates,
@@ -64,9 +64,9 @@ pub struct WriterState {
     pub(crate) rules: Vec<Rule>,
     pub(crate) chains: ChainRegistry,
     /// Nodes that have joined and have neither left nor been declared gone.
-    pub(crate) nodes: HashSet<NodeId>,
+    pub(crate) live_nodes: HashSet<NodeId>,
     /// When workers last pulled tasks of each pull handler.
-    pub(crate) last_pulled_at: HashMap<HandlerId, Timestamp>,
+    pub(crate) last_pull_times: HashMap<HandlerId, Timestamp>,
     pub(crate) recent_events: RecentEventCache,
     /// Tasks locked by this node since the start; at most as many as it has slots.
     pub(crate) running_tasks: HashMap<TaskSeq, RunningTask>,
@@ -95,18 +95,18 @@ impl WriterState {
             counters,
             written_counters: counters,
             task_id_namespace: tables.read_task_id_namespace()?,
-            salt: tables.read_salt()?,
+            hash_salt: tables.read_hash_salt()?,
             handlers: Vec::new(),
             handler_ids_by_name: HashMap::default(),
             routes: Routes::new(),
-            resolved_routes: HashMap::default(),
+            handlers_by_event_type: HashMap::default(),
             tenant_weights: BTreeMap::new(),
             queues: QueueStates::default(),
             limiters: Limiters::default(),
             rules: tables.list_rules()?,
             chains: ChainRegistry::load(tables)?,
-            nodes: tables.list_live_nodes()?.into_iter().collect(),
-            last_pulled_at: HashMap::default(),
+            live_nodes: tables.list_live_nodes()?.into_iter().collect(),
+            last_pull_times: HashMap::default(),
             recent_events: RecentEventCache::default(),
             running_tasks: HashMap::default(),
             registrants_checked_at: Timestamp::MIN,
@@ -125,7 +125,7 @@ impl WriterState {
     pub(crate) fn load_registration(&mut self, tables: &dyn Tables) -> Result<()> {
         self.handlers.clear();
         self.handler_ids_by_name.clear();
-        self.resolved_routes.clear();
+        self.handlers_by_event_type.clear();
         let mut limiter_states = Vec::new();
         for HandlerRow { id, def, is_defined, limiter_state } in tables.list_handlers()? {
             self.handler_ids_by_name.insert(def.name.clone(), id);
@@ -144,13 +144,13 @@ impl WriterState {
     }
 
     pub(crate) fn reload_next_due(&mut self, tables: &dyn Tables) -> Result<()> {
-        self.counters.next_due = tables.read_earliest_due()?;
+        self.counters.next_due = tables.read_earliest_due_time()?;
         Ok(())
     }
 
     /// Applies changes that other nodes have committed.
     pub(crate) fn apply_peer_changes(&mut self, tables: &dyn Tables, changes: PeerChanges) -> Result<()> {
-        let PeerChanges { counters, queues, limiter_states, stale_tasks } = changes;
+        let PeerChanges { counters, queue_rows: queues, limiter_states, stale_tasks } = changes;
         let is_earlier = |due: &Timestamp| self.counters.next_due.is_none_or(|cached| *due < cached);
         self.has_earlier_due_time |= counters.next_due.as_ref().is_some_and(is_earlier);
         self.event_id_generator.advance_past(counters.last_event);
@@ -170,7 +170,7 @@ impl WriterState {
             changed_handlers.insert(handler);
         }
         for handler in changed_handlers {
-            self.apply_handler_limits(handler, self.event_id_generator.observed_time())?;
+            self.refresh_handler_free_slots(handler, self.event_id_generator.observed_time())?;
         }
         Ok(())
     }
@@ -203,21 +203,21 @@ impl WriterState {
     }
 
     /// Returns the handlers of an event type, synchronous ones first, and whether each is synchronous.
-    pub(crate) fn resolve_handlers(&mut self, event_type: &EventType) -> Arc<[(HandlerId, bool)]> {
-        if let Some(cached) = self.resolved_routes.get(event_type) {
+    pub(crate) fn find_handlers_of_event_type(&mut self, event_type: &EventType) -> Arc<[(HandlerId, bool)]> {
+        if let Some(cached) = self.handlers_by_event_type.get(event_type) {
             return cached.clone();
         }
-        let bindings = self.routes.resolve_handlers(event_type);
+        let bindings = self.routes.find_handlers_of_event_type(event_type);
         let handlers: Arc<[_]> = bindings
             .iter()
             .filter_map(|binding| {
                 self.handler_ids_by_name.get(&binding.handler).map(|id| (*id, binding.sync))
             })
             .collect();
-        if self.resolved_routes.len() >= MAX_CACHED_EVENT_TYPES {
-            self.resolved_routes.clear();
+        if self.handlers_by_event_type.len() >= MAX_CACHED_EVENT_TYPES {
+            self.handlers_by_event_type.clear();
         }
-        self.resolved_routes.insert(event_type.clone(), handlers.clone());
+        self.handlers_by_event_type.insert(event_type.clone(), handlers.clone());
         handlers
     }
 
@@ -229,7 +229,7 @@ impl WriterState {
     ) -> bool {
         let Ok(handler) = self.handler(handler) else { return false };
         self.rules.iter().any(|rule| rule.applies_to_queue(&handler.def.name, subject, tenant))
-            || self.chains.is_chain_node_stopped(subject)
+            || self.chains.is_chain_or_node_stopped(subject)
     }
 
     pub(crate) fn is_schedule_paused(&self, schedule: &ScheduleName) -> bool {
@@ -246,7 +246,7 @@ impl WriterState {
     pub fn flush_changes(&mut self, tables: &dyn Tables) -> Result<()> {
         self.flush_queue_counts(tables)?;
         self.flush_limiter_states(tables)?;
-        self.counters.last_event = self.event_id_generator.last();
+        self.counters.last_event = self.event_id_generator.last_id();
         if self.counters != self.written_counters {
             tables.write_counters(&self.counters)?;
             self.written_counters = self.counters;

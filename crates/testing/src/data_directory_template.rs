@@ -7,9 +7,9 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::programs::PostgresPrograms;
-use crate::server_folder::copy_folder;
-use crate::server_process::isolate_command;
+use crate::server_folder::copy_folder_for_user;
+use crate::server_process::clear_environment_and_set_folder;
+use crate::server_programs::PostgresPrograms;
 use crate::server_user::ServerUser;
 use crate::target_folder;
 
@@ -31,19 +31,24 @@ pub(crate) fn create_data_directory(
     user: &ServerUser,
     data: &Path,
 ) -> anyhow::Result<()> {
-    let Some(templates) = target_folder::templates_folder() else { return run_initdb(programs, user, data) };
+    let Some(templates) = target_folder::postgres_templates_folder() else {
+        return run_initdb(programs, user, data);
+    };
     let template = templates.join(format!("postgres-{}", programs.version));
     if template.exists() {
-        return copy_folder(&template, data, user);
+        return copy_folder_for_user(&template, data, user);
     }
     run_initdb(programs, user, data)?;
-    store_template(data, &templates, &template)
+    save_as_template(data, &templates, &template)
 }
 
 fn run_initdb(programs: &PostgresPrograms, user: &ServerUser, data: &Path) -> anyhow::Result<()> {
     let mut command = Command::new(&programs.initdb);
     command.args(INITDB_OPTIONS).arg(data);
-    isolate_command(&mut command, data.parent().context("the data directory has no parent folder")?);
+    clear_environment_and_set_folder(
+        &mut command,
+        data.parent().context("the data directory has no parent folder")?,
+    );
     user.apply_to_command(&mut command);
     let output = command.output().with_context(|| format!("cannot run {}", programs.initdb.display()))?;
     if !output.status.success() {
@@ -54,11 +59,11 @@ fn run_initdb(programs: &PostgresPrograms, user: &ServerUser, data: &Path) -> an
 
 /// Stores a copy of an unused data directory as the template. The rename is atomic, so that another process never finds
 /// half a template.
-fn store_template(data: &Path, templates: &Path, template: &Path) -> anyhow::Result<()> {
+fn save_as_template(data: &Path, templates: &Path, template: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(templates)?;
     let temporary_folder = tempfile::tempdir_in(templates)?;
     let copy = temporary_folder.path().join("data");
-    copy_folder(data, &copy, &ServerUser::CurrentUser)?;
+    copy_folder_for_user(data, &copy, &ServerUser::CurrentUser)?;
     match fs::rename(&copy, template) {
         Err(error) if !template.exists() => {
             Err(error).context("cannot store the data directory as a template")

@@ -7,12 +7,12 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use anyhow::Context;
 use nix::sys::signal::Signal;
 
-use crate::port;
+use crate::free_port;
 use crate::postgres::PostgresServer;
 use crate::postgres_admin::PostgresAdmin;
-use crate::programs;
 use crate::server_folder::ServerFolder;
 use crate::server_process::ServerProcess;
+use crate::server_programs;
 use crate::server_user::ServerUser;
 
 /// A PgBouncer with its own folder and port. Dropping it stops it.
@@ -43,9 +43,9 @@ impl PgBouncer {
         database: &str,
         ignored_parameters: &str,
     ) -> anyhow::Result<Self> {
-        let (program, user) = (programs::find_pgbouncer()?, ServerUser::choose_user()?);
+        let (program, user) = (server_programs::find_pgbouncer()?, ServerUser::choose_user()?);
         let folder = ServerFolder::new(&user)?;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port::find_free_port()?));
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port::find_free_port()?));
         let file = folder.path().join("pgbouncer.ini");
         fs::write(&file, format_config(address, postgres.address(), database, ignored_parameters))?;
         user.chown_path(&file)?;

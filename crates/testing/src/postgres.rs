@@ -10,12 +10,12 @@ use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
 
 use crate::data_directory_template;
-use crate::port;
+use crate::fault_proxy::FaultProxy;
+use crate::free_port;
 use crate::postgres_admin::PostgresAdmin;
-use crate::programs::PostgresPrograms;
-use crate::proxy::Proxy;
 use crate::server_folder::ServerFolder;
 use crate::server_process::ServerProcess;
+use crate::server_programs::PostgresPrograms;
 use crate::server_user::ServerUser;
 
 /// The number of ports that are tried if another process takes the chosen one first.
@@ -62,7 +62,7 @@ impl PostgresServer {
         let (programs, user) = (PostgresPrograms::find()?, ServerUser::choose_user()?);
         let folder = ServerFolder::new_in(parent, &user)?;
         data_directory_template::create_data_directory(&programs, &user, &folder.path().join("data"))?;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port::find_free_port()?));
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port::find_free_port()?));
         let process = Mutex::new(None);
         let admin = PostgresAdmin::for_address(address)?;
         let mut server = Self { admin, address, settings, programs, user, process, folder };
@@ -72,7 +72,7 @@ impl PostgresServer {
                 return Err(error).context("cannot start PostgreSQL");
             }
             tries += 1;
-            server.address.set_port(port::find_free_port()?);
+            server.address.set_port(free_port::find_free_port()?);
             server.admin = PostgresAdmin::for_address(server.address)?;
         }
         Ok(server)
@@ -125,7 +125,7 @@ impl PostgresServer {
     }
 
     /// Returns the URL of a database through a proxy in front of this server.
-    pub fn url_through_proxy(&self, proxy: &Proxy, database: &str) -> anyhow::Result<String> {
+    pub fn url_through_proxy(&self, proxy: &FaultProxy, database: &str) -> anyhow::Result<String> {
         Ok(PostgresAdmin::for_address(proxy.address())?.url(database))
     }
 

@@ -61,7 +61,7 @@ fn remove_abandoned_folders() {
 }
 
 /// Copies a folder with its contents and makes the server's user its owner.
-pub(crate) fn copy_folder(from: &Path, to: &Path, server_user: &ServerUser) -> anyhow::Result<()> {
+pub(crate) fn copy_folder_for_user(from: &Path, to: &Path, server_user: &ServerUser) -> anyhow::Result<()> {
     fs::create_dir(to).with_context(|| format!("cannot create {}", to.display()))?;
     fs::set_permissions(to, fs::Permissions::from_mode(0o700))?;
     server_user.chown_path(to)?;
@@ -69,7 +69,7 @@ pub(crate) fn copy_folder(from: &Path, to: &Path, server_user: &ServerUser) -> a
         let entry = entry?;
         let target = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
-            copy_folder(&entry.path(), &target, server_user)?;
+            copy_folder_for_user(&entry.path(), &target, server_user)?;
         } else {
             fs::copy(entry.path(), &target)?;
             server_user.chown_path(&target)?;

@@ -51,7 +51,7 @@ impl ServerProcess {
         command.arg(program).args(arguments);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         command.process_group(0);
-        isolate_command(&mut command, folder);
+        clear_environment_and_set_folder(&mut command, folder);
         server_user.apply_to_command(&mut command);
         let child = spawn_from_permanent_thread(command)
             .with_context(|| format!("cannot start {}", program.display()))?;
@@ -125,7 +125,7 @@ impl ServerProcess {
 
 /// Clears the environment of a command except for PATH, and sets its working directory: the command may run as a
 /// user who may not enter the working directory of this process.
-pub(crate) fn isolate_command(command: &mut Command, folder: &Path) {
+pub(crate) fn clear_environment_and_set_folder(command: &mut Command, folder: &Path) {
     let path = std::env::var_os("PATH").unwrap_or_default();
     command.env_clear().env("PATH", path).current_dir(folder);
 }

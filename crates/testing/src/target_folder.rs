@@ -9,11 +9,11 @@ fn find_target_folder() -> Option<PathBuf> {
 }
 
 /// Returns the folder of the PostgreSQL data directories that are kept for copying.
-pub(crate) fn templates_folder() -> Option<PathBuf> {
+pub(crate) fn postgres_templates_folder() -> Option<PathBuf> {
     Some(find_target_folder()?.join("testing"))
 }
 
 /// Returns the folder where `cargo xtask test` installs tools that only the tests use.
-pub(crate) fn tools_folder() -> Option<PathBuf> {
+pub(crate) fn test_tools_folder() -> Option<PathBuf> {
     Some(find_target_folder()?.join("tools"))
 }

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use pointsman_testing::{PostgresServer, PostgresSettings, Proxy};
+use pointsman_testing::{FaultProxy, PostgresServer, PostgresSettings};
 
 /// Starts a server that echoes what it receives, and sends a copy to the returned channel.
 fn start_echo_server() -> (SocketAddr, Receiver<Vec<u8>>) {
@@ -30,7 +30,7 @@ fn start_echo_server() -> (SocketAddr, Receiver<Vec<u8>>) {
     (address, receiver)
 }
 
-fn connect(proxy: &Proxy) -> TcpStream {
+fn connect(proxy: &FaultProxy) -> TcpStream {
     let client = TcpStream::connect(proxy.address()).unwrap();
     client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     client
@@ -56,7 +56,7 @@ fn is_closed(mut client: &TcpStream) -> bool {
 
 #[test]
 fn proxy_forwards_bytes_and_closes_all_connections_at_once() {
-    let proxy = Proxy::start(start_echo_server().0).unwrap();
+    let proxy = FaultProxy::start(start_echo_server().0).unwrap();
     let clients = [connect(&proxy), connect(&proxy)];
     for client in &clients {
         send_text(client, "hello");
@@ -71,7 +71,7 @@ fn proxy_forwards_bytes_and_closes_all_connections_at_once() {
 
 #[test]
 fn proxy_refuses_new_connections_and_keeps_open_ones() {
-    let proxy = Proxy::start(start_echo_server().0).unwrap();
+    let proxy = FaultProxy::start(start_echo_server().0).unwrap();
     let old = connect(&proxy);
     send_text(&old, "one");
     assert_receives_text(&old, "one");
@@ -90,7 +90,7 @@ fn proxy_refuses_new_connections_and_keeps_open_ones() {
 
 #[test]
 fn a_frozen_proxy_forwards_the_bytes_after_unfreezing() {
-    let proxy = Proxy::start(start_echo_server().0).unwrap();
+    let proxy = FaultProxy::start(start_echo_server().0).unwrap();
     let client = connect(&proxy);
     send_text(&client, "one");
     assert_receives_text(&client, "one");
@@ -106,7 +106,7 @@ fn a_frozen_proxy_forwards_the_bytes_after_unfreezing() {
 
 #[test]
 fn connections_of_a_frozen_proxy_can_be_closed() {
-    let proxy = Proxy::start(start_echo_server().0).unwrap();
+    let proxy = FaultProxy::start(start_echo_server().0).unwrap();
     let client = connect(&proxy);
     send_text(&client, "one");
     assert_receives_text(&client, "one");
@@ -119,7 +119,7 @@ fn connections_of_a_frozen_proxy_can_be_closed() {
 #[test]
 fn a_reply_is_dropped_after_the_server_received_the_request() {
     let (server, received) = start_echo_server();
-    let proxy = Proxy::start(server).unwrap();
+    let proxy = FaultProxy::start(server).unwrap();
     let client = connect(&proxy);
     proxy.set_drop_replies(true);
     send_text(&client, "one");
@@ -130,7 +130,7 @@ fn a_reply_is_dropped_after_the_server_received_the_request() {
 #[test]
 fn a_commit_whose_reply_is_lost_is_still_committed() {
     let postgres = PostgresServer::start(PostgresSettings::default()).unwrap();
-    let proxy = Proxy::start(postgres.address()).unwrap();
+    let proxy = FaultProxy::start(postgres.address()).unwrap();
     let url = postgres.url_through_proxy(&proxy, "postgres").unwrap();
     postgres.query("postgres", "CREATE TABLE t (n int)").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use pointsman_testing::{
-    Proxy, RedisAdmin, RedisReply, RedisServer, RedisSettings, SHARED_POSTGRES_VARIABLE,
+    FaultProxy, RedisAdmin, RedisReply, RedisServer, RedisSettings, SHARED_POSTGRES_VARIABLE,
     SHARED_REDIS_VARIABLE, shared_redis, unique_key_prefix,
 };
 
@@ -132,7 +132,7 @@ fn a_paused_server_replies_after_it_is_resumed() {
 #[test]
 fn a_write_whose_reply_is_lost_is_still_written() {
     let server = start_server();
-    let proxy = Proxy::start(server.address()).unwrap();
+    let proxy = FaultProxy::start(server.address()).unwrap();
     let proxied = RedisAdmin::new(&server.url_through_proxy(&proxy).unwrap()).unwrap();
     assert_eq!(proxied.address(), proxy.address());
     let mut connection = proxied.connect().unwrap();

@@ -29,7 +29,7 @@ const CODE_EXTENSIONS: &[&str] =
 const DOCUMENT_EXTENSIONS: &[&str] = &["md"];
 
 /// Files where retired words may occur: the tests of the list, and the changelog, which says what was renamed.
-const FILES_WITH_RETIRED_WORDS: &[&str] = &["xtask/src/tidy/retired.rs", "CHANGELOG.md"];
+const FILES_EXEMPT_FROM_RETIRED_WORDS: &[&str] = &["xtask/src/tidy/retired.rs", "CHANGELOG.md"];
 
 /// Markers of unfinished work. Written in halves, so that this file passes its own check.
 const UNFINISHED_MARKERS: &[&str] = &[
@@ -42,7 +42,7 @@ const UNFINISHED_MARKERS: &[&str] = &[
 ];
 
 /// Beginnings of paths that exist on one machine only.
-const MACHINE_PATHS: &[&str] =
+const MACHINE_SPECIFIC_PATH_PREFIXES: &[&str] =
     &[concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
 
 /// A violation of a style rule, with its position.
@@ -62,7 +62,7 @@ impl fmt::Display for StyleViolation {
 /// Checks the whole repository and reports all violations at once.
 pub(crate) fn check_repository(root: &Path) -> anyhow::Result<()> {
     let mut files = vec![];
-    collect_files(root, Path::new(""), &mut files)?;
+    collect_checked_files(root, Path::new(""), &mut files)?;
     files.sort();
     let (retired, mut type_names, mut violations) = (RetiredWords::load()?, TypeNames::default(), vec![]);
     for file in &files {
@@ -91,7 +91,7 @@ pub(crate) fn check_repository(root: &Path) -> anyhow::Result<()> {
 }
 
 /// Collects the files that the rules apply to, relative to the root.
-fn collect_files(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+fn collect_checked_files(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     let listing = root.join(folder);
     for entry in std::fs::read_dir(&listing).with_context(|| format!("cannot list {}", listing.display()))? {
         let entry = entry?;
@@ -99,7 +99,7 @@ fn collect_files(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> anyhow
         let is_skipped = SKIPPED_FOLDERS.iter().any(|name| entry.file_name() == *name);
         if entry.file_type()?.is_dir() {
             if !is_skipped {
-                collect_files(root, &path, files)?;
+                collect_checked_files(root, &path, files)?;
             }
         } else if is_checked_file(&path) {
             files.push(path);
@@ -134,7 +134,7 @@ fn check_text_rules(file: &Path, text: &str, violations: &mut Vec<StyleViolation
         if let Some(word) = UNFINISHED_MARKERS.iter().find(|word| !is_document && line.contains(**word)) {
             add_violation(number, format!("has a leftover `{word}`; finish the work, or remove it"));
         }
-        if let Some(path) = MACHINE_PATHS.iter().find(|path| line.contains(**path)) {
+        if let Some(path) = MACHINE_SPECIFIC_PATH_PREFIXES.iter().find(|path| line.contains(**path)) {
             add_violation(number, format!("contains `{path}`, a path of one machine only"));
         }
     }
@@ -155,7 +155,7 @@ fn check_retired_words(
     text: &str,
     violations: &mut Vec<StyleViolation>,
 ) {
-    if FILES_WITH_RETIRED_WORDS.iter().any(|path| file == Path::new(path)) {
+    if FILES_EXEMPT_FROM_RETIRED_WORDS.iter().any(|path| file == Path::new(path)) {
         return;
     }
     for (index, line) in text.lines().enumerate() {
@@ -178,7 +178,7 @@ fn check_links(root: &Path, file: &Path, text: &str, violations: &mut Vec<StyleV
         if in_code_block {
             continue;
         }
-        for target in find_links(line) {
+        for target in find_link_targets(line) {
             let path = target.split('#').next().unwrap_or("");
             if path.is_empty() || path.contains("://") || path.starts_with("mailto:") {
                 continue;
@@ -193,7 +193,7 @@ fn check_links(root: &Path, file: &Path, text: &str, violations: &mut Vec<StyleV
 }
 
 /// Finds the targets of `[text](target)` in a line. Text in backticks is not a link.
-fn find_links(line: &str) -> Vec<&str> {
+fn find_link_targets(line: &str) -> Vec<&str> {
     let prose = line.split('`').step_by(2);
     let link_starts = prose.flat_map(|part| part.split("](").skip(1));
     link_starts.filter_map(|rest| rest.split([')', ' ']).next()).collect()
@@ -203,7 +203,7 @@ fn find_links(line: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    fn text_violations(file: &str, text: &str) -> Vec<String> {
+    fn find_text_rule_violations(file: &str, text: &str) -> Vec<String> {
         let mut violations = vec![];
         check_text_rules(Path::new(file), text, &mut violations);
         violations.into_iter().map(|violation| violation.message).collect()
@@ -211,8 +211,8 @@ mod tests {
 
     #[test]
     fn a_clean_file_has_no_violations() {
-        assert!(text_violations("a.rs", "fn main() {}\n").is_empty());
-        assert!(text_violations("empty.rs", "").is_empty());
+        assert!(find_text_rule_violations("a.rs", "fn main() {}\n").is_empty());
+        assert!(find_text_rule_violations("empty.rs", "").is_empty());
     }
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
             ("no end", "line break"),
             ("two ends\n\n", "line break"),
         ] {
-            let found = text_violations("a.rs", text);
+            let found = find_text_rule_violations("a.rs", text);
             assert!(found.len() == 1 && found[0].contains(word), "{word}: {found:?}");
         }
     }
@@ -236,12 +236,15 @@ mod tests {
     #[test]
     fn documents_may_be_long_and_may_mention_leftovers() {
         let text = concat!("We leave no `to", "do!` behind.\n").repeat(MAX_FILE_LINES + 1);
-        assert!(text_violations("CONTRIBUTING.md", &text).is_empty());
+        assert!(find_text_rule_violations("CONTRIBUTING.md", &text).is_empty());
     }
 
     #[test]
     fn links_are_found_and_code_in_backticks_is_ignored() {
-        assert_eq!(find_links("see [a](docs/a.md#x) and [b](b.md \"title\")"), ["docs/a.md#x", "b.md"]);
-        assert!(find_links("write `[a](b)`").is_empty());
+        assert_eq!(
+            find_link_targets("see [a](docs/a.md#x) and [b](b.md \"title\")"),
+            ["docs/a.md#x", "b.md"]
+        );
+        assert!(find_link_targets("write `[a](b)`").is_empty());
     }
 }

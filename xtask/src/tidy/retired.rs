@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use anyhow::{Context, bail};
 
 /// The contents of the list.
-const RETIRED_LIST: &str = include_str!("retired.txt");
+const RETIRED_WORDS_LIST: &str = include_str!("retired.txt");
 
 /// The retired identifiers and words, each with its replacement.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct RetiredWords<'a> {
 impl RetiredWords<'static> {
     /// Parses the list of the repository.
     pub(super) fn load() -> anyhow::Result<Self> {
-        Self::parse(RETIRED_LIST).context("xtask/src/tidy/retired.txt")
+        Self::parse(RETIRED_WORDS_LIST).context("xtask/src/tidy/retired.txt")
     }
 }
 

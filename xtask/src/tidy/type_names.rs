@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use super::StyleViolation;
 
 /// The contents of the list of names that more types may share.
-const SHARED_NAMES_LIST: &str = include_str!("shared_type_names.txt");
+const SHARED_TYPE_NAMES_LIST: &str = include_str!("shared_type_names.txt");
 
 /// The maximum number of visible types that share a name.
 const MAX_TYPES_PER_NAME: usize = 3;
@@ -36,7 +36,8 @@ impl TypeNames {
     /// Reports the fourth and each further type of one name, and each name in the list of shared names that needs no
     /// exception.
     pub(super) fn report_overused_names(&self, violations: &mut Vec<StyleViolation>) -> anyhow::Result<()> {
-        let shared = parse_shared_names(SHARED_NAMES_LIST).context("xtask/src/tidy/shared_type_names.txt")?;
+        let shared =
+            parse_shared_names(SHARED_TYPE_NAMES_LIST).context("xtask/src/tidy/shared_type_names.txt")?;
         for (name, definitions) in &self.definitions {
             if shared.contains_key(name.as_str()) {
                 continue;

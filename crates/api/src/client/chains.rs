@@ -62,7 +62,7 @@ impl Client {
         chain: &ChainPath,
         trailing_segments: &[&str],
     ) -> Result<RequestBuilder> {
-        Ok(self.build_request(method, self.raw_path_url("chains", chain.as_str(), trailing_segments)?))
+        Ok(self.build_request(method, self.order_or_chain_url("chains", chain.as_str(), trailing_segments)?))
     }
 }
 

@@ -30,7 +30,7 @@ pub enum ClientError {
 
 impl ClientError {
     /// The HTTP status of an error response.
-    pub fn status(&self) -> Option<u16> {
+    pub fn http_status(&self) -> Option<u16> {
         match self {
             Self::ErrorResponse(problem) => Some(problem.status),
             Self::InvalidRequest(_)

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  mod          the connection: URLs, tokens, sending requests, turning error responses into errors
-//!  events, tasks, redrives, handlers, schedules, orders, order_statistics, chains, nodes, audit, config, tokens,
+//!  events, tasks, redrives, handlers, schedules, orders, order_statistics, chains, nodes, audit, server_config, current_token,
 //!  health, workers
 //!               one method for each call of the API
 //!  queries      filters and other parameters that callers send
@@ -16,7 +16,7 @@
 
 mod audit;
 mod chains;
-mod config;
+mod current_token;
 mod error;
 mod events;
 mod handlers;
@@ -27,10 +27,10 @@ mod orders;
 mod queries;
 mod redrives;
 mod schedules;
+mod server_config;
 mod sse_parser;
 mod streams;
 mod tasks;
-mod tokens;
 mod workers;
 
 use std::fmt;
@@ -61,7 +61,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Sends requests to one server.
 #[derive(Clone)]
 pub struct Client {
-    http: reqwest::Client,
+    http_client: reqwest::Client,
     base_url: Url,
     token: Option<Arc<str>>,
 }
@@ -92,7 +92,7 @@ impl Client {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http =
             builder.build().map_err(|e| ClientError::InvalidRequest(format!("cannot use {url}: {e}")))?;
-        Ok(Self { http, base_url, token: token.map(Into::into) })
+        Ok(Self { http_client: http, base_url, token: token.map(Into::into) })
     }
 
     /// The URL of the server, without a trailing slash.
@@ -134,7 +134,7 @@ impl Client {
     }
 
     /// The URL of an order or a chain. The slashes of its absolute path are not escaped.
-    fn raw_path_url(&self, collection: &str, path: &str, trailing_segments: &[&str]) -> Result<Url> {
+    fn order_or_chain_url(&self, collection: &str, path: &str, trailing_segments: &[&str]) -> Result<Url> {
         let mut segments = vec!["api", "v1", collection];
         segments.extend(path.trim_start_matches('/').split('/'));
         segments.extend(trailing_segments);
@@ -142,7 +142,7 @@ impl Client {
     }
 
     fn build_request(&self, method: Method, url: Url) -> RequestBuilder {
-        let request = self.http.request(method, url);
+        let request = self.http_client.request(method, url);
         match &self.token {
             Some(token) => request.bearer_auth(token),
             None => request,

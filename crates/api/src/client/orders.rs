@@ -73,7 +73,7 @@ impl Client {
         order: &TenantOrderKey,
         trailing_segments: &[&str],
     ) -> Result<RequestBuilder> {
-        let mut url = self.raw_path_url("orders", &order.key.to_string(), trailing_segments)?;
+        let mut url = self.order_or_chain_url("orders", &order.key.to_string(), trailing_segments)?;
         if let Some(tenant) = &order.tenant {
             url.query_pairs_mut().append_pair("tenant", tenant.as_str());
         }

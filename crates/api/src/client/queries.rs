@@ -85,7 +85,7 @@ pub struct TaskQuery {
     pub subject_name: Option<String>,
     pub tenant: Option<String>,
     pub key: Option<String>,
-    pub event: Option<u64>,
+    pub event_id: Option<u64>,
     /// Only tasks created at or after this time.
     pub created_from: Option<String>,
     /// Only tasks created before this time.
@@ -102,7 +102,7 @@ impl TaskQuery {
         parameters.add("collection", &self.subject_name);
         parameters.add("tenant", &self.tenant);
         parameters.add("key", &self.key);
-        parameters.add("event", &self.event);
+        parameters.add("event", &self.event_id);
         parameters.add("start", &self.created_from);
         parameters.add("end", &self.created_before);
         parameters.add("limit", &self.limit);

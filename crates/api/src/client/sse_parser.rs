@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SseFrame {
     /// The event name of the frame; empty if the server sent none.
-    pub event: String,
+    pub event_name: String,
     /// The id of the frame. A client that reconnects sends the last id that it received; a frame without an id does not
     /// change that.
     pub id: Option<String>,
@@ -58,7 +58,7 @@ impl SseParser {
         let (field, value) = line.split_once(':').unwrap_or((&line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
-            "event" => self.frame.event = value.into(),
+            "event" => self.frame.event_name = value.into(),
             "id" => self.frame.id = Some(value.into()),
             "data" => {
                 if self.has_data {
@@ -78,12 +78,12 @@ impl SseParser {
 mod tests {
     use super::*;
 
-    const STREAM: &str = ": hello\n\nid: 7\nevent: Event\ndata: {\"a\":1}\n\nevent: Task\r\ndata: x\r\n\
+    const TEST_STREAM: &str = ": hello\n\nid: 7\nevent: Event\ndata: {\"a\":1}\n\nevent: Task\r\ndata: x\r\n\
                           data: y\r\n\r\nid: 8\n\ndata:é\n\ndata: unfinished";
 
     fn expected_frames() -> Vec<SseFrame> {
         let frame = |event: &str, id: Option<&str>, data: &str| SseFrame {
-            event: event.into(),
+            event_name: event.into(),
             id: id.map(Into::into),
             data: data.into(),
         };
@@ -97,14 +97,14 @@ mod tests {
 
     #[test]
     fn frames_end_at_blank_lines_and_comments_are_not_frames() {
-        assert_eq!(SseParser::default().feed(STREAM.as_bytes()).unwrap(), expected_frames());
+        assert_eq!(SseParser::default().feed(TEST_STREAM.as_bytes()).unwrap(), expected_frames());
     }
 
     #[test]
     fn frames_do_not_depend_on_chunk_boundaries() {
-        for size in 1..STREAM.len() {
+        for size in 1..TEST_STREAM.len() {
             let mut parser = SseParser::default();
-            let chunks = STREAM.as_bytes().chunks(size);
+            let chunks = TEST_STREAM.as_bytes().chunks(size);
             let frames: Vec<SseFrame> = chunks.flat_map(|chunk| parser.feed(chunk).unwrap()).collect();
             assert_eq!(frames, expected_frames(), "in chunks of {size}");
         }

@@ -46,7 +46,7 @@ impl Client {
             client: self.clone(),
             bytes,
             parser: SseParser::default(),
-            parsed: VecDeque::new(),
+            unreturned_frames: VecDeque::new(),
         })
     }
 }
@@ -57,7 +57,7 @@ pub struct SseFrameStream {
     bytes: Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>,
     parser: SseParser,
     /// Frames that were parsed and not yet returned.
-    parsed: VecDeque<SseFrame>,
+    unreturned_frames: VecDeque<SseFrame>,
 }
 
 impl fmt::Debug for SseFrameStream {
@@ -70,7 +70,7 @@ impl SseFrameStream {
     /// Waits for the next frame; `None` when the server has ended the stream.
     pub async fn next(&mut self) -> Result<Option<SseFrame>> {
         loop {
-            if let Some(frame) = self.parsed.pop_front() {
+            if let Some(frame) = self.unreturned_frames.pop_front() {
                 return Ok(Some(frame));
             }
             let url = || self.client.url().to_owned();
@@ -83,7 +83,7 @@ impl SseFrameStream {
             let frames = self.parser.feed(&bytes);
             let frames =
                 frames.map_err(|e| ClientError::InvalidResponse { url: url(), reason: e.to_string() })?;
-            self.parsed.extend(frames);
+            self.unreturned_frames.extend(frames);
         }
     }
 }

@@ -44,7 +44,7 @@ impl Client {
     /// Synchronises a source's collection. Returns its task, and whether this call created it: a task that is queued
     /// or running already is returned instead. With an idempotency key, a repeat creates nothing and returns the same
     /// task.
-    pub async fn run_source(
+    pub async fn run_collection(
         &self,
         source: &str,
         collection: &str,

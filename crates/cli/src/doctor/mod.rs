@@ -66,7 +66,7 @@ impl DoctorCommand {
         findings.extend(store_findings);
         findings.extend(server_findings);
         match output.is_json() {
-            true => output.print_json(&report::to_json(&findings))?,
+            true => output.print_json(&report::findings_to_json(&findings))?,
             false => report::print_findings(output, &findings)?,
         }
         match findings.iter().filter(|finding| finding.severity == FindingSeverity::Fault).count() {
@@ -102,39 +102,39 @@ impl DoctorCommand {
 /// line, if given.
 fn check_configuration(inputs: &ConfigInputs) -> (Vec<Finding>, Option<StoreUrl>) {
     let loaded = inputs.load_config();
-    let report = config::check_config(inputs, pointsman_engine::now());
+    let report = config::check_config(inputs, pointsman_engine::machine_clock_now());
     match (loaded, report.outcome) {
         (Ok(config), Ok(summary)) => {
             let summary_text = summary.to_string();
             let (first, read) = (
                 summary_text.lines().next().unwrap_or_default(),
-                capitalize_sentence(&config.describe_config_files()),
+                clause_to_sentence(&config.describe_config_files()),
             );
             let found = format!("{first} {read}");
             let warnings = summary.warnings.iter();
             let warnings = warnings.map(|warning| Finding::warning("configuration", warning.to_string()));
             let findings = [Finding::ok("configuration", found)].into_iter().chain(warnings);
-            let findings = findings.chain(run_as_root_finding(&config));
-            (findings.collect(), Some(config.store))
+            let findings = findings.chain(commands_run_as_root_finding(&config));
+            (findings.collect(), Some(config.store_url))
         }
         (Err(faults), _) | (Ok(_), Err(faults)) => {
             let fault = |fault: &config::ConfigFault| {
                 Finding::fault("configuration", format!("{}: {}", fault.location(), fault.message()))
             };
-            let store_flag = inputs.flags.iter().find(|flag| flag.setting == "store");
+            let store_flag = inputs.flags.iter().find(|flag| flag.setting_path == "store");
             (faults.iter().map(fault).collect(), store_flag.and_then(|flag| flag.value.parse().ok()))
         }
     }
 }
 
 /// A warning if commands would run as root.
-fn run_as_root_finding(config: &config::Config) -> Option<Finding> {
+fn commands_run_as_root_finding(config: &config::Config) -> Option<Finding> {
     let warning = root_warning::describe_commands_run_as_root(config, nix::unistd::geteuid().is_root())?;
     Some(Finding::warning("commands", warning).with_advice(root_warning::RUN_AS_ROOT_ADVICE))
 }
 
 /// Makes a sentence of a clause: a capital letter and a full stop.
-fn capitalize_sentence(clause: &str) -> String {
+fn clause_to_sentence(clause: &str) -> String {
     let mut letters = clause.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);
     first.chain(letters).chain(['.']).collect()

@@ -5,7 +5,7 @@ use pointsman_store::finding::{Finding, FindingSeverity};
 use crate::failure::Result;
 use crate::output::{Output, escape_controls, format_count};
 
-pub(super) fn to_json(findings: &[Finding]) -> serde_json::Value {
+pub(super) fn findings_to_json(findings: &[Finding]) -> serde_json::Value {
     serde_json::json!({
         "findings": findings,
         "warnings": count_with_severity(findings, FindingSeverity::Warning),

@@ -59,7 +59,7 @@ fn check_health(
     findings.extend(health.warnings.iter().map(|warning| Finding::warning("server", warning.as_str())));
     let other_store =
         health.store.as_ref().zip(store).and_then(|(server_store, store)| {
-            describe_other_store(&server_store.kind, store, store_findings)
+            describe_store_mismatch(&server_store.kind, store, store_findings)
         });
     findings.extend(
         other_store.map(|found| {
@@ -71,7 +71,11 @@ fn check_health(
 
 /// Says that the server uses another store than the configured one. None if that cannot be seen: it shows only if the
 /// kinds differ, or if the configured SQLite file is used by no process.
-fn describe_other_store(server_kind: &str, store: &StoreUrl, store_findings: &[Finding]) -> Option<String> {
+fn describe_store_mismatch(
+    server_kind: &str,
+    store: &StoreUrl,
+    store_findings: &[Finding],
+) -> Option<String> {
     if server_kind != store.kind() {
         return Some(format!("the server uses {server_kind}, but the configured store is {store}"));
     }
@@ -89,7 +93,7 @@ fn describe_other_store(server_kind: &str, store: &StoreUrl, store_findings: &[F
 }
 
 /// The offset of a node's clock from the store's time, in milliseconds, above which it is reported.
-const MAX_CLOCK_OFFSET_MS: u64 = 1000;
+const MAX_UNREPORTED_CLOCK_OFFSET_MS: u64 = 1000;
 
 /// Checks the clocks of the live nodes, as they last reported them.
 fn check_node_clocks(nodes: &[NodeBody]) -> Finding {
@@ -97,7 +101,7 @@ fn check_node_clocks(nodes: &[NodeBody]) -> Finding {
     let mut problems = Vec::new();
     for NodeBody { name, clock, .. } in live_nodes() {
         let seconds = |ms: i64| ms as f64 / 1000.0;
-        if clock.out_of_service || clock.offset_ms.unsigned_abs() > MAX_CLOCK_OFFSET_MS {
+        if clock.out_of_service || clock.offset_ms.unsigned_abs() > MAX_UNREPORTED_CLOCK_OFFSET_MS {
             let service = if clock.out_of_service { ", out of service" } else { "" };
             problems.push(format!("{name} is off by {:+.1} s{service}", seconds(clock.offset_ms)));
         }
@@ -151,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_checked_by_its_health() {
+    fn the_health_of_a_server_becomes_findings() {
         let own_version = env!("CARGO_PKG_VERSION");
         let health = |version: &str, kind: &str, reachable: bool| {
             format!(
@@ -173,7 +177,7 @@ mod tests {
     #[test]
     fn a_server_on_another_sqlite_file_is_reported() {
         let describe = |store: &str, in_use: &str| {
-            describe_other_store("sqlite", &store.parse().unwrap(), &[Finding::ok("in use", in_use)])
+            describe_store_mismatch("sqlite", &store.parse().unwrap(), &[Finding::ok("in use", in_use)])
         };
         assert_eq!(describe("sqlite:Cargo.toml", "by pointsman, pid 7"), None);
         let other = "the server uses another file: no process uses the configured store sqlite:Cargo.toml";

@@ -16,7 +16,7 @@ const MAX_BATCH_EVENTS: usize = 1000;
 const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
 
 /// Sends a file of events, batch by batch.
-pub(super) async fn emit_file(global: &GlobalOptions, file: &Path, key: Option<&str>) -> Result {
+pub(super) async fn emit_events_from_file(global: &GlobalOptions, file: &Path, key: Option<&str>) -> Result {
     let (client, output) = (global.new_client()?, Output::new(global));
     let mut events = EventFile::open(file)?;
     let progress = Progress::new_spinner();
@@ -73,7 +73,7 @@ struct EventFile {
     reader: Box<dyn BufRead>,
     line_number: usize,
     /// An event that did not fit into the last batch, with its line number. The next batch starts with it.
-    carried_over: Option<(usize, Json)>,
+    carried_over_event: Option<(usize, Json)>,
 }
 
 impl EventFile {
@@ -86,7 +86,7 @@ impl EventFile {
             let opened = std::fs::File::open(file);
             Box::new(BufReader::new(opened.map_err(|e| Failure::usage(format!("cannot read {name}: {e}")))?))
         };
-        Ok(Self { name, reader, line_number: 0, carried_over: None })
+        Ok(Self { name, reader, line_number: 0, carried_over_event: None })
     }
 
     /// The next events that fit one request; none at the end of the file.
@@ -96,7 +96,7 @@ impl EventFile {
             let Some((line, event)) = self.next_event()? else { break };
             bytes += event.as_str().len();
             if bytes > MAX_BATCH_BYTES && !batch.events.is_empty() {
-                self.carried_over = Some((line, event));
+                self.carried_over_event = Some((line, event));
                 break;
             }
             batch.events.push(event);
@@ -120,7 +120,7 @@ impl EventFile {
     }
 
     fn next_event(&mut self) -> Result<Option<(usize, Json)>> {
-        if let Some(event) = self.carried_over.take() {
+        if let Some(event) = self.carried_over_event.take() {
             return Ok(Some(event));
         }
         loop {
@@ -145,7 +145,7 @@ mod tests {
 
     fn new_event_file(text: &str) -> EventFile {
         let reader = Box::new(std::io::Cursor::new(text.to_owned()));
-        EventFile { name: "events".into(), reader, line_number: 0, carried_over: None }
+        EventFile { name: "events".into(), reader, line_number: 0, carried_over_event: None }
     }
 
     #[test]

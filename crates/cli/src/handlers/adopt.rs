@@ -29,7 +29,7 @@ pub(super) struct AdoptCommand {
 
 impl AdoptCommand {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
-        let body = AdoptBody { replay_from: self.from_event.map(EventId::get) };
+        let body = AdoptBody { replay_from_event_id: self.from_event.map(EventId::get) };
         let progress = Progress::new_spinner();
         let mut total = AdoptResponse { adopted: 0, replayed: 0, has_more: true };
         // Each request queues a limited number of tasks, so that none takes too long.
@@ -41,20 +41,20 @@ impl AdoptCommand {
                 replayed: total.replayed + page.replayed,
                 has_more: page.has_more,
             };
-            progress.set_message(describe_total(total, &self.name, body));
+            progress.set_message(describe_adopted_tasks(total, &self.name, body));
         }
         drop(progress);
         match output.is_json() {
             true => Ok(output.print_json(&total)?),
-            false => Ok(output.print_line(describe_total(total, &self.name, body))?),
+            false => Ok(output.print_line(describe_adopted_tasks(total, &self.name, body))?),
         }
     }
 }
 
-fn describe_total(total: AdoptResponse, name: &str, request: AdoptBody) -> String {
+fn describe_adopted_tasks(total: AdoptResponse, name: &str, request: AdoptBody) -> String {
     let missing =
         format!("{} of {name} queued again", format_count(total.adopted, "missing task", "missing tasks"));
-    match request.replay_from {
+    match request.replay_from_event_id {
         Some(_) => format!("{missing}, {} replayed", format_count(total.replayed, "event", "events")),
         None => missing,
     }

@@ -10,7 +10,7 @@ use pointsman_server::config::suggestion::did_you_mean_suffix;
 
 use crate::args::GlobalOptions;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, format_age, shorten};
+use crate::output::{Output, escape_and_shorten, format_age};
 
 pub(crate) use show::{RULE_COLUMNS, rule_rows};
 
@@ -85,7 +85,7 @@ fn handler_row(handler: &HandlerBody) -> Vec<String> {
     vec![
         handler.name.clone(),
         describe_run_kind(handler),
-        shorten(&route_or_collection_names(handler).join(" "), 40),
+        escape_and_shorten(&event_types_or_collections(handler).join(" "), 40),
         handler.limits.as_ref().map(describe_handler_limits).unwrap_or_default(),
         (counts.ready + counts.scheduled).to_string(),
         handler.oldest_runnable_seconds.map(format_age).unwrap_or_default(),
@@ -98,7 +98,7 @@ fn handler_row(handler: &HandlerBody) -> Vec<String> {
 }
 
 /// The event types of a handler, or the collections of a source.
-fn route_or_collection_names(handler: &HandlerBody) -> Vec<&str> {
+fn event_types_or_collections(handler: &HandlerBody) -> Vec<&str> {
     match &handler.source {
         Some(source) => source.collections.iter().map(|collection| collection.name.as_str()).collect(),
         None => handler.routes.iter().map(|route| route.event_type.as_str()).collect(),
@@ -156,7 +156,7 @@ fn hint_or_full_stop(hint: &str) -> &str {
 
 /// Converts the error of an API request about one handler, with a hint.
 pub(crate) fn handler_request_failure(error: ClientError) -> Failure {
-    let status = error.status();
+    let status = error.http_status();
     let failure = Failure::from(error);
     match status {
         Some(404) => failure.with_hint("`pointsman handlers` lists the handlers and sources."),

@@ -104,7 +104,7 @@ fn queue_rows(queues: &[QueueBody]) -> Vec<Vec<String>> {
             queue.oldest_runnable_seconds.map_or("-".into(), format_age),
         ];
         row.extend([c.waiting, c.scheduled, c.running, c.halted, c.missing].map(|count| count.to_string()));
-        row.push(if queue.is_blocked_by_rule { "yes" } else { "no" }.into());
+        row.push(if queue.is_paused_or_blocked { "yes" } else { "no" }.into());
         row
     };
     queues.iter().map(row).collect()

@@ -93,7 +93,7 @@ impl AddOrderCommand {
             tenant: self.tenant,
         };
         let added = client.add_orders(&body, self.idempotency_key.as_deref()).await;
-        let added = added.map_err(|error| add_request_failure(&body, error))?;
+        let added = added.map_err(|error| new_order_request_failure(&body, error))?;
         if output.is_json() {
             return Ok(output.print_json(&added)?);
         }
@@ -101,10 +101,10 @@ impl AddOrderCommand {
     }
 }
 
-fn add_request_failure(body: &NewOrderBody, error: ClientError) -> Failure {
+fn new_order_request_failure(body: &NewOrderBody, error: ClientError) -> Failure {
     let path = &body.path;
     let chain = path.split(',').next().unwrap_or(path);
-    let status = error.status();
+    let status = error.http_status();
     let is_about_node =
         matches!(&error, ClientError::ErrorResponse(refusal) if refusal.pointer.as_deref() == Some("/node"));
     let is_about_idempotency_key = matches!(&error, ClientError::ErrorResponse(refusal) if refusal.parameter.as_deref() == Some("Idempotency-Key"));

@@ -7,7 +7,7 @@ use pointsman_core::chain::{ChainNodeId, OrderKey};
 use pointsman_core::{Tenant, Timestamp};
 use pointsman_server::config::suggestion::did_you_mean_suffix;
 
-use super::state::fetch_state_description;
+use super::state_description::fetch_state_description;
 use super::{ORDER_KEY_HELP, ORDER_TENANT_HELP, order_request_failure};
 use crate::args::parse_time;
 use crate::emit::read_value;
@@ -157,7 +157,7 @@ async fn change_order(
 ) -> Result {
     let changed = match client.change_order(order, change).await {
         Ok(changed) => changed,
-        Err(error) => return Err(change_request_failure(client, order, change, error).await),
+        Err(error) => return Err(change_order_request_failure(client, order, change, error).await),
     };
     if output.is_json() {
         return Ok(output.print_json(&changed)?);
@@ -166,13 +166,13 @@ async fn change_order(
 }
 
 /// Converts the error, with a suggestion for a mistyped node.
-async fn change_request_failure(
+async fn change_order_request_failure(
     client: &Client,
     order: &TenantOrderKey,
     change: &ChangeOrderBody,
     error: ClientError,
 ) -> Failure {
-    let (Some(422), Some(node)) = (error.status(), &change.node) else {
+    let (Some(422), Some(node)) = (error.http_status(), &change.node) else {
         return order_request_failure(client, order, error).await;
     };
     let text = error.to_string();
@@ -194,7 +194,7 @@ async fn print_order_state(
     changed: &OrderBody,
 ) -> Result {
     let key = &order.key;
-    let line = match find_end_node(client, order, changed).await {
+    let line = match find_end_node_if_finished(client, order, changed).await {
         Some(end) => format!("{key}  {end}  finished"),
         None => format!("{key}  {}  {}", changed.node, fetch_state_description(client, changed).await),
     };
@@ -202,12 +202,16 @@ async fn print_order_state(
 }
 
 /// The end node of the order if the command finished it, which deletes it. The response shows the order as it was before.
-async fn find_end_node(client: &Client, order: &TenantOrderKey, changed: &OrderBody) -> Option<String> {
+async fn find_end_node_if_finished(
+    client: &Client,
+    order: &TenantOrderKey,
+    changed: &OrderBody,
+) -> Option<String> {
     // A running order has a task, unless it is suspended or stranded.
     if changed.suspended || changed.stranded || changed.task.is_some() {
         return None;
     }
-    let is_deleted = client.read_order(order).await.is_err_and(|error| error.status() == Some(404));
+    let is_deleted = client.read_order(order).await.is_err_and(|error| error.http_status() == Some(404));
     if !is_deleted {
         return None;
     }

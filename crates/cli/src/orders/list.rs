@@ -7,9 +7,9 @@ use pointsman_core::Tenant;
 use pointsman_core::journal::PathFilter;
 
 use super::path_without_orders::explain_path_without_orders;
-use super::state::{MissingChains, current_time, describe_order_state};
+use super::state_description::{MissingChains, current_time_text, describe_order_state};
 use crate::failure::Result;
-use crate::output::{Output, display_width, shorten};
+use crate::output::{Output, display_width, escape_and_shorten};
 
 /// List running orders by path
 #[derive(Debug, Default, Args)]
@@ -108,11 +108,11 @@ fn order_rows(
     shows_tenant: bool,
     terminal_width: Option<usize>,
 ) -> Vec<Vec<String>> {
-    let now = current_time();
+    let now = current_time_text();
     let row = |order| row_without_value(order, missing_chains, shows_tenant, &now);
     let rows: Vec<Vec<String>> = orders.iter().map(row).collect();
     let value_width = terminal_width.map_or(MAX_VALUE_WIDTH, |width| remaining_value_width(&rows, width));
-    let value = |order: &OrderBody| shorten(order.value.as_str(), value_width);
+    let value = |order: &OrderBody| escape_and_shorten(order.value.as_str(), value_width);
     rows.into_iter().zip(orders).map(|(row, order)| [row, vec![value(order)]].concat()).collect()
 }
 
@@ -123,7 +123,7 @@ fn row_without_value(
     now: &str,
 ) -> Vec<String> {
     let tenant = shows_tenant.then(|| order.tenant.clone());
-    let state = shorten(&describe_order_state(order, missing_chains, now), MAX_STATE_WIDTH);
+    let state = escape_and_shorten(&describe_order_state(order, missing_chains, now), MAX_STATE_WIDTH);
     tenant.into_iter().chain([order.path.clone(), order.node.clone(), state]).collect()
 }
 
@@ -180,7 +180,7 @@ mod tests {
     use pointsman_api::FailedStepBody;
     use pointsman_core::Json;
 
-    use super::super::state::tests::sample_order;
+    use super::super::state_description::tests::sample_order;
     use super::*;
 
     #[test]

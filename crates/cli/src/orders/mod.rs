@@ -5,20 +5,20 @@
 //!  show                 one order
 //!  add                  a new order
 //!  control              suspend, resume, remove, move and set
-//!  state                describes the state of an order
-//!  hint_arguments       the arguments that name an order in the command of a hint
+//!  state_description    describes the state of an order
+//!  order_arguments      the arguments that name an order in the command of a hint
 //!  similar_orders       suggests orders for a key that does not exist
 //!  path_without_orders  explains why a path has no orders
 //! ```
 
 mod add;
 mod control;
-mod hint_arguments;
 mod list;
+mod order_arguments;
 mod path_without_orders;
 mod show;
 mod similar_orders;
-mod state;
+mod state_description;
 
 use clap::{Args, Subcommand};
 use pointsman_api::client::{Client, ClientError, TenantOrderKey};
@@ -26,12 +26,12 @@ use pointsman_core::Tenant;
 use pointsman_core::chain::OrderKey;
 
 use crate::args::GlobalOptions;
-use crate::failure::{Failure, Result, is_server_problem};
+use crate::failure::{Failure, Result, is_problem_from_pointsman_server};
 use crate::output::Output;
 use control::{OrderControl, control_orders};
-pub(crate) use hint_arguments::format_order_arguments;
-use hint_arguments::format_tenant_argument;
 use list::{ListOrdersCommand, OrderStatsCommand};
+pub(crate) use order_arguments::format_order_arguments;
+use order_arguments::format_tenant_argument;
 
 /// List, add, suspend, resume, move or remove orders
 ///
@@ -147,8 +147,8 @@ impl OrdersCommand {
 
 /// Converts the error of an API request about one order, with a hint.
 async fn order_request_failure(client: &Client, order: &TenantOrderKey, error: ClientError) -> Failure {
-    let status = error.status();
-    let is_server_problem = is_server_problem(&error);
+    let status = error.http_status();
+    let is_server_problem = is_problem_from_pointsman_server(&error);
     let failure = match status {
         // The server's message names the HTTP parameter `tenant=`; the option of this command is --tenant.
         Some(404) if is_server_problem => missing_order_failure(order),

@@ -5,7 +5,7 @@ use pointsman_api::client::{Client, TenantOrderKey};
 use pointsman_core::Tenant;
 
 use super::order_request_failure;
-use super::state::{MissingChains, current_time, describe_order_state};
+use super::state_description::{MissingChains, current_time_text, describe_order_state};
 use crate::failure::Result;
 use crate::output::Output;
 
@@ -19,7 +19,7 @@ pub(super) async fn show_order(client: &Client, output: Output, key: &TenantOrde
     }
     let missing_chains = MissingChains::find(client, std::slice::from_ref(&order)).await;
     output.print_fields(&order_fields(&order, &missing_chains))?;
-    match suggest_next_step(&order, &missing_chains) {
+    match suggest_next_command(&order, &missing_chains) {
         Some(advice) => Ok(output.print_line(format!("\n{advice}"))?),
         None => Ok(()),
     }
@@ -30,7 +30,7 @@ fn order_fields(order: &OrderBody, missing_chains: &MissingChains) -> Vec<(&'sta
     let state = match failed {
         // The error has a line of its own.
         Some(_) => "suspended by a failed step".into(),
-        None => describe_order_state(order, missing_chains, &current_time()),
+        None => describe_order_state(order, missing_chains, &current_time_text()),
     };
     let task = order.task.as_ref();
     vec![
@@ -50,8 +50,8 @@ fn order_fields(order: &OrderBody, missing_chains: &MissingChains) -> Vec<(&'sta
     ]
 }
 
-/// The next command for the user, if the order needs one.
-fn suggest_next_step(order: &OrderBody, missing_chains: &MissingChains) -> Option<String> {
+/// The command to continue the order, or to find out why it waits, if it needs one.
+fn suggest_next_command(order: &OrderBody, missing_chains: &MissingChains) -> Option<String> {
     let OrderBody { path, chain, tenant, .. } = order;
     let tenant = match tenant == Tenant::default().as_str() {
         true => String::new(),
@@ -80,7 +80,7 @@ fn suggest_next_step(order: &OrderBody, missing_chains: &MissingChains) -> Optio
 mod tests {
     use pointsman_api::FailedStepBody;
 
-    use super::super::state::tests::sample_order;
+    use super::super::state_description::tests::sample_order;
     use super::*;
 
     #[test]
@@ -90,16 +90,16 @@ mod tests {
         let fields = order_fields(&order, &MissingChains::default());
         assert!(fields.contains(&("error", "exit code 3".into())), "{fields:?}");
         assert!(fields.contains(&("failed task", "x_1".into())), "{fields:?}");
-        let suggestion = suggest_next_step(&order, &MissingChains::default()).unwrap();
+        let suggestion = suggest_next_command(&order, &MissingChains::default()).unwrap();
         assert!(suggestion.ends_with("pointsman orders resume /a,1"), "{suggestion}");
     }
 
     #[test]
     fn a_stranded_order_is_moved_only_if_its_chain_exists() {
         let order = OrderBody { stranded: true, ..sample_order() };
-        let moved = suggest_next_step(&order, &MissingChains::default()).unwrap();
+        let moved = suggest_next_command(&order, &MissingChains::default()).unwrap();
         assert!(moved.contains("orders move /a,1"), "{moved}");
-        let removed = suggest_next_step(&order, &MissingChains::from_one("/a")).unwrap();
+        let removed = suggest_next_command(&order, &MissingChains::from_one("/a")).unwrap();
         assert!(
             removed.starts_with("Its chain is no longer configured.") && !removed.contains("orders move"),
             "{removed}"

@@ -34,7 +34,7 @@ impl Progress {
     }
 
     /// Sets the steps done and the total.
-    pub(crate) fn set_position(&self, done: u64, steps: u64) {
+    pub(crate) fn set_position_and_total(&self, done: u64, steps: u64) {
         self.0.set_length(steps);
         self.0.set_position(done);
     }

@@ -21,7 +21,7 @@ use super::text::{
 /// The blanks between two columns, and before a last column that is printed below.
 const COLUMN_GAP: usize = 2;
 /// The minimum widths of a column: the first is tried before the second, the second before rows become blocks.
-const MIN_COLUMN_WIDTHS: [usize; 2] = [20, 10];
+const MIN_COLUMN_WIDTHS_TO_TRY: [usize; 2] = [20, 10];
 /// The minimum width of values in a block, however narrow the terminal is.
 const MIN_BLOCK_VALUE_WIDTH: usize = 8;
 
@@ -38,7 +38,7 @@ pub(super) fn render_table(
         return render_in_columns(&columns, &natural, paint);
     };
     drop_empty_columns(&mut columns);
-    for min_column_width in MIN_COLUMN_WIDTHS {
+    for min_column_width in MIN_COLUMN_WIDTHS_TO_TRY {
         if let Some(widths) = shrink_widths(&columns, max_width, min_column_width) {
             return render_in_columns(&columns, &widths, paint);
         }
@@ -46,7 +46,7 @@ pub(super) fn render_table(
             && !others.is_empty()
             && let Some(widths) = shrink_widths(others, max_width, min_column_width)
         {
-            return render_with_last_below(others, &widths, last, max_width, paint);
+            return render_with_last_column_below(others, &widths, last, max_width, paint);
         }
     }
     render_as_blocks(&columns, max_width, paint)
@@ -80,7 +80,7 @@ impl Column {
     }
 
     /// Whether a cell has a value other than none, zero or `no`.
-    fn has_content(&self) -> bool {
+    fn has_meaningful_cell(&self) -> bool {
         self.cells.iter().any(|cell| !matches!(cell.as_str(), "" | "-" | "0" | "no"))
     }
 
@@ -101,7 +101,7 @@ fn total_width(widths: &[usize]) -> usize {
 /// Drops columns without content, but never the first: it names the rows.
 fn drop_empty_columns(columns: &mut Vec<Column>) {
     let mut is_first = true;
-    columns.retain(|column| std::mem::take(&mut is_first) || column.has_content());
+    columns.retain(|column| std::mem::take(&mut is_first) || column.has_meaningful_cell());
 }
 
 /// Column widths that fit `max_width`; none if words would have to be broken.
@@ -127,7 +127,7 @@ fn render_in_columns(columns: &[Column], widths: &[usize], paint: Paint) -> Vec<
     lines
 }
 
-fn render_with_last_below(
+fn render_with_last_column_below(
     columns: &[Column],
     widths: &[usize],
     last: &Column,
@@ -200,14 +200,14 @@ mod tests {
     const TABLE_HEAD: [&str; 4] = ["status", "halted", "error", "id"];
     const LONG_ID: &str = "notify_order.paid_04b6f200-0000-8000-8000-00000000000f";
 
-    fn render_plain(head: &[&str], rows: Vec<Vec<String>>, width: Option<usize>) -> Vec<String> {
+    fn render_without_colors(head: &[&str], rows: Vec<Vec<String>>, width: Option<usize>) -> Vec<String> {
         render_table(head, rows, width, Paint::for_stdout(ColorChoice::Never))
     }
 
     fn render_sample_table(width: Option<usize>) -> Vec<String> {
         let error = "the target answered that it has no time for this now, and will have none tomorrow";
         let row = |id: &str| ["FAILED", "0", error, id].map(String::from).to_vec();
-        render_plain(&TABLE_HEAD, vec![row(LONG_ID), row("x")], width)
+        render_without_colors(&TABLE_HEAD, vec![row(LONG_ID), row("x")], width)
     }
 
     fn all_lines_fit(lines: &[String], max_width: usize) -> bool {
@@ -254,14 +254,14 @@ mod tests {
     #[test]
     fn a_table_that_fits_keeps_all_its_columns() {
         let row = ["a", "0", "", ""].map(String::from).to_vec();
-        assert!(render_plain(&TABLE_HEAD, vec![row], Some(80))[0].contains("HALTED"));
+        assert!(render_without_colors(&TABLE_HEAD, vec![row], Some(80))[0].contains("HALTED"));
     }
 
     #[test]
     fn columns_are_aligned_by_display_width() {
         let rows =
             [["日本", "x"], ["e\u{301}", "y"], ["a\x1b[31m", "z"]].map(|row| row.map(String::from).to_vec());
-        let lines = render_plain(&["key", "v"], rows.to_vec(), None);
+        let lines = render_without_colors(&["key", "v"], rows.to_vec(), None);
         assert_eq!(lines, ["KEY          V", "日本         x", "e\u{301}            y", "a\\u{1b}[31m  z"]);
     }
 

@@ -51,7 +51,7 @@ fn is_unsafe_on_terminal(c: char) -> bool {
 }
 
 /// Cuts a text to at most this many columns, with an ellipsis for the rest, and escapes control characters.
-pub(crate) fn shorten(text: &str, max_width: usize) -> String {
+pub(crate) fn escape_and_shorten(text: &str, max_width: usize) -> String {
     let text = escape_controls(text);
     if display_width(&text) <= max_width {
         return text.into_owned();
@@ -136,7 +136,7 @@ pub(super) fn split_words(text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let text = rest?;
         let mut blanks = text.match_indices(' ').map(|(index, _)| index);
-        let blank = blanks.find(|index| !is_inside_timestamp(text, *index));
+        let blank = blanks.find(|index| !is_blank_inside_timestamp(text, *index));
         let (word, after) = match blank {
             Some(index) => (&text[..index], Some(&text[index + 1..])),
             None => (text, None),
@@ -147,7 +147,7 @@ pub(super) fn split_words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Whether a blank separates the date and the time of a timestamp.
-fn is_inside_timestamp(text: &str, blank: usize) -> bool {
+fn is_blank_inside_timestamp(text: &str, blank: usize) -> bool {
     let matches = |text: Option<&str>, pattern: &str| {
         let fits = |(c, expected): (char, char)| {
             if expected == '0' { c.is_ascii_digit() } else { c == expected }
@@ -205,11 +205,11 @@ mod tests {
 
     #[test]
     fn long_texts_are_shortened_by_display_width() {
-        assert_eq!(shorten("äöüß", 4), "äöüß");
-        assert_eq!(shorten("äöüßx", 4), "äöü…");
-        assert_eq!(shorten("日本語", 6), "日本語");
-        assert_eq!(shorten("日本語", 5), "日本…");
-        assert_eq!(shorten("日本語", 4), "日…");
+        assert_eq!(escape_and_shorten("äöüß", 4), "äöüß");
+        assert_eq!(escape_and_shorten("äöüßx", 4), "äöü…");
+        assert_eq!(escape_and_shorten("日本語", 6), "日本語");
+        assert_eq!(escape_and_shorten("日本語", 5), "日本…");
+        assert_eq!(escape_and_shorten("日本語", 4), "日…");
     }
 
     #[test]
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn timestamps_are_formatted() {
+    fn timestamps_are_shortened() {
         let time = "2016-11-04T11:07:35.827000Z";
         assert_eq!(time_of_day(time), "11:07:35.827");
         assert_eq!(format_timestamp(time), "2016-11-04 11:07:35");

@@ -109,7 +109,10 @@ impl SchedulesCommand {
             }
             ScheduleSubcommand::Run { name, idempotency_key: key } => {
                 let response = global.new_client()?.run_schedule(name.as_str(), key.as_deref()).await;
-                print_schedule_run(output, &response.map_err(|error| run_request_failure(&name, error))?)
+                print_schedule_run(
+                    output,
+                    &response.map_err(|error| run_schedule_request_failure(&name, error))?,
+                )
             }
         }
     }
@@ -129,15 +132,15 @@ fn schedule_row(schedule: &ScheduleBody) -> Vec<String> {
     let rules: Vec<&str> = schedule.rules.iter().map(|rule| rule.kind.as_str()).collect();
     vec![
         schedule.name.clone(),
-        describe_timing(schedule).replace(INTERVAL_NOTE, ""),
+        describe_timing(schedule).replace(INTERVAL_ORIGIN_SUFFIX, ""),
         schedule.next_planned_times.first().map_or("-".into(), |time| format_timestamp(time)),
         rules.join(" "),
         schedule.last_fire.as_ref().map_or("-".into(), describe_fire),
     ]
 }
 
-/// The end of an interval's description; the list of schedules leaves it out.
-const INTERVAL_NOTE: &str = ", counted from 1970 in UTC";
+/// The suffix of an interval's description that the server sends; the table of schedules omits it.
+const INTERVAL_ORIGIN_SUFFIX: &str = ", counted from 1970 in UTC";
 
 fn describe_timing(schedule: &ScheduleBody) -> String {
     match (schedule.defined, schedule.timezone.as_str()) {
@@ -148,10 +151,10 @@ fn describe_timing(schedule: &ScheduleBody) -> String {
 }
 
 fn describe_fire(fire: &FireBody) -> String {
-    format!("{} {}", format_timestamp(&fire.planned_at), describe_outcome(fire))
+    format!("{} {}", format_timestamp(&fire.planned_at), describe_fire_outcome(fire))
 }
 
-fn describe_outcome(fire: &FireBody) -> String {
+fn describe_fire_outcome(fire: &FireBody) -> String {
     let outcome = fire.outcome.replace('_', " ");
     match &fire.skip_reason {
         Some(reason) => format!("{outcome}: {reason}"),
@@ -175,7 +178,7 @@ fn print_schedule(output: Output, detail: &ScheduleDetail) -> Result {
         ("creates", schedule.action.as_ref().map(describe_schedule_action).unwrap_or_default()),
         ("catch up", json_name(serde_json::to_value(schedule.catch_up))),
         ("catch up within", format_seconds(schedule.catch_up_within_seconds)),
-        ("overlap", describe_overlap(schedule, json_name(serde_json::to_value(schedule.overlap)))),
+        ("overlap", describe_overlap_policy(schedule, json_name(serde_json::to_value(schedule.overlap)))),
         ("jitter", format_seconds(schedule.jitter_seconds)),
         ("last", schedule.last_fire.as_ref().map(describe_fire).unwrap_or_default()),
         (
@@ -191,8 +194,8 @@ fn print_schedule(output: Output, detail: &ScheduleDetail) -> Result {
     print_rules(output, &schedule.rules)
 }
 
-/// The overlap policy. An order with a fixed id cannot run twice at a time, whatever the setting.
-fn describe_overlap(schedule: &ScheduleBody, policy: String) -> String {
+/// Describes a schedule's overlap policy: `policy`, except for an order with a fixed id, which cannot run twice at a time.
+fn describe_overlap_policy(schedule: &ScheduleBody, policy: String) -> String {
     match &schedule.action {
         Some(ScheduleActionBody::Order { id: Some(_), .. }) => "skip while the order runs".into(),
         _ => policy,
@@ -230,7 +233,7 @@ fn print_fires(output: Output, list: &FireList) -> Result {
     let rows = list.fires.iter().map(|fire| {
         let created = fire.event_id.map(|id| id.to_string()).or_else(|| fire.task_id.clone());
         let (planned, decided) = (format_timestamp(&fire.planned_at), format_timestamp(&fire.decided_at));
-        vec![planned, describe_outcome(fire), decided, created.unwrap_or_default()]
+        vec![planned, describe_fire_outcome(fire), decided, created.unwrap_or_default()]
     });
     let head = ["planned", "outcome", "decided", "event or task"];
     output.print_table(&head, rows.collect(), "The schedule has no past times.")?;
@@ -250,8 +253,8 @@ fn print_schedule_run(output: Output, run: &RunScheduleResponse) -> Result {
 }
 
 /// Converts the error of a request to run a schedule. The hint for a collection without a schedule names `pointsman run`.
-fn run_request_failure(name: &ScheduleName, error: ClientError) -> Failure {
-    let is_collection = error.status() == Some(404) && name.as_str().contains('/');
+fn run_schedule_request_failure(name: &ScheduleName, error: ClientError) -> Failure {
+    let is_collection = error.http_status() == Some(404) && name.as_str().contains('/');
     match (is_collection, schedule_request_failure(error)) {
         (true, failure) => {
             failure.with_hint(format!("`pointsman run {name}` runs a collection that has no schedule."))
@@ -262,7 +265,7 @@ fn run_request_failure(name: &ScheduleName, error: ClientError) -> Failure {
 
 /// Converts the error of an API request about one schedule, with a hint.
 pub(crate) fn schedule_request_failure(error: ClientError) -> Failure {
-    let status = error.status();
+    let status = error.http_status();
     let failure = Failure::from(error);
     match status {
         Some(404) => failure.with_hint("`pointsman schedules` lists the schedules."),

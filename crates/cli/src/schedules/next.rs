@@ -64,7 +64,7 @@ impl NextFiresCommand {
     }
 
     fn preview_schedule(&self, name: &str, schedule: &Schedule) -> SchedulePreview {
-        let now = pointsman_engine::now();
+        let now = pointsman_engine::machine_clock_now();
         let next_times: Vec<Timestamp> = schedule.upcoming(now).take(self.count.into()).collect();
         SchedulePreview {
             name: name.into(),

@@ -11,7 +11,7 @@ use crate::output::Output;
 pub(super) struct Banner {
     store_url: String,
     /// Whether other nodes can use the store.
-    is_shared: bool,
+    is_store_shared: bool,
     handler_count: usize,
     source_count: usize,
     chain_count: usize,
@@ -22,8 +22,8 @@ pub(super) struct Banner {
 impl Banner {
     pub(super) fn from_config(config: &Config) -> Self {
         Self {
-            store_url: config.store.to_string(),
-            is_shared: config.store.shared_database_url().is_some(),
+            store_url: config.store_url.to_string(),
+            is_store_shared: config.store_url.shared_database_url().is_some(),
             handler_count: config.handlers.len(),
             source_count: config.sources.len(),
             chain_count: config.chains.len(),
@@ -59,7 +59,7 @@ impl Banner {
         fields.extend([
             ("store", self.store_url.clone()),
             ("runs", format!("{work}, up to {} tasks at a time", self.max_running_tasks)),
-            ("token", self.describe_token(server).into()),
+            ("token", self.describe_token_origin(server).into()),
         ]);
         output.print_fields(&fields)?;
         // The commands use the default URL if the variable is not set.
@@ -75,17 +75,17 @@ impl Banner {
         Ok(())
     }
 
-    fn describe_token(&self, server: &Server) -> &'static str {
+    fn describe_token_origin(&self, server: &Server) -> &'static str {
         if server.address().is_none() {
             ""
         } else if self.has_tokens {
             "the tokens of the configuration"
-        } else if server.first_token().is_some() && self.is_shared {
+        } else if server.first_token().is_some() && self.is_store_shared {
             "created now for all nodes on this database and shown only once; `auth.tokens` in their configuration \
              replaces it:"
         } else if server.first_token().is_some() {
             "created now and shown only once; set it in the terminals that use it:"
-        } else if self.is_shared {
+        } else if self.is_store_shared {
             "printed by the first node on this database; `auth.tokens` in the configuration replaces it"
         } else {
             "printed on the first start; to get a new one, delete the .token file next to the store and restart"

@@ -56,19 +56,19 @@ async fn control_task(client: &Client, id: &str, control: TaskControl) -> Result
     };
     match response {
         Ok(detail) => Ok(detail),
-        Err(error) => Err(control_request_failure(client, &id, control, error).await),
+        Err(error) => Err(task_control_request_failure(client, &id, control, error).await),
     }
 }
 
 /// Converts the error of a retry or cancel request. A step of an order cannot be retried by itself; the hint says how to
 /// retry it through its order.
-async fn control_request_failure(
+async fn task_control_request_failure(
     client: &Client,
     id: &str,
     control: TaskControl,
     error: ClientError,
 ) -> Failure {
-    let is_conflict = error.status() == Some(409);
+    let is_conflict = error.http_status() == Some(409);
     let failure = task_request_failure(client, id, error).await;
     let detail = match control {
         TaskControl::Retry if is_conflict => client.read_task(id).await.ok(),

@@ -10,7 +10,7 @@ use pointsman_server::config::suggestion::did_you_mean_suffix;
 use crate::args::parse_time;
 use crate::failure::Result;
 use crate::handlers;
-use crate::output::{Output, format_timestamp, shorten};
+use crate::output::{Output, escape_and_shorten, format_timestamp};
 
 /// The filters of `tasks list`.
 #[derive(Debug, Default, PartialEq, Args)]
@@ -58,7 +58,7 @@ impl ListTasksCommand {
             subject_name: self.collection,
             tenant: self.tenant,
             key: self.key,
-            event: self.event_id.map(EventId::get),
+            event_id: self.event_id.map(EventId::get),
             created_from: self.start.map(|time| time.to_string()),
             created_before: self.end.map(|time| time.to_string()),
             limit: self.limit,
@@ -113,8 +113,8 @@ fn task_row(task: &TaskBody, shows_tenant: bool) -> Vec<String> {
         task.status.clone(),
         format_timestamp(&task.created_at),
         task.attempt.to_string(),
-        shorten(task.key.as_deref().unwrap_or("-"), 32),
-        shorten(task.error.as_deref().unwrap_or(""), 60),
+        escape_and_shorten(task.key.as_deref().unwrap_or("-"), 32),
+        escape_and_shorten(task.error.as_deref().unwrap_or(""), 60),
         task.id.clone(),
     ];
     tenant.into_iter().chain(rest).collect()

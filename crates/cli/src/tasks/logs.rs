@@ -65,7 +65,7 @@ pub(crate) async fn follow_log(client: &Client, output: Output, id: &str, query:
         Err(error) => return Err(task_request_failure(client, id, error).await),
     };
     while let Some(frame) = frames.next().await? {
-        match frame.event.as_str() {
+        match frame.event_name.as_str() {
             "log" => print_log_line(output, &serde_json::from_str(&frame.data)?)?,
             // The task has ended; `tasks show` prints the outcome.
             "end" => return Ok(()),
@@ -83,7 +83,7 @@ fn print_log_line(output: Output, line: &LogLineBody) -> Result {
     }
 }
 
-/// A log line as text. Errors have a mark, so that they stand out without colours and can be searched.
+/// A log line as text. Errors have a mark, so that they are visible without colours and can be searched.
 fn format_log_line(paint: Paint, line: &LogLineBody) -> String {
     let (time, message) = (paint.dim(time_of_day(&line.time)), escape_controls(&line.message));
     match line.level {

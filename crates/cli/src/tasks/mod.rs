@@ -125,7 +125,7 @@ impl TasksCommand {
 
 /// Converts the error of an API request about one task, with a hint.
 pub(crate) async fn task_request_failure(client: &Client, id: &str, error: ClientError) -> Failure {
-    let status = error.status();
+    let status = error.http_status();
     let failure = Failure::from(error);
     match status {
         Some(404) => {

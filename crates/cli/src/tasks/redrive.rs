@@ -83,7 +83,7 @@ const JOB_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 impl RedriveCommand {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
-        if !self.has_filter() {
+        if !self.has_filter_or_all() {
             return Err(Failure::usage("give at least one filter, or --all"));
         }
         let body = self.request_body();
@@ -94,7 +94,7 @@ impl RedriveCommand {
         if count.matched == 0 {
             return print_no_matching_tasks(output);
         }
-        if !self.yes && !confirm_retry(&describe_count(&count))? {
+        if !self.yes && !confirm_retry(&describe_matched_count(&count))? {
             return Err(Failure::runtime("not confirmed; no task was retried"));
         }
         // The signal handlers are installed before the job starts, so that a signal always stops the job.
@@ -104,7 +104,7 @@ impl RedriveCommand {
     }
 
     /// Whether the command line has --all or a filter. --status alone is not enough: it would select all failed tasks.
-    fn has_filter(&self) -> bool {
+    fn has_filter_or_all(&self) -> bool {
         let names = [&self.handler, &self.source, &self.collection, &self.tenant, &self.key];
         self.all || names.iter().any(|name| name.is_some()) || self.start.or(self.end).is_some()
     }
@@ -138,7 +138,7 @@ fn print_no_matching_tasks(output: Output) -> Result {
     Ok(output.print_line("No tasks match; nothing was retried.")?)
 }
 
-fn describe_count(count: &RedriveCount) -> String {
+fn describe_matched_count(count: &RedriveCount) -> String {
     let tasks = format_count(count.matched, "task", "tasks");
     if count.has_more { format!("more than {tasks}") } else { tasks }
 }
@@ -147,7 +147,7 @@ fn print_dry_run(output: Output, count: &RedriveCount) -> Result {
     if output.is_json() {
         return Ok(output.print_json(count)?);
     }
-    output.print_line(format!("{} would be retried", describe_count(count)))?;
+    output.print_line(format!("{} would be retried", describe_matched_count(count)))?;
     for id in &count.sample_task_ids {
         output.print_line(format!("  {id}"))?;
     }
@@ -188,7 +188,7 @@ async fn follow_redrive_job(
                 job = client.read_redrive(&job.id).await.map_err(lost_contact_failure)?;
             }
         }
-        progress.set_position(job.retried + job.refused, job.matched);
+        progress.set_position_and_total(job.retried + job.refused, job.matched);
         progress.set_message(if job.state == "canary" { "waiting for the canary" } else { "" });
     }
     Ok(job)
@@ -223,10 +223,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_that_hit_its_limit_is_marked() {
+    fn a_cut_off_count_says_more_than() {
         let count =
             |matched, has_more| RedriveCount { matched, has_more, sample_task_ids: vec![], dry_run: true };
-        assert_eq!(describe_count(&count(1, false)), "1 task");
-        assert_eq!(describe_count(&count(1000, true)), "more than 1000 tasks");
+        assert_eq!(describe_matched_count(&count(1, false)), "1 task");
+        assert_eq!(describe_matched_count(&count(1000, true)), "more than 1000 tasks");
     }
 }

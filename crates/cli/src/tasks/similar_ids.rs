@@ -66,19 +66,19 @@ pub(super) fn find_ids_with_similar_end<'a>(unknown_end: &str, ids: &'a [String]
 mod tests {
     use super::*;
 
-    const INDEX_TASK: &str = "index_record.published_fdcb8f6e-b524-8c7e-8000-000000000001";
-    const NOTIFY_TASK: &str = "notify_record.published_fdcb8f6e-b524-8c7e-8000-000000000002";
-    const SHOP_TASK: &str = "shop_orders_fdcb8f6e-b524-8c7e-8000-0000000000a3";
+    const INDEX_TASK_ID: &str = "index_record.published_fdcb8f6e-b524-8c7e-8000-000000000001";
+    const NOTIFY_TASK_ID: &str = "notify_record.published_fdcb8f6e-b524-8c7e-8000-000000000002";
+    const SHOP_TASK_ID: &str = "shop_orders_fdcb8f6e-b524-8c7e-8000-0000000000a3";
 
     fn sample_ids() -> Vec<String> {
-        [SHOP_TASK, NOTIFY_TASK, INDEX_TASK].map(String::from).to_vec()
+        [SHOP_TASK_ID, NOTIFY_TASK_ID, INDEX_TASK_ID].map(String::from).to_vec()
     }
 
     #[test]
     fn a_mistyped_id_suggests_the_most_similar_task() {
         let ids = sample_ids();
-        assert_eq!(find_similar_ids(&INDEX_TASK.replace("8c7e", "8c8e"), &ids)[0], INDEX_TASK);
-        assert_eq!(find_similar_ids(&SHOP_TASK.replace("shop", "shpo"), &ids)[0], SHOP_TASK);
+        assert_eq!(find_similar_ids(&INDEX_TASK_ID.replace("8c7e", "8c8e"), &ids)[0], INDEX_TASK_ID);
+        assert_eq!(find_similar_ids(&SHOP_TASK_ID.replace("shop", "shpo"), &ids)[0], SHOP_TASK_ID);
         assert_eq!(find_similar_ids("banana", &ids), [] as [&str; 0]);
         assert_eq!(find_similar_ids("", &ids), [] as [&str; 0]);
     }
@@ -86,18 +86,18 @@ mod tests {
     #[test]
     fn a_part_of_an_id_suggests_all_ids_that_contain_it() {
         let ids = sample_ids();
-        assert_eq!(find_similar_ids("record.published", &ids), [NOTIFY_TASK, INDEX_TASK]);
-        assert_eq!(find_similar_ids("shop_orders", &ids), [SHOP_TASK]);
+        assert_eq!(find_similar_ids("record.published", &ids), [NOTIFY_TASK_ID, INDEX_TASK_ID]);
+        assert_eq!(find_similar_ids("shop_orders", &ids), [SHOP_TASK_ID]);
     }
 
     #[test]
     fn the_end_of_an_id_is_compared_with_the_ends_of_other_ids() {
         let ids = sample_ids();
-        assert_eq!(find_ids_with_similar_end("0000b3", &ids)[0], SHOP_TASK);
+        assert_eq!(find_ids_with_similar_end("0000b3", &ids)[0], SHOP_TASK_ID);
         assert_eq!(
             find_ids_with_similar_end("8000-000000000021", &ids)[0],
-            INDEX_TASK,
-            "two ids are equally similar; the first one is {INDEX_TASK}"
+            INDEX_TASK_ID,
+            "two ids are equally similar; the first one is {INDEX_TASK_ID}"
         );
         assert_eq!(find_ids_with_similar_end("ffffff", &ids), [] as [&str; 0]);
     }

@@ -2,7 +2,7 @@
 
 use pointsman_api::{EventSeq, TaskChangeBody};
 
-use crate::output::{Paint, display_width, escape_controls, pad_to_width, shorten, time_of_day};
+use crate::output::{Paint, display_width, escape_and_shorten, escape_controls, pad_to_width, time_of_day};
 use crate::stream_line::StreamLine;
 
 /// A printed line with the day of its time; a line without a time has no day.
@@ -13,24 +13,25 @@ pub(super) struct WatchLine {
 }
 
 /// The width of the second column: a task's status or an event's subject.
-const STATUS_WIDTH: usize = 9;
+const STATUS_OR_SUBJECT_WIDTH: usize = 9;
 /// The widths of a column: the first width on a narrow and on a wide terminal, and the maximum, up to which longer texts
 /// widen it. A text above the maximum exceeds its column.
 struct ColumnWidths {
-    narrow: usize,
-    wide: usize,
+    initial_on_narrow: usize,
+    initial_on_wide: usize,
     max: usize,
 }
 
-const NAME_WIDTHS: ColumnWidths = ColumnWidths { narrow: 16, wide: 24, max: 32 };
-const KEY_WIDTHS: ColumnWidths = ColumnWidths { narrow: 12, wide: 20, max: 48 };
+const TYPE_OR_HANDLER_WIDTHS: ColumnWidths =
+    ColumnWidths { initial_on_narrow: 16, initial_on_wide: 24, max: 32 };
+const KEY_WIDTHS: ColumnWidths = ColumnWidths { initial_on_narrow: 12, initial_on_wide: 20, max: 48 };
 /// A terminal with fewer columns is narrow: a line with an id and nothing else would not fit the wide columns.
-const WIDE_TERMINAL_COLUMNS: usize = 100;
+const MIN_WIDE_TERMINAL_COLUMNS: usize = 100;
 
 /// Formats the lines of `watch`, and keeps the widths of their columns.
-pub(super) struct LineFormatter {
+pub(super) struct WatchLineFormatter {
     paint: Paint,
-    name_width: usize,
+    type_or_handler_width: usize,
     key_width: usize,
     /// The key of the order that the previous line is about. A terminal does not repeat it; a pipe gets every line
     /// complete.
@@ -49,14 +50,15 @@ pub(super) fn newest_event_id(seq: &EventSeq) -> u64 {
     }
 }
 
-impl LineFormatter {
+impl WatchLineFormatter {
     /// A formatter for a terminal of this many columns, or for a pipe.
     pub(super) fn new(paint: Paint, columns: Option<usize>) -> Self {
-        let is_narrow = columns.is_some_and(|columns| columns < WIDE_TERMINAL_COLUMNS);
-        let initial = |widths: ColumnWidths| if is_narrow { widths.narrow } else { widths.wide };
+        let is_narrow = columns.is_some_and(|columns| columns < MIN_WIDE_TERMINAL_COLUMNS);
+        let initial =
+            |widths: ColumnWidths| if is_narrow { widths.initial_on_narrow } else { widths.initial_on_wide };
         Self {
             paint,
-            name_width: initial(NAME_WIDTHS),
+            type_or_handler_width: initial(TYPE_OR_HANDLER_WIDTHS),
             key_width: initial(KEY_WIDTHS),
             previous_order_key: None,
             omits_repeated_order_key: columns.is_some(),
@@ -66,27 +68,28 @@ impl LineFormatter {
     pub(super) fn format_event(&mut self, data: &str) -> Option<WatchLine> {
         let event = StreamLine::from_json(data)?;
         let paint = self.paint;
-        let time = event.id.timestamp().to_string();
+        let time = event.event_id.timestamp().to_string();
         let blank = if event.text.is_empty() || event.task_id.is_none() { "" } else { "  " };
         let task = event.task_id.as_deref().map(escape_controls).unwrap_or_default();
-        let details = format!("{}  {}{blank}{}", event.id, event.text, paint.dim(&task));
+        let details = format!("{}  {}{blank}{}", event.event_id, event.text, paint.dim(&task));
         let order = event.order_key();
         let key = order.or(event.key.as_deref());
-        let subject = paint.bold(&escape_and_pad(event.subject.label(), STATUS_WIDTH)).into_owned();
+        let subject =
+            paint.bold(&escape_and_pad(event.subject.label(), STATUS_OR_SUBJECT_WIDTH)).into_owned();
         Some(self.format_columns(&time, &subject, (&event.event_type, true), key, order, &details))
     }
 
     pub(super) fn format_task(&mut self, data: &str) -> Option<WatchLine> {
         let change: TaskChangeBody = serde_json::from_str(data).ok()?;
         let paint = self.paint;
-        let status = escape_and_pad(&change.status, STATUS_WIDTH);
+        let status = escape_and_pad(&change.status, STATUS_OR_SUBJECT_WIDTH);
         let status = paint.color_by_status(&change.status, &status).into_owned();
         let mut details = match change.attempt {
             0 => String::new(),
             attempt => format!("attempt {attempt}"),
         };
         if let Some(error) = &change.error {
-            details.push_str(&format!(": {}", shorten(error, MAX_ERROR_WIDTH)));
+            details.push_str(&format!(": {}", escape_and_shorten(error, MAX_ERROR_WIDTH)));
         }
         // Both times have the same format, so that they compare as text.
         if change.delay_until > change.time {
@@ -109,7 +112,8 @@ impl LineFormatter {
         order: Option<&str>,
         details: &str,
     ) -> WatchLine {
-        self.name_width = widen_to_fit(self.name_width, name, NAME_WIDTHS.max);
+        self.type_or_handler_width =
+            widen_to_fit(self.type_or_handler_width, name, TYPE_OR_HANDLER_WIDTHS.max);
         let is_repeated = order.is_some() && order == self.previous_order_key.as_deref();
         let key = match key {
             Some(_) if self.omits_repeated_order_key && is_repeated => "",
@@ -118,7 +122,8 @@ impl LineFormatter {
         };
         self.key_width = widen_to_fit(self.key_width, key, KEY_WIDTHS.max);
         self.previous_order_key = order.map(Into::into);
-        let (name, key) = (escape_and_pad(name, self.name_width), escape_and_pad(key, self.key_width));
+        let (name, key) =
+            (escape_and_pad(name, self.type_or_handler_width), escape_and_pad(key, self.key_width));
         let name = if is_event_type { self.paint.cyan(&name) } else { name.as_str().into() };
         let text = format!("{}  {status}  {name}  {key}  {details}", self.paint.dim(time_of_day(time)));
         WatchLine { day: time.get(..10).map(Into::into), text: text.trim_end().into() }
@@ -165,13 +170,13 @@ mod tests {
     const EVENT_JSON: &str = r#"{"eventId":1478257655827000,"TYPE":"record.published","key":"record:1","prev":null,"value":{"title":"Hello"},"context":{},"tenant":"default"}"#;
     const TASK_JSON: &str = r#"{"id":"index_record.published_x","handler":"index","tenant":"default","key":"record:1","collection":"record.published","event_id":1478257655827000,"status":"SCHEDULED","state":"new","attempt":1,"error":"refused","delay_until":"2016-11-04T11:07:40.000000Z","time":"2016-11-04T11:07:36.000000Z"}"#;
 
-    fn new_formatter(is_terminal: bool) -> LineFormatter {
-        LineFormatter::new(Paint::for_stdout(ColorChoice::Never), is_terminal.then_some(200))
+    fn new_formatter(is_terminal: bool) -> WatchLineFormatter {
+        WatchLineFormatter::new(Paint::for_stdout(ColorChoice::Never), is_terminal.then_some(200))
     }
 
     #[test]
     fn a_narrow_terminal_gets_narrow_columns() {
-        let mut lines = LineFormatter::new(Paint::for_stdout(ColorChoice::Never), Some(80));
+        let mut lines = WatchLineFormatter::new(Paint::for_stdout(ColorChoice::Never), Some(80));
         let line = lines.format_event(EVENT_JSON).unwrap().text;
         assert!(
             line.starts_with("11:07:35.827  event      record.published  record:1      1478257655827000"),

@@ -20,7 +20,7 @@ use pointsman_api::{EventCauseBody, TaskChangeBody};
 use pointsman_core::EventId;
 
 use super::line::{WatchLine, order_key_of_step};
-use crate::output::{Paint, shorten, time_of_day};
+use crate::output::{Paint, escape_and_shorten, time_of_day};
 use crate::stream_line::{EventSubject, StreamLine};
 
 /// The number of events kept as possible parents. A child of an older event starts a new tree.
@@ -55,7 +55,7 @@ impl EventTree {
         cause: Option<&EventCauseBody>,
     ) -> Vec<WatchLine> {
         let parent = self.find_parent(event, cause);
-        let time = event.id.timestamp().to_string();
+        let time = event.event_id.timestamp().to_string();
         let mut lines = self.switch_branch(paint, parent, &time);
         let unprinted_cause = cause.filter(|_| parent.is_none());
         // Below its order, an event does not repeat the order's key.
@@ -64,7 +64,7 @@ impl EventTree {
         let key = event.key.as_deref().filter(|_| !is_below_order);
         let text = format_event(paint, event, key, unprinted_cause);
         lines.push(self.format_line(paint, &time, &text));
-        self.current_branch.push(event.id);
+        self.current_branch.push(event.event_id);
         self.insert_printed_event(event, parent);
         lines
     }
@@ -88,7 +88,8 @@ impl EventTree {
             return vec![];
         }
         let mut lines = self.switch_branch(paint, parent, &change.time);
-        let error = change.error.as_deref().map(|error| format!(": {}", shorten(error, MAX_ERROR_WIDTH)));
+        let error =
+            change.error.as_deref().map(|error| format!(": {}", escape_and_shorten(error, MAX_ERROR_WIDTH)));
         let status = paint.color_by_status(&change.status, &change.status).into_owned();
         let text =
             format!("{status}  {}{}  {}", change.handler, error.unwrap_or_default(), paint.dim(&change.id));
@@ -121,14 +122,18 @@ impl EventTree {
     }
 
     fn insert_printed_event(&mut self, event: &StreamLine, parent: Option<EventId>) {
-        let key = event.key.as_ref().map(|key| format!("  {}", shorten(key, usize::MAX))).unwrap_or_default();
+        let key = event
+            .key
+            .as_ref()
+            .map(|key| format!("  {}", escape_and_shorten(key, usize::MAX)))
+            .unwrap_or_default();
         let label = format!("{}{key}", event.event_type);
-        self.events.insert(event.id, PrintedEvent { parent, label });
+        self.events.insert(event.event_id, PrintedEvent { parent, label });
         if let Some(order) = event.order_key() {
             if is_order_added(event) {
                 self.parent_by_order_or_task.remove(order);
             }
-            let first = *self.parent_by_order_or_task.entry(order.to_owned()).or_insert(event.id);
+            let first = *self.parent_by_order_or_task.entry(order.to_owned()).or_insert(event.event_id);
             self.parent_by_order_or_task.extend(event.task_id.clone().map(|task| (task, first)));
         }
         while self.events.len() > MAX_KEPT_EVENTS {
@@ -184,10 +189,12 @@ fn format_event(
     unprinted_cause: Option<&EventCauseBody>,
 ) -> String {
     let mut parts = vec![paint.cyan(&event.event_type).into_owned()];
-    parts.extend(key.map(|key| shorten(key, usize::MAX)));
-    parts.push(event.id.to_string());
+    parts.extend(key.map(|key| escape_and_shorten(key, usize::MAX)));
+    parts.push(event.event_id.to_string());
     parts.extend(Some(event.text.clone()).filter(|text| !text.is_empty()));
-    parts.extend(event.task_id.as_ref().map(|task| paint.dim(&shorten(task, usize::MAX)).into_owned()));
+    parts.extend(
+        event.task_id.as_ref().map(|task| paint.dim(&escape_and_shorten(task, usize::MAX)).into_owned()),
+    );
     let cause =
         unprinted_cause.and_then(|cause| cause.event_id.map(|id| id.to_string()).or(cause.task.clone()));
     parts.extend(cause.map(|cause| paint.dim(&format!("caused by {cause}")).into_owned()));

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use pointsman_testing::remove_stale_faketime_files;
 
-use crate::test_server::{ServerProcess, TestServer};
+use crate::test_server::{PointsmanServerProcess, ServerFixture};
 
 /// Starts the server with its clock offset by the content of the file `clock` (`+26h`, `-40d`). Its monotonic clock is
 /// the machine's.
@@ -17,21 +17,21 @@ exec env LD_PRELOAD="$lib" FAKETIME_TIMESTAMP_FILE="$PWD/clock" FAKETIME_NO_CACH
 "#;
 
 /// Sets the server's clock. The file is replaced atomically.
-pub(crate) fn set_clock(pointsman: &TestServer, offset: &str) {
-    let (draft, file) = (pointsman.path("clock.new"), pointsman.path("clock"));
+pub(crate) fn set_fake_clock_offset(pointsman: &ServerFixture, offset: &str) {
+    let (draft, file) = (pointsman.file_path("clock.new"), pointsman.file_path("clock"));
     std::fs::write(&draft, offset).unwrap();
     std::fs::rename(draft, file).unwrap();
 }
 
 /// Starts a server with a clock offset.
-pub(crate) fn serve_with_offset(pointsman: &mut TestServer, offset: &str) -> ServerProcess {
-    set_clock(pointsman, offset);
+pub(crate) fn serve_with_clock_offset(pointsman: &mut ServerFixture, offset: &str) -> PointsmanServerProcess {
+    set_fake_clock_offset(pointsman, offset);
     remove_stale_faketime_files();
     pointsman.serve_through("sh", &["-c", FAKETIME_SCRIPT, "sh"])
 }
 
 /// Sends a GET, and returns the status and the full response.
-pub(crate) fn send_get(pointsman: &TestServer, path: &str) -> (u16, String) {
+pub(crate) fn send_get(pointsman: &ServerFixture, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(pointsman.address()).unwrap();
     let (host, token) = (pointsman.address(), pointsman.token());
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n").unwrap();
@@ -42,7 +42,7 @@ pub(crate) fn send_get(pointsman: &TestServer, path: &str) -> (u16, String) {
 }
 
 /// Sends a GET that must return 200, and parses the body.
-pub(crate) fn get_json(pointsman: &TestServer, path: &str) -> serde_json::Value {
+pub(crate) fn get_json(pointsman: &ServerFixture, path: &str) -> serde_json::Value {
     let (status, response) = send_get(pointsman, path);
     assert_eq!(status, 200, "{response}");
     let body = response.split_once("\r\n\r\n").map(|(_, body)| body);

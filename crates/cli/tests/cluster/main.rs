@@ -3,7 +3,7 @@
 // The whole crate is a test; clippy only exempts functions marked as tests.
 #![allow(clippy::unwrap_used)]
 
-mod redis;
+mod redis_errors;
 #[path = "../common/test_server.rs"]
 mod test_server;
 
@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use nix::sys::signal::Signal;
 use pointsman_testing::{PostgresServer, PostgresSettings, shared_postgres, shared_redis, unique_key_prefix};
-use test_server::{ServerProcess, TestServer, wait_for_file, wait_until};
+use test_server::{PointsmanServerProcess, ServerFixture, wait_for_file, wait_until};
 
 /// A command that creates a file when it starts, waits for another file, and emits. It also ends when its directory is
 /// deleted, because nothing stops it when its server is killed.
@@ -60,25 +60,25 @@ on_each_shared_store! {
 }
 
 /// Starts a server and prepares a second one on the same store, which is not started. Both have this configuration.
-fn start_first_of_two(store: &str, config: &str) -> (TestServer, ServerProcess, TestServer) {
+fn start_first_of_two(store: &str, config: &str) -> (ServerFixture, PointsmanServerProcess, ServerFixture) {
     let config = format!("store: '{store}'\n{config}");
-    let mut first = TestServer::new(&config);
+    let mut first = ServerFixture::new(&config);
     let node = first.serve();
-    let second = TestServer::new(&config).with_token(first.token());
+    let second = ServerFixture::new(&config).with_token(first.token());
     (first, node, second)
 }
 
 /// Emits an event whose task the first server starts and cannot finish; returns the task.
-fn start_blocked_task(first: &TestServer, second: &TestServer) -> String {
+fn start_blocked_task(first: &ServerFixture, second: &ServerFixture) -> String {
     let emitted = first.run_json(&["emit", "job.requested", "--key", "k"]);
-    wait_for_file(&first.path("started-1"));
+    wait_for_file(&first.file_path("started-1"));
     // On the second server the task can finish.
-    std::fs::write(second.path("finish"), "").unwrap();
+    std::fs::write(second.file_path("finish"), "").unwrap();
     emitted["events"][0]["tasks"][0].as_str().unwrap().to_owned()
 }
 
 /// The number of events of this type in the journal.
-fn count_events(pointsman: &TestServer, event_type: &str) -> usize {
+fn count_events(pointsman: &ServerFixture, event_type: &str) -> usize {
     let end: u64 = pointsman.run_ok(&["emit", "the.end"]).parse().unwrap();
     let watch = pointsman.start_watch(&["-o", "json", "--since-start", "--no-tasks"]);
     let mut found = 0;
@@ -104,7 +104,7 @@ fn tasks_of_a_killed_server_run_on_another(store: &str) {
         second.run_json(&["tasks", "show", &task])["status"] == "SUCCESS"
     });
     assert_eq!(attempt_outcomes(&second.run_json(&["tasks", "show", &task])), ["crashed", "succeeded"]);
-    assert!(second.path("started-2").exists() && !first.path("started-2").exists());
+    assert!(second.file_path("started-2").exists() && !first.file_path("started-2").exists());
     assert_eq!(count_events(&second, "made"), 1);
 }
 
@@ -112,13 +112,13 @@ fn results_of_a_server_that_was_suspended_past_its_lease_are_refused(store: &str
     let (first, stopped, mut second) = start_first_of_two(store, WAITING_COMMAND_CONFIG);
     let task = start_blocked_task(&first, &second);
     let _second = second.serve();
-    stopped.signal(Signal::SIGSTOP);
+    stopped.send_signal(Signal::SIGSTOP);
     wait_until("the task has run on the other server", || {
         second.run_json(&["tasks", "show", &task])["status"] == "SUCCESS"
     });
     // Now the first attempt succeeds too, and its server resumes and reports it.
-    std::fs::write(first.path("finish"), "").unwrap();
-    stopped.signal(Signal::SIGCONT);
+    std::fs::write(first.file_path("finish"), "").unwrap();
+    stopped.send_signal(Signal::SIGCONT);
     wait_until("the resumed server has joined again", || {
         let nodes = second.run_json(&["nodes"]);
         let alive = nodes["nodes"].as_array().unwrap().iter().filter(|node| node["alive"] == true);
@@ -146,13 +146,13 @@ event_handlers:
     }
     let done = second.run_ok(&["work", "--handler", "keep", "--max-events", "3"]);
     assert_eq!(done, "3 attempts: 3 succeeded, 0 failed; reached --max-events");
-    assert_eq!(std::fs::read_to_string(second.path("kept")).unwrap().lines().count(), 3);
+    assert_eq!(std::fs::read_to_string(second.file_path("kept")).unwrap().lines().count(), 3);
     let counts = &first.run_json(&["handlers", "show", "keep"])["counts"];
     assert_eq!(counts["missing"], 0, "{counts}");
 }
 
 fn assert_serve_fails(config: &str, exit_code: i32, messages: &[&str]) {
-    let output = TestServer::new(config).run_command(&["serve", "--listen", "127.0.0.1:0"]);
+    let output = ServerFixture::new(config).run_command(&["serve", "--listen", "127.0.0.1:0"]);
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(exit_code), "{stderr}");
     for message in messages {
@@ -182,10 +182,10 @@ fn the_database_password_can_be_given_in_the_environment() {
         78,
         &["denies access to the role reader", "none was given", "POINTSMAN_STORE_FILE"],
     );
-    let wrong = TestServer::new(&store).with_variable("PGPASSWORD", "wrong").run_command(&["work"]);
+    let wrong = ServerFixture::new(&store).with_env_variable("PGPASSWORD", "wrong").run_command(&["work"]);
     let stderr = String::from_utf8(wrong.stderr).unwrap();
     assert!(stderr.contains("the password in PGPASSWORD"), "{stderr}");
-    let mut pointsman = TestServer::new(&store).with_variable("PGPASSWORD", "hunter2");
+    let mut pointsman = ServerFixture::new(&store).with_env_variable("PGPASSWORD", "hunter2");
     assert!(pointsman.serve().stop().success());
     let shown = pointsman.run_ok(&["config", "show"]);
     assert!(shown.contains("postgres://reader@") && !shown.contains("hunter2"), "{shown}");
@@ -201,7 +201,7 @@ fn a_server_that_cannot_use_its_postgres_database_explains_why() {
     postgres.query("theirs", "CREATE SCHEMA pointsman; CREATE TABLE pointsman.x ()").unwrap();
     assert_serve_fails(&url("theirs"), 78, &["not Pointsman's"]);
     postgres.query("postgres", "CREATE DATABASE newer").unwrap();
-    let mut newer = TestServer::new(&url("newer"));
+    let mut newer = ServerFixture::new(&url("newer"));
     assert!(newer.serve().stop().success());
     let newer_layout = "INSERT INTO pointsman.migration VALUES (1000, 'x', 'x', now())";
     postgres.query("newer", newer_layout).unwrap();
@@ -213,10 +213,10 @@ fn a_server_that_cannot_use_its_postgres_database_explains_why() {
 
 /// Checks that an outage takes few log lines, however many requests fail: at its start, occasionally, and at its end.
 fn assert_outage_is_logged_briefly(store: &str, kill: impl FnOnce(), start_again: impl FnOnce()) {
-    let mut pointsman = TestServer::new(&format!("store: {store}\n"));
+    let mut pointsman = ServerFixture::new(&format!("store: {store}\n"));
     let _node = pointsman.serve_on_new_port();
     pointsman.run_ok(&["emit", "before"]);
-    let lines_before = pointsman.log().lines().count();
+    let lines_before = pointsman.read_server_log().lines().count();
     kill();
     for _ in 0..30 {
         let refused = pointsman.run_command(&["emit", "meanwhile"]);
@@ -226,7 +226,7 @@ fn assert_outage_is_logged_briefly(store: &str, kill: impl FnOnce(), start_again
     }
     start_again();
     wait_until("the outage is over", || pointsman.run_command(&["emit", "after"]).status.success());
-    let log = pointsman.log();
+    let log = pointsman.read_server_log();
     let stderr: Vec<&str> = log.lines().skip(lines_before).collect();
     assert!(stderr.len() <= 10, "{log}");
     let count_lines = |words: &str| stderr.iter().filter(|line| line.contains(words)).count();
@@ -249,10 +249,10 @@ fn an_outage_does_not_flood_the_log() {
 fn outbox_problems_are_logged_once() {
     let (server, url) = (shared_postgres().unwrap(), create_database());
     let query = |sql: &str| server.query(url.rsplit('/').next().unwrap(), sql).unwrap();
-    let mut pointsman = TestServer::new(&format!("store: {url}\n"));
+    let mut pointsman = ServerFixture::new(&format!("store: {url}\n"));
     let _node = pointsman.serve_on_new_port();
     query("INSERT INTO pointsman.outbox (type) VALUES ('a b')");
-    wait_until("the invalid row is logged", || pointsman.log().contains("cannot become events"));
+    wait_until("the invalid row is logged", || pointsman.read_server_log().contains("cannot become events"));
 
     query(
         "CREATE SEQUENCE tries;
@@ -266,9 +266,11 @@ fn outbox_problems_are_logged_once() {
         query("SELECT last_value >= 4 FROM tries")[0][0].as_deref() == Some("t")
     });
     query("DROP TRIGGER hold_up ON pointsman.journal");
-    wait_until("the outage is over", || pointsman.log().contains("draining the outbox works again"));
+    wait_until("the outage is over", || {
+        pointsman.read_server_log().contains("draining the outbox works again")
+    });
     assert_eq!(count_events(&pointsman, "held"), 1);
-    let log = pointsman.log();
+    let log = pointsman.read_server_log();
     let count_lines = |words: &str| log.lines().filter(|line| line.contains(words)).count();
     let counts = (
         count_lines("cannot become events"),
@@ -282,16 +284,19 @@ fn outbox_problems_are_logged_once() {
 #[test]
 fn the_log_contains_the_message_of_a_database_error() {
     let url = create_database();
-    let mut pointsman = TestServer::new(&format!("store: {url}\n"));
+    let mut pointsman = ServerFixture::new(&format!("store: {url}\n"));
     let _node = pointsman.serve_on_new_port();
     let refuse = "
         CREATE FUNCTION refuse_all() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no space on the disk'; END $$;
         CREATE TRIGGER no_event BEFORE INSERT ON pointsman.journal FOR EACH STATEMENT EXECUTE FUNCTION refuse_all()";
     shared_postgres().unwrap().query(url.rsplit('/').next().unwrap(), refuse).unwrap();
     assert_eq!(pointsman.run_command(&["emit", "record"]).status.code(), Some(75));
-    let log = pointsman.log();
+    let log = pointsman.read_server_log();
     let line = log.lines().find(|line| line.contains("the store cannot be written"));
-    assert!(line.is_some_and(|line| line.contains("ERROR") && line.contains("no space on the disk")), "{log}");
+    assert!(
+        line.is_some_and(|line| line.contains("ERROR") && line.contains("no space on the disk")),
+        "{log}"
+    );
 }
 
 fn a_server_warns_when_it_takes_handlers_from_another_of_its_name(store: &str) {
@@ -299,19 +304,23 @@ fn a_server_warns_when_it_takes_handlers_from_another_of_its_name(store: &str) {
         let handler = format!("handlers:\n  {handler}: {{run: {{command: [\"true\"]}}}}\n");
         format!("store: '{store}'\n{name}{handler}")
     };
-    let mut first = TestServer::new(&with(store, "", "kept"));
+    let mut first = ServerFixture::new(&with(store, "", "kept"));
     let _first = first.serve_on_new_port();
-    let count_warnings = |pointsman: &TestServer| {
-        pointsman.log().lines().filter(|line| line.contains("another node with the same name")).count()
+    let count_warnings = |pointsman: &ServerFixture| {
+        pointsman
+            .read_server_log()
+            .lines()
+            .filter(|line| line.contains("another node with the same name"))
+            .count()
     };
-    let mut alike = TestServer::new(&with(store, "", "kept")).with_token(first.token());
+    let mut alike = ServerFixture::new(&with(store, "", "kept")).with_token(first.token());
     let _alike = alike.serve_on_new_port();
-    let mut named = TestServer::new(&with(store, "name: other\n", "lost")).with_token(first.token());
+    let mut named = ServerFixture::new(&with(store, "name: other\n", "lost")).with_token(first.token());
     let _named = named.serve_on_new_port();
     assert_eq!((count_warnings(&first), count_warnings(&alike), count_warnings(&named)), (0, 0, 0));
-    let mut other = TestServer::new(&with(store, "", "lost")).with_token(first.token());
+    let mut other = ServerFixture::new(&with(store, "", "lost")).with_token(first.token());
     let _other = other.serve_on_new_port();
-    let log = other.log();
+    let log = other.read_server_log();
     let line = log.lines().find(|line| line.contains("another node with the same name"));
     assert!(line.is_some_and(|line| line.contains("WARN") && line.contains("handlers=\"kept\"")), "{log}");
     assert_eq!(count_warnings(&other), 2, "of each that loses something");

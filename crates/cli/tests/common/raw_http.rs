@@ -28,7 +28,7 @@ pub(crate) enum ExchangeOutcome {
 }
 
 impl ExchangeOutcome {
-    pub(crate) fn response(self) -> Option<RawResponse> {
+    pub(crate) fn into_response(self) -> Option<RawResponse> {
         match self {
             Self::Response(response) => Some(response),
             Self::Closed | Self::Invalid(_) | Self::TimedOut(_) => None,
@@ -68,7 +68,11 @@ pub(crate) async fn send_raw(address: &str, bytes: &[u8], limit: Duration) -> Ex
 }
 
 /// Sends as [`send_raw`] does, and closes the sending side after the last byte: for incomplete requests.
-pub(crate) async fn send_raw_and_close(address: &str, bytes: &[u8], limit: Duration) -> ExchangeOutcome {
+pub(crate) async fn send_raw_and_close_sending(
+    address: &str,
+    bytes: &[u8],
+    limit: Duration,
+) -> ExchangeOutcome {
     send_and_receive(address, bytes, true, limit).await
 }
 

@@ -17,18 +17,18 @@ use nix::unistd::Pid;
 /// How long a test waits for a condition, an output line or a response before it fails.
 pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A directory with a configuration, and the address and token of its server.
-pub(crate) struct TestServer {
+/// A directory with a configuration, and the address and token of its server, which the test starts and stops.
+pub(crate) struct ServerFixture {
     directory: tempfile::TempDir,
     /// The address to listen on: a free port at first, the same one afterwards.
     listen_address: String,
     token: Option<String>,
     environment: Vec<(&'static str, &'static str)>,
     /// The id of the user and group that its commands run as, if not those of the test.
-    command_user: Option<u32>,
+    command_user_id: Option<u32>,
 }
 
-impl TestServer {
+impl ServerFixture {
     pub(crate) fn new(config: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("pointsman.yml"), config).unwrap();
@@ -37,7 +37,7 @@ impl TestServer {
             listen_address: "127.0.0.1:0".into(),
             token: None,
             environment: vec![],
-            command_user: None,
+            command_user_id: None,
         }
     }
 
@@ -48,49 +48,49 @@ impl TestServer {
     }
 
     /// Adds a variable to the environment of all its commands.
-    pub(crate) fn with_variable(mut self, name: &'static str, value: &'static str) -> Self {
+    pub(crate) fn with_env_variable(mut self, name: &'static str, value: &'static str) -> Self {
         self.environment.push((name, value));
         self
     }
 
     /// Runs all its commands as an unprivileged user: as nobody if the test runs as root.
-    pub(crate) fn unprivileged(mut self) -> Self {
+    pub(crate) fn with_unprivileged_user(mut self) -> Self {
         if nix::unistd::geteuid().is_root() {
-            const NOBODY: u32 = 65534;
-            std::os::unix::fs::chown(self.directory.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-            self.command_user = Some(NOBODY);
+            const NOBODY_ID: u32 = 65534;
+            std::os::unix::fs::chown(self.directory.path(), Some(NOBODY_ID), Some(NOBODY_ID)).unwrap();
+            self.command_user_id = Some(NOBODY_ID);
         }
         self
     }
 
     /// The path of a file in the directory of the server.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn file_path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
     /// Starts a server and waits until it has printed its address.
-    pub(crate) fn serve(&mut self) -> ServerProcess {
+    pub(crate) fn serve(&mut self) -> PointsmanServerProcess {
         let node = self.start_process(Stdio::inherit());
         self.read_banner(&node);
         node
     }
 
-    /// Starts a server on a new port, with its log in [`TestServer::log`].
-    pub(crate) fn serve_on_new_port(&mut self) -> ServerProcess {
-        let node = self.start_on_new_port();
+    /// Starts a server on a new port, with its log in [`ServerFixture::read_server_log`].
+    pub(crate) fn serve_on_new_port(&mut self) -> PointsmanServerProcess {
+        let node = self.start_on_new_port_without_waiting();
         self.read_banner(&node);
         node
     }
 
     /// Starts a server on a new port without waiting for it: it may be killed before it listens.
-    pub(crate) fn start_on_new_port(&mut self) -> ServerProcess {
+    pub(crate) fn start_on_new_port_without_waiting(&mut self) -> PointsmanServerProcess {
         self.listen_address = "127.0.0.1:0".into();
-        let log = File::options().create(true).append(true).open(self.path("server.log")).unwrap();
+        let log = File::options().create(true).append(true).open(self.file_path("server.log")).unwrap();
         self.start_process(log.into())
     }
 
     /// Starts a server through another program, which becomes or traces the server.
-    pub(crate) fn serve_through(&mut self, program: &str, arguments: &[&str]) -> ServerProcess {
+    pub(crate) fn serve_through(&mut self, program: &str, arguments: &[&str]) -> PointsmanServerProcess {
         let server = self.command(&["serve", "--listen", &self.listen_address]);
         let mut command = Command::new(program);
         command.args(arguments).arg(server.get_program()).args(server.get_args());
@@ -98,25 +98,25 @@ impl TestServer {
         let started = command.spawn();
         let mut child = started.unwrap_or_else(|error| panic!("{program} is needed for this test: {error}"));
         let lines = OutputLines::start_reading(&mut child);
-        let node = ServerProcess { child, lines };
+        let node = PointsmanServerProcess { child, lines };
         self.read_banner(&node);
         node
     }
 
-    fn start_process(&self, log: Stdio) -> ServerProcess {
+    fn start_process(&self, log: Stdio) -> PointsmanServerProcess {
         let arguments = ["serve", "--listen", &self.listen_address];
         let mut child = self.command(&arguments).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let lines = OutputLines::start_reading(&mut child);
-        ServerProcess { child, lines }
+        PointsmanServerProcess { child, lines }
     }
 
     /// Reads the address from the banner of a started server, and the token if it is the first start.
-    fn read_banner(&mut self, node: &ServerProcess) {
+    fn read_banner(&mut self, node: &PointsmanServerProcess) {
         let find = |what: &str, prefix: &'static str| {
-            let found = node
-                .lines
-                .try_wait_for(what, |line| line.split(prefix).nth(1).map(|rest| rest.trim().to_owned()));
-            found.unwrap_or_else(|missing| panic!("{missing}\nits log:\n{}", self.log()))
+            let found = node.lines.try_wait_for_match(what, |line| {
+                line.split(prefix).nth(1).map(|rest| rest.trim().to_owned())
+            });
+            found.unwrap_or_else(|missing| panic!("{missing}\nits log:\n{}", self.read_server_log()))
         };
         let address = find("the address", "http://").trim_end_matches('/').to_owned();
         let token = self.token.clone().unwrap_or_else(|| find("the token", "POINTSMAN_TOKEN="));
@@ -132,9 +132,9 @@ impl TestServer {
         self.token.as_deref().unwrap_or_default()
     }
 
-    /// The log of the servers started by [`TestServer::start_on_new_port`].
-    pub(crate) fn log(&self) -> String {
-        String::from_utf8_lossy(&std::fs::read(self.path("server.log")).unwrap_or_default()).into_owned()
+    /// The log of the servers started by [`ServerFixture::start_on_new_port_without_waiting`].
+    pub(crate) fn read_server_log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.file_path("server.log")).unwrap_or_default()).into_owned()
     }
 
     /// Builds a command of `pointsman` with the URL and token of the server, without the environment of the test.
@@ -146,7 +146,7 @@ impl TestServer {
             .env_clear()
             .env("PATH", std::env::var("PATH").unwrap());
         command.envs(self.environment.iter().copied());
-        if let Some(user) = self.command_user {
+        if let Some(user) = self.command_user_id {
             command.uid(user).gid(user);
         }
         command.env("POINTSMAN_URL", format!("http://{}", self.listen_address));
@@ -174,27 +174,27 @@ impl TestServer {
     }
 
     /// Starts `watch`, whose lines can be read.
-    pub(crate) fn start_watch(&self, arguments: &[&str]) -> RunningCommand {
-        RunningCommand::start(self.command(&[&["watch"], arguments].concat()))
+    pub(crate) fn start_watch(&self, arguments: &[&str]) -> RunningTestCommand {
+        RunningTestCommand::start(self.command(&[&["watch"], arguments].concat()))
     }
 
     /// Starts another program with the URL and token of the server in its environment.
-    pub(crate) fn start_program(&self, program: &str, arguments: &[&str]) -> RunningCommand {
+    pub(crate) fn start_program(&self, program: &str, arguments: &[&str]) -> RunningTestCommand {
         let own_command = self.command(&[]);
         let mut command = Command::new(program);
         command.args(arguments).current_dir(self.directory.path()).env_clear();
         command.envs(own_command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        RunningCommand::start(command)
+        RunningTestCommand::start(command)
     }
 }
 
 /// A running server. Killed when dropped.
-pub(crate) struct ServerProcess {
+pub(crate) struct PointsmanServerProcess {
     child: Child,
     lines: OutputLines,
 }
 
-impl ServerProcess {
+impl PointsmanServerProcess {
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -210,7 +210,7 @@ impl ServerProcess {
         self.child.wait().unwrap();
     }
 
-    pub(crate) fn signal(&self, signal: Signal) {
+    pub(crate) fn send_signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
     }
 
@@ -226,12 +226,12 @@ impl ServerProcess {
 
     /// Stops the server gracefully and waits for its end.
     pub(crate) fn stop(self) -> ExitStatus {
-        self.signal(Signal::SIGTERM);
+        self.send_signal(Signal::SIGTERM);
         self.wait_for_exit()
     }
 }
 
-impl Drop for ServerProcess {
+impl Drop for PointsmanServerProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -239,12 +239,12 @@ impl Drop for ServerProcess {
 }
 
 /// A running command whose lines are read. Killed when dropped.
-pub(crate) struct RunningCommand {
+pub(crate) struct RunningTestCommand {
     child: Child,
     pub(crate) lines: OutputLines,
 }
 
-impl RunningCommand {
+impl RunningTestCommand {
     fn start(mut command: Command) -> Self {
         let started = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut child =
@@ -271,7 +271,7 @@ impl RunningCommand {
     }
 }
 
-impl Drop for RunningCommand {
+impl Drop for RunningTestCommand {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -296,11 +296,11 @@ impl OutputLines {
     }
 
     /// Waits for a line for which `search` returns a value.
-    pub(crate) fn wait_for<T>(&self, what: &str, search: impl Fn(&str) -> Option<T>) -> T {
-        self.try_wait_for(what, search).unwrap_or_else(|missing| panic!("{missing}"))
+    pub(crate) fn wait_for_match<T>(&self, what: &str, search: impl Fn(&str) -> Option<T>) -> T {
+        self.try_wait_for_match(what, search).unwrap_or_else(|missing| panic!("{missing}"))
     }
 
-    fn try_wait_for<T>(&self, what: &str, search: impl Fn(&str) -> Option<T>) -> Result<T, String> {
+    fn try_wait_for_match<T>(&self, what: &str, search: impl Fn(&str) -> Option<T>) -> Result<T, String> {
         let deadline = Instant::now() + WAIT_TIMEOUT;
         let mut other_lines = vec![];
         loop {
@@ -325,7 +325,7 @@ impl OutputLines {
         what: &str,
         matches: impl Fn(&serde_json::Value) -> bool,
     ) -> serde_json::Value {
-        self.wait_for(what, |line| serde_json::from_str(line).ok().filter(&matches))
+        self.wait_for_match(what, |line| serde_json::from_str(line).ok().filter(&matches))
     }
 }
 

@@ -6,7 +6,7 @@ use pointsman_api::EventSeq;
 use pointsman_api::client::{Client, EventQuery, TaskQuery};
 use tokio::time::{Instant, sleep};
 
-use crate::history::{FinalTask, History, JournalEntry, SentEvent};
+use crate::history::{FinalJournalEntry, FinalTask, History, SentEvent};
 use crate::test_server::WAIT_TIMEOUT;
 
 /// Waits until no task can run any more. The timeout restarts whenever fewer tasks are left.
@@ -31,12 +31,17 @@ pub(crate) async fn wait_until_idle(client: &Client) {
 
 /// Reads the whole journal and all tasks.
 pub(crate) async fn read_final_state(client: &Client) -> History {
-    let (journal, engine_event_ids) = read_journal(client).await;
-    History { journal, engine_event_ids, tasks: read_tasks(client).await, ..History::default() }
+    let (journal, engine_event_ids) = read_events_and_engine_event_ids(client).await;
+    History {
+        journal_entries: journal,
+        engine_event_ids,
+        tasks: read_tasks(client).await,
+        ..History::default()
+    }
 }
 
 /// The emitted events, and the ids of engine events.
-async fn read_journal(client: &Client) -> (Vec<JournalEntry>, Vec<u64>) {
+async fn read_events_and_engine_event_ids(client: &Client) -> (Vec<FinalJournalEntry>, Vec<u64>) {
     let (mut entries, mut engine_event_ids) = (vec![], vec![]);
     let mut after = Some(0);
     loop {
@@ -47,7 +52,7 @@ async fn read_journal(client: &Client) -> (Vec<JournalEntry>, Vec<u64>) {
                 let (engines, emitted): (Vec<_>, Vec<_>) =
                     event_snapshots.into_iter().partition(|event| event.is_engine_event());
                 engine_event_ids.extend(engines.into_iter().map(|event| event.event_id));
-                entries.extend(emitted.into_iter().map(|event| JournalEntry {
+                entries.extend(emitted.into_iter().map(|event| FinalJournalEntry {
                     id: event.event_id,
                     prev: event.prev.flatten(),
                     event: SentEvent {
@@ -70,7 +75,7 @@ async fn read_tasks(client: &Client) -> Vec<FinalTask> {
         let page = client.list_tasks(&query).await.unwrap();
         tasks.extend(page.tasks.into_iter().map(|task| FinalTask {
             id: task.id,
-            event: task.event_id.unwrap_or_default(),
+            event_id: task.event_id.unwrap_or_default(),
             handler: task.handler,
             state: task.state,
         }));

@@ -6,13 +6,13 @@ use futures::future::join_all;
 
 use crate::raw_http::{self, RawResponse};
 use crate::seed;
-use crate::test_server::{TestServer, WAIT_TIMEOUT};
+use crate::test_server::{ServerFixture, WAIT_TIMEOUT};
 use pointsman_testing::Rng;
 
 const CONCURRENT_REQUESTS: usize = 500;
 
 /// Sends all bodies concurrently with one key.
-async fn send_concurrently(pointsman: &TestServer, key: &str, bodies: &[&str]) -> Vec<RawResponse> {
+async fn send_concurrently(pointsman: &ServerFixture, key: &str, bodies: &[&str]) -> Vec<RawResponse> {
     let send = |body: &&str| {
         let request = format!(
             "POST /api/v1/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\nidempotency-key: {key}\r\n\
@@ -24,7 +24,7 @@ async fn send_concurrently(pointsman: &TestServer, key: &str, bodies: &[&str]) -
         async move {
             raw_http::send_raw(&address, request.as_bytes(), WAIT_TIMEOUT)
                 .await
-                .response()
+                .into_response()
                 .expect("a response")
         }
     };
@@ -41,18 +41,19 @@ fn group_bodies_by_status(responses: Vec<RawResponse>) -> BTreeMap<u16, Vec<Stri
 }
 
 /// The number of events in the journal.
-async fn count_events(pointsman: &TestServer) -> usize {
+async fn count_events(pointsman: &ServerFixture) -> usize {
     let request = format!(
         "GET /api/v1/events?after=0&tenant=default HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\nconnection: close\r\n\r\n",
         pointsman.token()
     );
-    let response = raw_http::send_raw(pointsman.address(), request.as_bytes(), WAIT_TIMEOUT).await.response();
+    let response =
+        raw_http::send_raw(pointsman.address(), request.as_bytes(), WAIT_TIMEOUT).await.into_response();
     response.expect("a response").json()["eventSnapshots"].as_array().map_or(0, Vec::len)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_many_concurrent_repeats_emits_and_all_get_the_same_response() {
-    let mut pointsman = TestServer::new("");
+    let mut pointsman = ServerFixture::new("");
     let node = tokio::task::block_in_place(|| pointsman.serve_on_new_port());
     let body = r#"[{"type":"order.placed","key":"order:1","value":1},{"type":"order.paid","key":"order:1"}]"#;
     let responses =
@@ -72,7 +73,7 @@ async fn one_of_many_concurrent_repeats_emits_and_all_get_the_same_response() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_many_concurrent_bodies_with_the_same_key_wins_and_the_others_conflict() {
     let mut rng = Rng::new(seed::choose_seed());
-    let mut pointsman = TestServer::new("");
+    let mut pointsman = ServerFixture::new("");
     let _node = tokio::task::block_in_place(|| pointsman.serve_on_new_port());
     let bodies = [r#"{"type":"a"}"#, r#"{"type":"b"}"#, r#"{"type":"a","value":1}"#];
     let bodies: Vec<&str> = (0..CONCURRENT_REQUESTS).map(|_| *rng.choose(&bodies)).collect();

@@ -12,13 +12,13 @@
 // The whole crate is a test; clippy only exempts functions marked as tests.
 #![allow(clippy::unwrap_used)]
 
-mod disk;
 mod final_state;
+mod fsync_trace;
 mod history;
 mod idempotency;
 mod producer;
 mod reader;
-mod target;
+mod recording_handlers;
 
 #[path = "../common/raw_http.rs"]
 mod raw_http;
@@ -35,12 +35,12 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use history::{EmitRequest, History, JournalEntry};
+use history::{EmitRequest, FinalJournalEntry, History};
 use pointsman_testing::Rng;
 use producer::Producers;
-use reader::JournalReader;
-use target::HttpTarget;
-use test_server::{ServerProcess, TestServer, WAIT_TIMEOUT};
+use reader::ReconnectingJournalReader;
+use recording_handlers::RecordingHttpTarget;
+use test_server::{PointsmanServerProcess, ServerFixture, WAIT_TIMEOUT};
 
 /// The variable that sets how often the server is killed.
 const KILL_CYCLES_VARIABLE: &str = "POINTSMAN_TEST_CYCLES";
@@ -50,9 +50,9 @@ const WORKER_SLOTS: usize = 8;
 /// The maximum number of acknowledged requests before a kill.
 const MAX_REQUESTS_PER_CYCLE: usize = 120;
 
-fn server_config(target: &HttpTarget) -> String {
+fn server_config(target: &RecordingHttpTarget) -> String {
     let at = target.address;
-    let note = target::NOTE_COMMAND;
+    let note = recording_handlers::NOTE_COMMAND;
     format!(
         r#"
 workers: {WORKER_SLOTS}
@@ -84,8 +84,8 @@ fn expected_routes() -> [(&'static str, &'static [&'static str]); 3] {
 async fn nothing_acknowledged_is_lost_however_often_the_server_is_killed() {
     let mut rng = Rng::new(seed::choose_seed());
     let cycles = seed::read_env_number(KILL_CYCLES_VARIABLE).unwrap_or(DEFAULT_KILL_CYCLES);
-    let target = HttpTarget::start().await;
-    let mut pointsman = TestServer::new(&server_config(&target));
+    let target = RecordingHttpTarget::start().await;
+    let mut pointsman = ServerFixture::new(&server_config(&target));
     let (server, current_server) = watch::channel(None);
     let (end, ending) = watch::channel(None);
     let producers = Producers::new(current_server.clone());
@@ -95,7 +95,7 @@ async fn nothing_acknowledged_is_lost_however_often_the_server_is_killed() {
 
     let mut kills = 0;
     for _ in 0..cycles {
-        let node = start_and_announce(&mut pointsman, &server);
+        let node = start_and_share_client(&mut pointsman, &server);
         wait_for_acknowledgements(&producers, rng.next_below(MAX_REQUESTS_PER_CYCLE)).await;
         sleep(Duration::from_micros(rng.next_below(20_000) as u64)).await;
         // No new requests are sent to a server that is about to be killed; running ones are cut off.
@@ -104,48 +104,56 @@ async fn nothing_acknowledged_is_lost_however_often_the_server_is_killed() {
         kills += 1;
         if rng.one_in(4) {
             // Recovery at the start must survive a kill as well.
-            let node = pointsman.start_on_new_port();
+            let node = pointsman.start_on_new_port_without_waiting();
             sleep(Duration::from_micros(rng.next_below(80_000) as u64)).await;
             node.kill();
             kills += 1;
         }
     }
 
-    let _node = start_and_announce(&mut pointsman, &server);
+    let _node = start_and_share_client(&mut pointsman, &server);
     wait_for_acknowledgements(&producers, 1).await;
     producers.stop();
     for producer in running {
         timeout(WAIT_TIMEOUT, producer).await.expect("every request gets a response").unwrap();
     }
-    let client = producer::current_client(&current_server).await;
+    let client = producer::wait_for_server_client(&current_server).await;
     final_state::wait_until_idle(&client).await;
-    let mut history = History { kills, slots: WORKER_SLOTS, ..final_state::read_final_state(&client).await };
+    let mut history = History {
+        kill_count: kills,
+        worker_slots: WORKER_SLOTS,
+        ..final_state::read_final_state(&client).await
+    };
     end.send_replace(Some(history.all_event_ids().last().copied().unwrap_or(0)));
     history.reader_logs = vec![readers.stream_reader.finish().await, readers.poll_reader.finish().await];
     history.routes = expected_routes()
         .map(|(event_type, handlers)| (event_type.into(), handlers.iter().map(ToString::to_string).collect()))
         .into();
-    history.emits = producers.emits.lock().unwrap().clone();
-    let emits_echo = |entry: &&JournalEntry| entry.event.event_type == "record.published";
-    let echoes: Vec<EmitRequest> = history.journal.iter().filter(emits_echo).map(echo_request).collect();
-    history.emits.extend(echoes);
+    history.emit_requests = producers.emit_requests.lock().unwrap().clone();
+    let emits_echo = |entry: &&FinalJournalEntry| entry.event.event_type == "record.published";
+    let echoes: Vec<EmitRequest> =
+        history.journal_entries.iter().filter(emits_echo).map(emit_request_of_echo).collect();
+    history.emit_requests.extend(echoes);
     history.deliveries = target.deliveries();
-    history.deliveries.extend(target::read_notes(&pointsman.path("notes")));
+    history.deliveries.extend(recording_handlers::read_noted_deliveries(&pointsman.file_path("notes")));
     assert_no_violations(&history, &pointsman);
 }
 
-/// The request that stands for the event which the handler `mirror` emits for an event.
-fn echo_request(entry: &JournalEntry) -> EmitRequest {
+/// The request that corresponds to the event which the handler `mirror` emits for an event.
+fn emit_request_of_echo(entry: &FinalJournalEntry) -> EmitRequest {
     EmitRequest {
-        events: vec![target::echo_event(entry.id)],
-        newest_id_before: entry.id,
-        acknowledged: None,
+        events: vec![recording_handlers::echo_event(entry.id)],
+        newest_acknowledged_id_before: entry.id,
+        acknowledged_events: None,
         emitted_by_handler: true,
     }
 }
 
 /// Starts a server and passes its client to producers and readers.
-fn start_and_announce(pointsman: &mut TestServer, server: &watch::Sender<Option<Client>>) -> ServerProcess {
+fn start_and_share_client(
+    pointsman: &mut ServerFixture,
+    server: &watch::Sender<Option<Client>>,
+) -> PointsmanServerProcess {
     let node = tokio::task::block_in_place(|| pointsman.serve_on_new_port());
     let url = format!("http://{}", pointsman.address());
     server.send_replace(Some(Client::new(&url, Some(pointsman.token())).unwrap()));
@@ -154,7 +162,7 @@ fn start_and_announce(pointsman: &mut TestServer, server: &watch::Sender<Option<
 
 /// Waits until this many more requests have been acknowledged.
 async fn wait_for_acknowledgements(producers: &Producers, count: usize) {
-    let mut acknowledged = producers.acknowledged_count.subscribe();
+    let mut acknowledged = producers.acknowledged_request_count.subscribe();
     let wanted = *acknowledged.borrow() + count;
     let reached = acknowledged.wait_for(|acknowledged| *acknowledged >= wanted);
     timeout(WAIT_TIMEOUT, reached).await.expect("the server acknowledges requests").unwrap();
@@ -166,13 +174,13 @@ struct RunningReaders {
 }
 
 struct RunningReader {
-    reader: Arc<JournalReader>,
+    reader: Arc<ReconnectingJournalReader>,
     task: JoinHandle<()>,
 }
 
 impl RunningReaders {
     fn start(server: &watch::Receiver<Option<Client>>, end: &watch::Receiver<Option<u64>>) -> Self {
-        let reader = |name| Arc::new(JournalReader::new(name, server.clone(), end.clone()));
+        let reader = |name| Arc::new(ReconnectingJournalReader::new(name, server.clone(), end.clone()));
         let (stream, poll) = (reader("stream"), reader("poll"));
         let following = stream.clone();
         let polling = poll.clone();
@@ -201,14 +209,14 @@ impl RunningReader {
 }
 
 /// Prints a summary of the run, and fails if a rule was broken.
-fn assert_no_violations(history: &History, pointsman: &TestServer) {
-    let log = pointsman.log();
-    let requests = history.emits.iter().filter(|emit| !emit.emitted_by_handler).count();
-    let acknowledged = history.emits.iter().filter(|emit| emit.acknowledged.is_some()).count();
+fn assert_no_violations(history: &History, pointsman: &ServerFixture) {
+    let log = pointsman.read_server_log();
+    let requests = history.emit_requests.iter().filter(|emit| !emit.emitted_by_handler).count();
+    let acknowledged = history.emit_requests.iter().filter(|emit| emit.acknowledged_events.is_some()).count();
     println!(
         "{} kills; {requests} requests, {acknowledged} acknowledged; {} events, {} tasks, {} deliveries",
-        history.kills,
-        history.journal.len(),
+        history.kill_count,
+        history.journal_entries.len(),
         history.tasks.len(),
         history.deliveries.len()
     );
@@ -223,6 +231,6 @@ fn assert_no_violations(history: &History, pointsman: &TestServer) {
         tail.join("\n")
     );
     assert!(!log.contains("panicked"), "{log}");
-    assert!(acknowledged > history.kills, "too few requests were acknowledged");
-    assert!(requests - acknowledged <= history.kills * PRODUCER_COUNT, "requests failed without a kill");
+    assert!(acknowledged > history.kill_count, "too few requests were acknowledged");
+    assert!(requests - acknowledged <= history.kill_count * PRODUCER_COUNT, "requests failed without a kill");
 }

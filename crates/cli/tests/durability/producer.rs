@@ -12,7 +12,7 @@ use crate::history::{AcknowledgedEvent, EmitRequest, SentEvent};
 use pointsman_testing::Rng;
 
 /// The event types with handlers. Few events are `record.noted`: each of them starts a process.
-const ROUTED_EVENT_TYPES: [&str; 9] = [
+const WEIGHTED_ROUTED_EVENT_TYPES: [&str; 9] = [
     "record.published",
     "record.moved",
     "record.published",
@@ -31,22 +31,22 @@ const OBJECT_COUNT: usize = 6;
 /// The state shared by all producers.
 pub(crate) struct Producers {
     /// The running server, if any.
-    pub(crate) server: watch::Receiver<Option<Client>>,
-    pub(crate) emits: Mutex<Vec<EmitRequest>>,
+    pub(crate) client_of_running_server: watch::Receiver<Option<Client>>,
+    pub(crate) emit_requests: Mutex<Vec<EmitRequest>>,
     /// The number of acknowledged requests.
-    pub(crate) acknowledged_count: watch::Sender<usize>,
+    pub(crate) acknowledged_request_count: watch::Sender<usize>,
     /// The highest acknowledged event id.
-    newest_id: AtomicU64,
+    newest_acknowledged_id: AtomicU64,
     is_stopped: AtomicBool,
 }
 
 impl Producers {
     pub(crate) fn new(server: watch::Receiver<Option<Client>>) -> Arc<Self> {
         Arc::new(Self {
-            server,
-            emits: Mutex::default(),
-            acknowledged_count: watch::Sender::new(0),
-            newest_id: AtomicU64::new(0),
+            client_of_running_server: server,
+            emit_requests: Mutex::default(),
+            acknowledged_request_count: watch::Sender::new(0),
+            newest_acknowledged_id: AtomicU64::new(0),
             is_stopped: AtomicBool::new(false),
         })
     }
@@ -63,12 +63,12 @@ impl Producers {
             number += 1;
             let events = generate_events(&format!("{producer}-{number}"), &mut rng);
             let key = rng.one_in(2).then(|| format!("producer {producer}, request {number}"));
-            let newest_id_before = self.newest_id.load(Ordering::SeqCst);
+            let newest_id_before = self.newest_acknowledged_id.load(Ordering::SeqCst);
             let acknowledged = self.send(&events, key.as_deref()).await;
-            self.emits.lock().unwrap().push(EmitRequest {
+            self.emit_requests.lock().unwrap().push(EmitRequest {
                 events,
-                newest_id_before,
-                acknowledged,
+                newest_acknowledged_id_before: newest_id_before,
+                acknowledged_events: acknowledged,
                 emitted_by_handler: false,
             });
             tokio::time::sleep(Duration::from_micros(rng.next_below(6000) as u64)).await;
@@ -80,21 +80,21 @@ impl Producers {
     async fn send(&self, events: &[SentEvent], key: Option<&str>) -> Option<Vec<AcknowledgedEvent>> {
         let body = request_body(events);
         loop {
-            let client = current_client(&self.server).await;
+            let client = wait_for_server_client(&self.client_of_running_server).await;
             match client.emit(&body, key).await {
                 Ok(emitted) => {
-                    self.newest_id.fetch_max(emitted.event_id, Ordering::SeqCst);
-                    self.acknowledged_count.send_modify(|count| *count += 1);
+                    self.newest_acknowledged_id.fetch_max(emitted.event_id, Ordering::SeqCst);
+                    self.acknowledged_request_count.send_modify(|count| *count += 1);
                     let events = emitted.events.into_iter();
                     return Some(
                         events
-                            .map(|e| AcknowledgedEvent { id: e.event_id, prev: e.prev, tasks: e.tasks })
+                            .map(|e| AcknowledgedEvent { id: e.event_id, prev: e.prev, task_ids: e.tasks })
                             .collect(),
                     );
                 }
                 // An error response, even a 503, means that nothing was stored.
-                Err(error) if error.status().is_some_and(|status| status != 503) => panic!("{error}"),
-                Err(error) if error.status().is_none() && key.is_none() => return None,
+                Err(error) if error.http_status().is_some_and(|status| status != 503) => panic!("{error}"),
+                Err(error) if error.http_status().is_none() && key.is_none() => return None,
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             }
         }
@@ -102,7 +102,7 @@ impl Producers {
 }
 
 /// Returns a client of the running server, after waiting until one runs.
-pub(crate) async fn current_client(server: &watch::Receiver<Option<Client>>) -> Client {
+pub(crate) async fn wait_for_server_client(server: &watch::Receiver<Option<Client>>) -> Client {
     let mut server = server.clone();
     let client = server.wait_for(Option::is_some).await.expect("the test still runs");
     client.clone().unwrap()
@@ -117,7 +117,8 @@ fn generate_events(name: &str, rng: &mut Rng) -> Vec<SentEvent> {
     };
     let event = |index| SentEvent {
         name: format!("{name}-{index}"),
-        event_type: if unrouted { UNROUTED_EVENT_TYPE } else { *rng.choose(&ROUTED_EVENT_TYPES) }.to_owned(),
+        event_type: if unrouted { UNROUTED_EVENT_TYPE } else { *rng.choose(&WEIGHTED_ROUTED_EVENT_TYPES) }
+            .to_owned(),
         key: Some(rng.next_below(OBJECT_COUNT + 1))
             .filter(|n| *n < OBJECT_COUNT)
             .map(|n| format!("record:{n}")),

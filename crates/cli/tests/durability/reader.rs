@@ -8,11 +8,11 @@ use pointsman_api::client::{Client, ClientError, EventQuery, SseFrameStream};
 use tokio::sync::watch;
 
 use crate::history::ReaderLog;
-use crate::producer::current_client;
+use crate::producer::wait_for_server_client;
 
 /// A reader and its position.
-pub(crate) struct JournalReader {
-    server: watch::Receiver<Option<Client>>,
+pub(crate) struct ReconnectingJournalReader {
+    client_of_running_server: watch::Receiver<Option<Client>>,
     /// The last id of the journal; none until the producers have stopped.
     last_journal_id: watch::Receiver<Option<u64>>,
     log: Mutex<ReaderLog>,
@@ -25,14 +25,14 @@ enum ReadStatus {
     Done,
 }
 
-impl JournalReader {
+impl ReconnectingJournalReader {
     pub(crate) fn new(
         name: &str,
         server: watch::Receiver<Option<Client>>,
         last_journal_id: watch::Receiver<Option<u64>>,
     ) -> Self {
-        let log = Mutex::new(ReaderLog { reader: name.into(), ids: vec![], gap_count: 0 });
-        Self { server, last_journal_id, log, cursor: Mutex::new(0) }
+        let log = Mutex::new(ReaderLog { reader_name: name.into(), event_ids: vec![], gap_count: 0 });
+        Self { client_of_running_server: server, last_journal_id, log, cursor: Mutex::new(0) }
     }
 
     /// The log of what it has read so far.
@@ -45,7 +45,7 @@ impl JournalReader {
     }
 
     fn record_event(&self, id: u64) {
-        self.log.lock().unwrap().ids.push(id);
+        self.log.lock().unwrap().event_ids.push(id);
         *self.cursor.lock().unwrap() = id;
     }
 
@@ -62,7 +62,7 @@ impl JournalReader {
     /// Reads the server-sent events until the end.
     pub(crate) async fn follow_stream(&self) {
         while !self.is_finished() {
-            let client = current_client(&self.server).await;
+            let client = wait_for_server_client(&self.client_of_running_server).await;
             let query = EventQuery { after: Some(0), ..EventQuery::default() };
             let Ok(mut frames) = client.stream_events(&query, Some(self.cursor())).await else {
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -86,7 +86,7 @@ impl JournalReader {
             let Ok(Some(frame)) = frame else { return ReadStatus::Continue };
             // A frame without an id is a gap or a task change; one without data only moves the cursor.
             let Some(id) = frame.id.map(|id| id.parse().unwrap()) else {
-                if frame.event == "Torn" {
+                if frame.event_name == "Torn" {
                     return self.record_gap();
                 }
                 continue;
@@ -103,7 +103,7 @@ impl JournalReader {
     /// Reads by long polls, a few events at a time, until the end.
     pub(crate) async fn poll_until_end(&self) {
         while !self.is_finished() {
-            let client = current_client(&self.server).await;
+            let client = wait_for_server_client(&self.client_of_running_server).await;
             let query = EventQuery {
                 event_type: Some("Event".into()),
                 after: Some(self.cursor()),

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::raw_http::{self, ExchangeOutcome, RawResponse};
 use crate::request::{ExpectedOutcome, HostileRequest, RequestDraft};
-use crate::test_server::{ServerProcess, TestServer};
+use crate::test_server::{PointsmanServerProcess, ServerFixture};
 
 /// The time within which every response must arrive. The server's own timeouts are shorter.
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -24,45 +24,45 @@ pub(crate) struct AttackTarget {
     pub(crate) token: String,
     /// The memory of the process before the attack, in kilobytes.
     initial_memory_kb: usize,
-    responses: Mutex<ResponseTally>,
+    response_tally: Mutex<ResponseTally>,
 }
 
 /// The numbers of responses by kind.
 #[derive(Debug, Default)]
 struct ResponseTally {
-    statuses: BTreeMap<u16, usize>,
-    closed: usize,
+    count_by_status: BTreeMap<u16, usize>,
+    closed_count: usize,
     /// The number of events that the server acknowledged.
-    stored_events: usize,
+    acknowledged_event_count: usize,
 }
 
 impl AttackTarget {
-    pub(crate) async fn new(pointsman: &TestServer, node: &ServerProcess) -> Self {
+    pub(crate) async fn new(pointsman: &ServerFixture, node: &PointsmanServerProcess) -> Self {
         let (address, token) = (pointsman.address().to_owned(), pointsman.token().to_owned());
-        let target = Self { address, token, initial_memory_kb: 0, responses: Mutex::default() };
+        let target = Self { address, token, initial_memory_kb: 0, response_tally: Mutex::default() };
         target.assert_healthy().await;
         Self { initial_memory_kb: read_process_memory_kb(node.pid(), "VmRSS"), ..target }
     }
 
     /// Sends a request and checks its outcome.
-    pub(crate) async fn send(&self, family: &str, request: &HostileRequest) {
-        let outcome = match request.expected {
+    pub(crate) async fn send_and_check(&self, family: &str, request: &HostileRequest) {
+        let outcome = match request.expected_outcome {
             ExpectedOutcome::ResponseOrClosed => {
-                raw_http::send_raw_and_close(&self.address, &request.bytes, RESPONSE_TIMEOUT).await
+                raw_http::send_raw_and_close_sending(&self.address, &request.bytes, RESPONSE_TIMEOUT).await
             }
             _ => raw_http::send_raw(&self.address, &request.bytes, RESPONSE_TIMEOUT).await,
         };
-        let description = || format!("{family}: {:?}: {}", request.expected, request.describe());
+        let description = || format!("{family}: {:?}: {}", request.expected_outcome, request.describe());
         match outcome {
             ExchangeOutcome::Response(response) => self.check_response(request, &response, description),
             ExchangeOutcome::Closed => {
                 assert_eq!(
-                    request.expected,
+                    request.expected_outcome,
                     ExpectedOutcome::ResponseOrClosed,
                     "closed without a response: {}",
                     description()
                 );
-                self.responses.lock().unwrap().closed += 1;
+                self.response_tally.lock().unwrap().closed_count += 1;
             }
             ExchangeOutcome::Invalid(bytes) => {
                 panic!("no HTTP: {:?} to {}", String::from_utf8_lossy(&bytes), description())
@@ -81,7 +81,7 @@ impl AttackTarget {
     ) {
         let status = response.status;
         assert!((200..500).contains(&status), "{response:?} to {}", description());
-        if request.expected == ExpectedOutcome::Refused {
+        if request.expected_outcome == ExpectedOutcome::Refused {
             assert!(status >= 400, "{response:?} to {}", description());
         }
         let is_head = request.bytes.starts_with(b"HEAD ");
@@ -100,10 +100,10 @@ impl AttackTarget {
                 description()
             );
         }
-        let mut tally = self.responses.lock().unwrap();
-        *tally.statuses.entry(status).or_default() += 1;
+        let mut tally = self.response_tally.lock().unwrap();
+        *tally.count_by_status.entry(status).or_default() += 1;
         if status == 201 {
-            tally.stored_events += response.json()["events"].as_array().map_or(0, Vec::len);
+            tally.acknowledged_event_count += response.json()["events"].as_array().map_or(0, Vec::len);
         }
     }
 
@@ -114,9 +114,9 @@ impl AttackTarget {
     }
 
     async fn get(&self, target: &str) -> RawResponse {
-        let request = RequestDraft::new("GET", target, &self.token).expect_response();
+        let request = RequestDraft::new("GET", target, &self.token).build_expecting_response();
         let outcome = raw_http::send_raw(&self.address, &request.bytes, RESPONSE_TIMEOUT).await;
-        outcome.response().unwrap_or_else(|| panic!("GET {target} got no response"))
+        outcome.into_response().unwrap_or_else(|| panic!("GET {target} got no response"))
     }
 
     pub(crate) async fn assert_healthy(&self) {
@@ -124,32 +124,40 @@ impl AttackTarget {
     }
 
     /// Checks the server after the attack.
-    pub(crate) async fn check_server(&self, pointsman: &TestServer, node: &mut ServerProcess) {
-        assert!(node.is_running(), "the server has exited:\n{}", pointsman.log());
+    pub(crate) async fn check_after_attack(
+        &self,
+        pointsman: &ServerFixture,
+        node: &mut PointsmanServerProcess,
+    ) {
+        assert!(node.is_running(), "the server has exited:\n{}", pointsman.read_server_log());
         self.assert_healthy().await;
-        let log = pointsman.log();
+        let log = pointsman.read_server_log();
         assert!(!log.contains("panicked"), "{log}");
-        let tally = std::mem::take(&mut *self.responses.lock().unwrap());
+        let tally = std::mem::take(&mut *self.response_tally.lock().unwrap());
         let grown = read_process_memory_kb(node.pid(), "VmHWM").saturating_sub(self.initial_memory_kb);
         println!("{tally:?}; the process grew by at most {} MB", grown >> 10);
         assert!(grown < MAX_MEMORY_GROWTH_KB, "the process grew by {grown} kB");
         for status in [200, 201, 400, 401, 404, 405, 413, 414, 415, 431] {
-            assert!(tally.statuses.contains_key(&status), "a status did not occur: {tally:?}");
+            assert!(tally.count_by_status.contains_key(&status), "a status did not occur: {tally:?}");
         }
         let journal = self.get("/api/v1/events?after=0").await.json();
         // Engine events have no tenant.
         let events = journal["eventSnapshots"].as_array().unwrap();
         let events: Vec<&Value> = events.iter().filter(|event| event["tenant"].is_string()).collect();
-        assert_eq!(events.len(), tally.stored_events, "exactly the acknowledged events are stored");
+        assert_eq!(
+            events.len(),
+            tally.acknowledged_event_count,
+            "exactly the acknowledged events are stored"
+        );
         for event in events {
-            self.check_object(event).await;
+            self.check_object_is_readable(event).await;
         }
     }
 }
 
 impl AttackTarget {
     /// Checks that the key of a stored event can be read as an object.
-    async fn check_object(&self, event: &Value) {
+    async fn check_object_is_readable(&self, event: &Value) {
         let Some(key) = event["key"].as_str() else { return };
         let escape = |text: &str| text.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
         let tenant = event["tenant"].as_str().unwrap();

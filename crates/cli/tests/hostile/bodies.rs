@@ -91,7 +91,7 @@ pub(crate) fn invalid_event_request(rng: &mut Rng, token: &str) -> HostileReques
     if rng.one_in(5) {
         draft.build_chunked(1 + rng.next_below(50), ExpectedOutcome::Refused)
     } else {
-        draft.expect_refusal()
+        draft.build_expecting_refusal()
     }
 }
 
@@ -114,9 +114,9 @@ pub(crate) fn possibly_invalid_event_request(rng: &mut Rng, token: &str) -> Host
     }
     let media = ["application/json", "application/cloudevents+json", "application/cloudevents-batch+json"];
     RequestDraft::new("POST", "/api/v1/events", token)
-        .header("content-type", *rng.choose(&media))
-        .body(body)
-        .expect_response()
+        .with_header("content-type", *rng.choose(&media))
+        .with_body(body)
+        .build_expecting_response()
 }
 
 /// A well-formed event with unusual texts, some of which are valid.
@@ -152,64 +152,73 @@ pub(crate) fn wrong_media_type_request(rng: &mut Rng, token: &str) -> HostileReq
         b";",
     ];
     let media_type = types[rng.next_below(types.len())];
-    let draft = RequestDraft::new("POST", "/api/v1/events", token).body("{\"type\":\"a\"}");
+    let draft = RequestDraft::new("POST", "/api/v1/events", token).with_body("{\"type\":\"a\"}");
     // A header without a media type means the default, JSON.
     let expected = if media_type == b";" { ExpectedOutcome::AnyResponse } else { ExpectedOutcome::Refused };
-    draft.header("content-type", media_type).build(expected)
+    draft.with_header("content-type", media_type).build(expected)
 }
 
 /// Creates an emit request with a CloudEvent that lacks attributes or has invalid ones.
 pub(crate) fn invalid_cloud_event_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let post = || RequestDraft::new("POST", "/api/v1/events", token);
-    let structured = |body: &str| post().header("content-type", "application/cloudevents+json").body(body);
+    let structured =
+        |body: &str| post().with_header("content-type", "application/cloudevents+json").with_body(body);
     let binary = |event_type: &str| {
         post()
-            .header("ce-specversion", "1.0")
-            .header("ce-id", "1")
-            .header("ce-source", "/x")
-            .header("ce-type", event_type)
+            .with_header("ce-specversion", "1.0")
+            .with_header("ce-id", "1")
+            .with_header("ce-source", "/x")
+            .with_header("ce-type", event_type)
     };
     match rng.next_below(14) {
         0 => structured("{\"specversion\":\"0.3\",\"id\":\"1\",\"source\":\"/x\",\"type\":\"a\"}")
-            .expect_refusal(),
+            .build_expecting_refusal(),
         1 => structured("{\"specversion\":\"1.0\",\"id\":\"\",\"source\":\"/x\",\"type\":\"a\"}")
-            .expect_refusal(),
-        2 => structured("{\"specversion\":\"1.0\",\"source\":\"/x\",\"type\":\"a\"}").expect_refusal(),
+            .build_expecting_refusal(),
+        2 => {
+            structured("{\"specversion\":\"1.0\",\"source\":\"/x\",\"type\":\"a\"}").build_expecting_refusal()
+        }
         3 => structured("[{\"specversion\":\"1.0\",\"id\":\"1\",\"source\":\"/x\",\"type\":\"a\"}]")
-            .expect_refusal(),
+            .build_expecting_refusal(),
         4 => {
             let both = "{\"specversion\":\"1.0\",\"id\":\"1\",\"source\":\"/x\",\"type\":\"a\",\"data\":1,\
                         \"data_base64\":\"MQ==\"}";
-            structured(both).expect_refusal()
+            structured(both).build_expecting_refusal()
         }
         5 => {
             let attribute = serde_json::Value::from(format!("A{}", random_hostile_text(rng)));
             let body = "{\"specversion\":\"1.0\",\"id\":\"1\",\"source\":\"/x\",\"type\":\"a\",";
-            structured(&format!("{body}{attribute}:1}}")).expect_refusal()
+            structured(&format!("{body}{attribute}:1}}")).build_expecting_refusal()
         }
         6 => {
             let body = "{\"specversion\":\"1.0\",\"id\":\"1\",\"source\":\"/x\",\"type\":\"a\",\"data_base64\":\"%%\"}";
-            structured(body).expect_refusal()
+            structured(body).build_expecting_refusal()
         }
-        7 => post().header("content-type", "application/cloudevents-batch+json").body("[]").expect_refusal(),
+        7 => post()
+            .with_header("content-type", "application/cloudevents-batch+json")
+            .with_body("[]")
+            .build_expecting_refusal(),
         8 => post()
-            .header("ce-type", "a")
-            .body("1")
-            .header("content-type", "application/json")
-            .expect_refusal(),
-        9 => binary("a..b").expect_refusal(),
-        10 => binary("a").header("ce-type", "b").expect_refusal(),
-        11 => binary("a").header("ce-subject", "%zz").expect_refusal(),
-        12 => binary("a").header("ce-time", "yesterday").expect_refusal(),
+            .with_header("ce-type", "a")
+            .with_body("1")
+            .with_header("content-type", "application/json")
+            .build_expecting_refusal(),
+        9 => binary("a..b").build_expecting_refusal(),
+        10 => binary("a").with_header("ce-type", "b").build_expecting_refusal(),
+        11 => binary("a").with_header("ce-subject", "%zz").build_expecting_refusal(),
+        12 => binary("a").with_header("ce-time", "yesterday").build_expecting_refusal(),
         _ => {
-            let draft = binary("a").header("content-type", "application/json");
-            draft.header("ce-priority", printable_text(rng)).body(random_bytes(rng, 40)).expect_response()
+            let draft = binary("a").with_header("content-type", "application/json");
+            draft
+                .with_header("ce-priority", random_header_text(rng))
+                .with_body(random_bytes(rng, 40))
+                .build_expecting_response()
         }
     }
 }
 
 /// A random text that is valid in a header.
-fn printable_text(rng: &mut Rng) -> String {
+fn random_header_text(rng: &mut Rng) -> String {
     random_hostile_text(rng).chars().filter(|c| c.is_ascii_graphic() || *c == ' ').collect()
 }
 
@@ -224,14 +233,17 @@ pub(crate) fn invalid_action_request(rng: &mut Rng, token: &str) -> HostileReque
         ("POST", "/api/v1/tasks/x/cancel"),
     ];
     let (method, target) = calls[rng.next_below(calls.len())];
-    let draft =
-        |target: &str| RequestDraft::new(method, target, token).header("content-type", "application/json");
+    let draft = |target: &str| {
+        RequestDraft::new(method, target, token).with_header("content-type", "application/json")
+    };
     match rng.next_below(5) {
-        0 => draft(target).body(format!("{{\"reason\":{}", random_json(rng, 2))).expect_refusal(),
-        1 => draft(target).body("{\"what\":1}").expect_refusal(),
-        2 => draft(target).body("[".repeat(10_000)).expect_refusal(),
-        3 => draft(&format!("{target}?x=1")).body("{}").expect_refusal(),
-        _ => draft(target).body(random_json(rng, 3)).expect_response(),
+        0 => {
+            draft(target).with_body(format!("{{\"reason\":{}", random_json(rng, 2))).build_expecting_refusal()
+        }
+        1 => draft(target).with_body("{\"what\":1}").build_expecting_refusal(),
+        2 => draft(target).with_body("[".repeat(10_000)).build_expecting_refusal(),
+        3 => draft(&format!("{target}?x=1")).with_body("{}").build_expecting_refusal(),
+        _ => draft(target).with_body(random_json(rng, 3)).build_expecting_response(),
     }
 }
 
@@ -241,30 +253,40 @@ pub(crate) fn too_large_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let post = || RequestDraft::new("POST", "/api/v1/events", token);
     let name = "x".repeat(1 << 20);
     match rng.next_below(13) {
-        8 => emit(format!("{{\"{name}\":1}}").into_bytes()).expect_refusal(),
-        9 => emit(format!("{{\"type\":\"{name}\"}}").into_bytes()).expect_refusal(),
-        10 => emit(format!("{{\"type\":\"a\",\"context\":{{\"{name}\":1}}}}").into_bytes()).expect_refusal(),
+        8 => emit(format!("{{\"{name}\":1}}").into_bytes()).build_expecting_refusal(),
+        9 => emit(format!("{{\"type\":\"{name}\"}}").into_bytes()).build_expecting_refusal(),
+        10 => emit(format!("{{\"type\":\"a\",\"context\":{{\"{name}\":1}}}}").into_bytes())
+            .build_expecting_refusal(),
         11 => emit(format!("{{\"type\":\"a\",\"priority\":{}}}", "9".repeat(1 << 20)).into_bytes())
-            .expect_refusal(),
+            .build_expecting_refusal(),
         12 => {
             let body = format!(
                 "{{\"specversion\":\"1.0\",\"id\":\"1\",\"source\":\"/x\",\"type\":\"a\",\"{name}\":[]}}"
             );
-            post().header("content-type", "application/cloudevents+json").body(body).expect_refusal()
+            post()
+                .with_header("content-type", "application/cloudevents+json")
+                .with_body(body)
+                .build_expecting_refusal()
         }
-        0 => emit(vec![b' '; MAX_BODY_BYTES + 1]).expect_refusal(),
+        0 => emit(vec![b' '; MAX_BODY_BYTES + 1]).build_expecting_refusal(),
         1 => emit(vec![b'['; MAX_BODY_BYTES + 1]).build_chunked(1 << 20, ExpectedOutcome::Refused),
         2 => emit(format!("{{\"type\":\"a\",\"value\":\"{}\"}}", "x".repeat(MAX_VALUE_BYTES)).into_bytes())
-            .expect_refusal(),
-        3 => emit(format!("[{}]", vec!["{\"type\":\"a\"}"; 10_001].join(",")).into_bytes()).expect_refusal(),
-        4 => post().header("content-length", "99999999999").header("expect", "100-continue").expect_refusal(),
+            .build_expecting_refusal(),
+        3 => emit(format!("[{}]", vec!["{\"type\":\"a\"}"; 10_001].join(",")).into_bytes())
+            .build_expecting_refusal(),
+        4 => post()
+            .with_header("content-length", "99999999999")
+            .with_header("expect", "100-continue")
+            .build_expecting_refusal(),
         5 => post()
-            .header("content-length", "18446744073709551614")
-            .header("expect", "100-continue")
+            .with_header("content-length", "18446744073709551614")
+            .with_header("expect", "100-continue")
             .build(ExpectedOutcome::ResponseOrClosed),
         6 => RequestDraft::new("PUT", "/api/v1/handlers/known/pause", token)
-            .body(vec![b'x'; MAX_BODY_BYTES + 1])
-            .expect_refusal(),
-        _ => RequestDraft::new("POST", "/nowhere", token).body(vec![b'x'; 1 << 20]).expect_refusal(),
+            .with_body(vec![b'x'; MAX_BODY_BYTES + 1])
+            .build_expecting_refusal(),
+        _ => RequestDraft::new("POST", "/nowhere", token)
+            .with_body(vec![b'x'; 1 << 20])
+            .build_expecting_refusal(),
     }
 }

@@ -5,7 +5,7 @@ use crate::request::{ExpectedOutcome, HostileRequest, RequestDraft};
 use pointsman_testing::Rng;
 
 fn invalid_http_request(bytes: impl Into<Vec<u8>>) -> HostileRequest {
-    HostileRequest { bytes: bytes.into(), expected: ExpectedOutcome::ResponseOrClosed }
+    HostileRequest { bytes: bytes.into(), expected_outcome: ExpectedOutcome::ResponseOrClosed }
 }
 
 /// Creates a request with an invalid head.
@@ -111,8 +111,10 @@ pub(crate) fn mutated_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let draft = match rng.next_below(4) {
         0 => RequestDraft::new("GET", "/api/v1/events?after=0&limit=3&timeout=0", token),
         1 => RequestDraft::new("GET", "/api/v1/tasks?status=done&limit=2", token),
-        2 => RequestDraft::new("PUT", "/api/v1/handlers/known/pause", token).body("{\"reason\":7}"),
-        _ => RequestDraft::new_emit(token, INVALID_BODY).header("idempotency-key", "k").header("ce-id", "1"),
+        2 => RequestDraft::new("PUT", "/api/v1/handlers/known/pause", token).with_body("{\"reason\":7}"),
+        _ => RequestDraft::new_emit(token, INVALID_BODY)
+            .with_header("idempotency-key", "k")
+            .with_header("ce-id", "1"),
     };
     let mut request = draft.build(ExpectedOutcome::ResponseOrClosed);
     mutate_bytes(&mut request.bytes, rng);

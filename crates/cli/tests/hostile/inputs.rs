@@ -185,11 +185,11 @@ pub(crate) fn random_json(rng: &mut Rng, depth: usize) -> String {
             let items: Vec<String> = (0..rng.next_below(5)).map(|_| random_json(rng, depth - 1)).collect();
             format!("[{}]", items.join(","))
         }
-        _ => random_object(rng, depth - 1),
+        _ => random_json_object(rng, depth - 1),
     }
 }
 
-fn random_object(rng: &mut Rng, depth: usize) -> String {
+fn random_json_object(rng: &mut Rng, depth: usize) -> String {
     let members: Vec<String> = (0..rng.next_below(6))
         .map(|_| {
             let name =

@@ -33,11 +33,11 @@ use tokio::task::JoinSet;
 use attack_target::AttackTarget;
 use pointsman_testing::Rng;
 use request::HostileRequest;
-use test_server::{ServerProcess, TestServer};
+use test_server::{PointsmanServerProcess, ServerFixture};
 
 /// The variable that sets the number of requests.
-const REQUESTS_VARIABLE: &str = "POINTSMAN_TEST_REQUESTS";
-const DEFAULT_REQUESTS: u64 = 12_000;
+const REQUEST_COUNT_VARIABLE: &str = "POINTSMAN_TEST_REQUESTS";
+const DEFAULT_REQUEST_COUNT: u64 = 12_000;
 const ATTACKER_COUNT: usize = 6;
 
 type RequestGenerator = fn(&mut Rng, &str) -> HostileRequest;
@@ -74,8 +74,8 @@ event_handlers:
   routed: [known]
 "#;
 
-fn start_server() -> (TestServer, ServerProcess) {
-    let mut pointsman = TestServer::new(CONFIG);
+fn start_server() -> (ServerFixture, PointsmanServerProcess) {
+    let mut pointsman = ServerFixture::new(CONFIG);
     let node = tokio::task::block_in_place(|| pointsman.serve_on_new_port());
     (pointsman, node)
 }
@@ -83,7 +83,7 @@ fn start_server() -> (TestServer, ServerProcess) {
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_requests_are_refused_and_store_nothing() {
     let mut rng = Rng::new(seed::choose_seed());
-    let count = seed::read_env_number(REQUESTS_VARIABLE).unwrap_or(DEFAULT_REQUESTS) as usize;
+    let count = seed::read_env_number(REQUEST_COUNT_VARIABLE).unwrap_or(DEFAULT_REQUEST_COUNT) as usize;
     let (pointsman, mut node) = start_server();
     let target = Arc::new(AttackTarget::new(&pointsman, &node).await);
 
@@ -96,7 +96,7 @@ async fn hostile_requests_are_refused_and_store_nothing() {
     while let Some(ended) = attackers.join_next().await {
         ended.unwrap();
     }
-    target.check_server(&pointsman, &mut node).await;
+    target.check_after_attack(&pointsman, &mut node).await;
 }
 
 /// Sends random requests one after the other, and checks each outcome.
@@ -104,7 +104,7 @@ async fn send_random_requests(target: Arc<AttackTarget>, mut rng: Rng, count: us
     for number in 0..count {
         let (name, generate) = REQUEST_GENERATORS[rng.next_below(REQUEST_GENERATORS.len())];
         let request = generate(&mut rng, &target.token);
-        target.send(name, &request).await;
+        target.send_and_check(name, &request).await;
         if number % 20 == 0 {
             target.send_and_disconnect(&paths::long_lasting_request(&mut rng, &target.token)).await;
         }
@@ -118,7 +118,7 @@ async fn send_random_requests(target: Arc<AttackTarget>, mut rng: Rng, count: us
 async fn send_too_large_requests(target: Arc<AttackTarget>, mut rng: Rng, count: usize) {
     for _ in 0..count {
         let request = bodies::too_large_request(&mut rng, &target.token);
-        target.send("too large", &request).await;
+        target.send_and_check("too large", &request).await;
     }
 }
 
@@ -127,10 +127,18 @@ async fn run_slow_clients(target: Arc<AttackTarget>) {
     let clients = slow_clients::all_slow_clients(&target.token);
     let ends = join_all(clients.iter().map(|client| client.run(&target.address))).await;
     for (client, response) in clients.iter().zip(ends) {
-        if client.gets_response {
-            assert!(response.starts_with("HTTP/1.1 408 "), "a client that {} got {response:?}", client.name);
+        if client.gets_timeout_response {
+            assert!(
+                response.starts_with("HTTP/1.1 408 "),
+                "a client that {} got {response:?}",
+                client.behaviour
+            );
         } else {
-            assert!(!response.starts_with("HTTP/1.1 5"), "a client that {} got {response:?}", client.name);
+            assert!(
+                !response.starts_with("HTTP/1.1 5"),
+                "a client that {} got {response:?}",
+                client.behaviour
+            );
         }
     }
 }
@@ -147,9 +155,9 @@ async fn the_client_handles_unusual_names() {
         assert_eq!((object.key.as_str(), object.last_event_id), (key, id));
     }
     for name in ["a\u{1}b", "\0", "\u{7f}", &"x".repeat(600)] {
-        assert_eq!(client.read_object(name, None).await.unwrap_err().status(), Some(400), "{name:?}");
-        assert_eq!(client.read_handler(name).await.unwrap_err().status(), Some(400), "{name:?}");
-        assert_eq!(client.read_task(name).await.unwrap_err().status(), Some(404), "{name:?}");
+        assert_eq!(client.read_object(name, None).await.unwrap_err().http_status(), Some(400), "{name:?}");
+        assert_eq!(client.read_handler(name).await.unwrap_err().http_status(), Some(400), "{name:?}");
+        assert_eq!(client.read_task(name).await.unwrap_err().http_status(), Some(404), "{name:?}");
     }
     // These cannot be encoded in an address: the client refuses them.
     for name in ["a\r\nx: y", "a\tb", ".", "..", ""] {
@@ -174,7 +182,7 @@ async fn very_long_timeouts_are_honoured_or_refused() {
         match tokio::time::timeout(test_server::WAIT_TIMEOUT, polled).await.expect("an answer").unwrap() {
             Ok(EventSeq::NonEmpty { event_id, .. }) => assert_eq!(event_id, emitted.event_id),
             Ok(other) => panic!("{timeout}: {other:?}"),
-            Err(error) => assert_eq!(error.status(), Some(400), "{timeout}: {error}"),
+            Err(error) => assert_eq!(error.http_status(), Some(400), "{timeout}: {error}"),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::attack_target::{RESPONSE_TIMEOUT, read_process_memory_kb};
 use crate::raw_http::{self, RawResponse};
 use crate::request::RequestDraft;
 use crate::start_server;
-use crate::test_server::{TestServer, wait_until};
+use crate::test_server::{ServerFixture, wait_until};
 
 /// The number of connections without a token that stay idle, and of streams of one token: both above the default limits.
 const IDLE_CONNECTION_COUNT: usize = 1_100;
@@ -32,20 +32,20 @@ const TOKEN_RESPONSE_MEMORY_KB: usize = 64 << 10;
 const MEMORY_GROWTH_MARGIN_KB: usize = 256 << 10;
 
 /// Raises the limit of open files to one connection per client.
-fn raise_file_limit() {
+fn raise_open_file_limit() {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     setrlimit(Resource::RLIMIT_NOFILE, soft.max(hard.min(8_192)), hard).unwrap();
 }
 
-async fn send_request(pointsman: &TestServer, draft: RequestDraft) -> RawResponse {
-    let request = draft.expect_response();
+async fn send_request(pointsman: &ServerFixture, draft: RequestDraft) -> RawResponse {
+    let request = draft.build_expecting_response();
     raw_http::send_raw(pointsman.address(), &request.bytes, RESPONSE_TIMEOUT)
         .await
-        .response()
+        .into_response()
         .expect("a response")
 }
 
-async fn assert_serves_health_checks_and_producers(pointsman: &TestServer) {
+async fn assert_serves_health_checks_and_producers(pointsman: &ServerFixture) {
     assert_eq!(
         send_request(pointsman, RequestDraft::new("GET", "/livez", "").without_token()).await.status,
         200
@@ -55,7 +55,7 @@ async fn assert_serves_health_checks_and_producers(pointsman: &TestServer) {
 }
 
 /// Sends a GET on a new connection and reads only the status of the response.
-async fn open_stalled_client(pointsman: &TestServer, target: &str) -> (TcpStream, u16) {
+async fn open_stalled_client(pointsman: &ServerFixture, target: &str) -> (TcpStream, u16) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream = socket.connect(pointsman.address().parse().unwrap()).await.unwrap();
@@ -73,7 +73,7 @@ async fn open_stalled_client(pointsman: &TestServer, target: &str) -> (TcpStream
 
 /// Opens many clients, and counts the statuses that they got.
 async fn open_stalled_clients(
-    pointsman: &TestServer,
+    pointsman: &ServerFixture,
     target: &str,
     clients: usize,
 ) -> (Vec<TcpStream>, BTreeMap<u16, usize>) {
@@ -92,7 +92,7 @@ async fn open_stalled_clients(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_connections_and_streams_do_not_lock_out_other_clients() {
-    raise_file_limit();
+    raise_open_file_limit();
     let (pointsman, mut node) = start_server();
     let mut idle_connections = Vec::new();
     for _ in 0..IDLE_CONNECTION_COUNT {
@@ -108,7 +108,7 @@ async fn idle_connections_and_streams_do_not_lock_out_other_clients() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_readers_of_large_responses_do_not_take_all_memory() {
-    raise_file_limit();
+    raise_open_file_limit();
     let (pointsman, mut node) = start_server();
     let value = "x".repeat(LARGE_VALUE_BYTES);
     for _ in 0..LARGE_EVENT_COUNT {
@@ -156,8 +156,10 @@ async fn unknown_tokens_are_logged_with_the_client_address_and_their_number() {
         counts.collect::<Vec<u64>>()
     };
     tokio::task::block_in_place(|| {
-        wait_until("all of them are logged", || logged(&pointsman.log()).iter().sum::<u64>() == 50);
+        wait_until("all of them are logged", || {
+            logged(&pointsman.read_server_log()).iter().sum::<u64>() == 50
+        });
     });
-    assert!(logged(&pointsman.log()).len() <= 10, "they are logged together");
+    assert!(logged(&pointsman.read_server_log()).len() <= 10, "they are logged together");
     assert!(node.is_running());
 }

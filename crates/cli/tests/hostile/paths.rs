@@ -43,7 +43,7 @@ const METHODS: &[&str] = &[
 ];
 
 /// The paths that can be read, with the parameters that each accepts.
-const READ_CALLS: &[(&str, &[&str])] = &[
+const READ_PATHS_AND_PARAMETERS: &[(&str, &[&str])] = &[
     ("/api/v1/events", &["return", "after", "timeout", "limit", "path", "key", "tenant"]),
     ("/api/v1/events/1", &[]),
     ("/api/v1/stream", &["return", "after", "path", "key", "tenant"]),
@@ -63,7 +63,7 @@ pub(crate) fn random_method_request(rng: &mut Rng, token: &str) -> HostileReques
         percent_encode_randomly(&random_hostile_text(rng), rng)
     };
     let address = rng.choose(PATHS).replace("{}", &name);
-    RequestDraft::new(rng.choose::<&str>(METHODS), address, token).expect_response()
+    RequestDraft::new(rng.choose::<&str>(METHODS), address, token).build_expecting_response()
 }
 
 /// Creates a request whose path contains an unusual name in an unusual encoding.
@@ -71,12 +71,12 @@ pub(crate) fn unusual_name_request(rng: &mut Rng, token: &str) -> HostileRequest
     let with_name: Vec<&str> = PATHS.iter().copied().filter(|address| address.contains("{}")).collect();
     let name = percent_encode_randomly(&random_hostile_text(rng), rng);
     let method = rng.choose(&["GET", "GET", "POST", "PUT", "DELETE"]);
-    RequestDraft::new(method, rng.choose(&with_name).replace("{}", &name), token).expect_response()
+    RequestDraft::new(method, rng.choose(&with_name).replace("{}", &name), token).build_expecting_response()
 }
 
 /// Creates a read call whose parameters may be invalid, unknown, duplicate or garbled.
 pub(crate) fn possibly_invalid_query_request(rng: &mut Rng, token: &str) -> HostileRequest {
-    let (address, parameters) = READ_CALLS[rng.next_below(READ_CALLS.len())];
+    let (address, parameters) = READ_PATHS_AND_PARAMETERS[rng.next_below(READ_PATHS_AND_PARAMETERS.len())];
     let mut pairs = vec![];
     for _ in 0..1 + rng.next_below(4) {
         let name = match parameters {
@@ -93,7 +93,7 @@ pub(crate) fn possibly_invalid_query_request(rng: &mut Rng, token: &str) -> Host
         });
     }
     let separator = rng.choose(&["&", "&", "&&", ";"]);
-    RequestDraft::new("GET", format!("{address}?{}", pairs.join(separator)), token).expect_response()
+    RequestDraft::new("GET", format!("{address}?{}", pairs.join(separator)), token).build_expecting_response()
 }
 
 /// Creates a read call with parameters that are always invalid.
@@ -128,7 +128,7 @@ pub(crate) fn invalid_query_request(rng: &mut Rng, token: &str) -> HostileReques
         "/api/v1/objects/%00",
         "/api/v1/handlers?x",
     ];
-    RequestDraft::new("GET", *rng.choose(&invalid), token).expect_refusal()
+    RequestDraft::new("GET", *rng.choose(&invalid), token).build_expecting_refusal()
 }
 
 /// Creates a request with a missing, wrong or malformed token.
@@ -140,15 +140,20 @@ pub(crate) fn invalid_token_request(rng: &mut Rng, token: &str) -> HostileReques
     let draft = || RequestDraft::new(method, address.clone(), token).without_token();
     let cut = &token[..token.len() - 1];
     match rng.next_below(9) {
-        0 => draft().expect_refusal(),
-        1 => draft().header("authorization", format!("Bearer {cut}")).expect_refusal(),
-        2 => draft().header("authorization", format!("Basic {token}")).expect_refusal(),
-        3 => draft().header("authorization", token).expect_refusal(),
-        4 => draft().header("authorization", "Bearer").expect_refusal(),
-        5 => draft().header("authorization", format!("Bearer {}", "x".repeat(20_000))).expect_refusal(),
-        6 => draft().header("authorization", b"Bearer \xff\xfe".as_slice()).expect_refusal(),
-        7 => draft().header("x-admin-token", format!("{token}x")).expect_refusal(),
-        _ => draft().header("authorization", "Bearer x").header("x-admin-token", token).expect_refusal(),
+        0 => draft().build_expecting_refusal(),
+        1 => draft().with_header("authorization", format!("Bearer {cut}")).build_expecting_refusal(),
+        2 => draft().with_header("authorization", format!("Basic {token}")).build_expecting_refusal(),
+        3 => draft().with_header("authorization", token).build_expecting_refusal(),
+        4 => draft().with_header("authorization", "Bearer").build_expecting_refusal(),
+        5 => draft()
+            .with_header("authorization", format!("Bearer {}", "x".repeat(20_000)))
+            .build_expecting_refusal(),
+        6 => draft().with_header("authorization", b"Bearer \xff\xfe".as_slice()).build_expecting_refusal(),
+        7 => draft().with_header("x-admin-token", format!("{token}x")).build_expecting_refusal(),
+        _ => draft()
+            .with_header("authorization", "Bearer x")
+            .with_header("x-admin-token", token)
+            .build_expecting_refusal(),
     }
 }
 
@@ -158,15 +163,20 @@ pub(crate) fn invalid_header_request(rng: &mut Rng, token: &str) -> HostileReque
     let long = "x".repeat(256);
     let key: &[&[u8]] = &[b"", b"\xff", b"a\tb", b"\xc3\xbc", long.as_bytes()];
     match rng.next_below(4) {
-        0 => emit().header("idempotency-key", key[rng.next_below(key.len())]).expect_refusal(),
-        1 => emit().header("idempotency-key", "a").header("idempotency-key", "a").expect_refusal(),
+        0 => emit().with_header("idempotency-key", key[rng.next_below(key.len())]).build_expecting_refusal(),
+        1 => emit()
+            .with_header("idempotency-key", "a")
+            .with_header("idempotency-key", "a")
+            .build_expecting_refusal(),
         2 => {
             let id = *rng.choose(&["x", "-1", "1.0", "9007199254740992", "0x1", "1 2"]);
-            RequestDraft::new("GET", "/api/v1/stream", token).header("last-event-id", id).expect_refusal()
+            RequestDraft::new("GET", "/api/v1/stream", token)
+                .with_header("last-event-id", id)
+                .build_expecting_refusal()
         }
         _ => RequestDraft::new("POST", format!("/api/v1/events?{}", "x".repeat(3)), token)
-            .body("{\"type\":\"a\"}")
-            .expect_refusal(),
+            .with_body("{\"type\":\"a\"}")
+            .build_expecting_refusal(),
     }
 }
 
@@ -174,7 +184,7 @@ pub(crate) fn invalid_header_request(rng: &mut Rng, token: &str) -> HostileReque
 pub(crate) fn long_lasting_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let waiting =
         ["/api/v1/stream", "/api/v1/stream?after=0", "/api/v1/events?after=0&return=never&timeout=1h"];
-    RequestDraft::new("GET", *rng.choose(&waiting), token).expect_response()
+    RequestDraft::new("GET", *rng.choose(&waiting), token).build_expecting_response()
 }
 
 /// Creates a request whose path is too long.
@@ -185,5 +195,5 @@ pub(crate) fn long_path_request(rng: &mut Rng, token: &str) -> HostileRequest {
         1 => format!("/api/v1/events?after={}", "9".repeat(length)),
         _ => "/%41".repeat(length / 4),
     };
-    RequestDraft::new("GET", address, token).expect_refusal()
+    RequestDraft::new("GET", address, token).build_expecting_refusal()
 }

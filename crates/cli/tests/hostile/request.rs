@@ -15,7 +15,7 @@ pub(crate) enum ExpectedOutcome {
 #[derive(Clone, Debug)]
 pub(crate) struct HostileRequest {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) expected: ExpectedOutcome,
+    pub(crate) expected_outcome: ExpectedOutcome,
 }
 
 impl HostileRequest {
@@ -43,7 +43,9 @@ impl RequestDraft {
 
     /// Starts a request that emits events in Pointsman's own JSON form.
     pub(crate) fn new_emit(token: &str, body: impl Into<Vec<u8>>) -> Self {
-        Self::new("POST", "/api/v1/events", token).header("content-type", "application/json").body(body)
+        Self::new("POST", "/api/v1/events", token)
+            .with_header("content-type", "application/json")
+            .with_body(body)
     }
 
     pub(crate) fn without_token(mut self) -> Self {
@@ -51,12 +53,12 @@ impl RequestDraft {
         self
     }
 
-    pub(crate) fn header(mut self, name: &str, value: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn with_header(mut self, name: &str, value: impl Into<Vec<u8>>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    pub(crate) fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn with_body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = Some(body.into());
         self
     }
@@ -84,7 +86,7 @@ impl RequestDraft {
         }
         bytes.extend_from_slice(b"\r\n");
         bytes.extend(self.body.unwrap_or_default());
-        HostileRequest { bytes, expected }
+        HostileRequest { bytes, expected_outcome: expected }
     }
 
     /// Builds the request with its body in chunks of this size.
@@ -97,14 +99,14 @@ impl RequestDraft {
             bytes.extend_from_slice(b"\r\n");
         }
         bytes.extend_from_slice(b"0\r\n\r\n");
-        HostileRequest { bytes, expected }
+        HostileRequest { bytes, expected_outcome: expected }
     }
 
-    pub(crate) fn expect_refusal(self) -> HostileRequest {
+    pub(crate) fn build_expecting_refusal(self) -> HostileRequest {
         self.build(ExpectedOutcome::Refused)
     }
 
-    pub(crate) fn expect_response(self) -> HostileRequest {
+    pub(crate) fn build_expecting_response(self) -> HostileRequest {
         self.build(ExpectedOutcome::AnyResponse)
     }
 }

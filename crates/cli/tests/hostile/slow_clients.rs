@@ -13,20 +13,20 @@ const BYTE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A slow client: it sends a prefix at once, and then repeats further bytes one by one.
 pub(crate) struct SlowClient {
-    pub(crate) name: &'static str,
+    pub(crate) behaviour: &'static str,
     prefix: String,
     repeated_bytes: Option<&'static [u8]>,
-    /// Whether the server can send an error response.
-    pub(crate) gets_response: bool,
+    /// Whether the server responds with 408: it can once it has read the head.
+    pub(crate) gets_timeout_response: bool,
 }
 
 pub(crate) fn all_slow_clients(token: &str) -> Vec<SlowClient> {
     let head = format!("POST /api/v1/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n");
     let slow = |name, prefix: String, repeated_bytes, gets_response| SlowClient {
-        name,
+        behaviour: name,
         prefix,
         repeated_bytes,
-        gets_response,
+        gets_timeout_response: gets_response,
     };
     vec![
         slow("says nothing", String::new(), None, false),
@@ -65,7 +65,7 @@ impl SlowClient {
                 _ = reading.read_to_end(&mut response) => {}
             }
         });
-        assert!(ended.await.is_ok(), "a client that {} was not disconnected", self.name);
+        assert!(ended.await.is_ok(), "a client that {} was not disconnected", self.behaviour);
         String::from_utf8_lossy(&response).into_owned()
     }
 }

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 
 /// Starts a proxy before a server and returns its address. It drops the response to the first request whose path ends in
 /// `path_end`, and closes the connection.
-pub(crate) fn start_lossy_proxy(server: &str, path_end: &'static str) -> String {
+pub(crate) fn start_proxy_dropping_one_response(server: &str, path_end: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let server = server.to_owned();

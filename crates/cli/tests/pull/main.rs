@@ -8,7 +8,7 @@ mod test_server;
 
 mod lossy_proxy;
 
-use test_server::{RunningCommand, TestServer, wait_until};
+use test_server::{RunningTestCommand, ServerFixture, wait_until};
 
 const CONFIG: &str = r#"
 handlers:
@@ -20,43 +20,43 @@ sources:
     collections: [{name: letters}]
 "#;
 
-const EXAMPLE_WORKER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/python/worker.py");
+const EXAMPLE_WORKER_PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/python/worker.py");
 
-fn start_worker(pointsman: &TestServer) -> RunningCommand {
+fn start_worker(pointsman: &ServerFixture) -> RunningTestCommand {
     pointsman.start_program(
         "python3",
-        &[EXAMPLE_WORKER, "--handler", "convert", "--handler", "archive", "--lease", "1"],
+        &[EXAMPLE_WORKER_PATH, "--handler", "convert", "--handler", "archive", "--lease", "1"],
     )
 }
 
 /// Emits an upload event and returns its task.
-fn emit_upload(pointsman: &TestServer, value: &str) -> String {
+fn emit_upload_and_get_task_id(pointsman: &ServerFixture, value: &str) -> String {
     let emitted = pointsman.run_json(&["emit", "document.uploaded", "--key", "document:1", "--value", value]);
     emitted["events"][0]["tasks"][0].as_str().unwrap().to_owned()
 }
 
-fn show_task(pointsman: &TestServer, id: &str) -> serde_json::Value {
+fn show_task(pointsman: &ServerFixture, id: &str) -> serde_json::Value {
     pointsman.run_json(&["tasks", "show", id])
 }
 
-fn wait_for_status(pointsman: &TestServer, id: &str, status: &str) -> serde_json::Value {
+fn wait_for_status(pointsman: &ServerFixture, id: &str, status: &str) -> serde_json::Value {
     wait_until(&format!("{id} ends as {status}"), || show_task(pointsman, id)["status"] == status);
     show_task(pointsman, id)
 }
 
 /// Waits until the worker prints that it starts an attempt.
-fn wait_for_attempt(worker: &RunningCommand, id: &str, attempt: u32) {
+fn wait_for_attempt(worker: &RunningTestCommand, id: &str, attempt: u32) {
     let wanted = format!("working on {id}, attempt {attempt}");
-    worker.lines.wait_for(&wanted, |line| (line == wanted).then_some(()));
+    worker.lines.wait_for_match(&wanted, |line| (line == wanted).then_some(()));
 }
 
 #[test]
 fn a_worker_completes_claimed_tasks_and_its_emits_commit_with_them() {
-    let mut pointsman = TestServer::new(CONFIG);
+    let mut pointsman = ServerFixture::new(CONFIG);
     let _node = pointsman.serve();
     let worker = start_worker(&pointsman);
 
-    let id = emit_upload(&pointsman, r#"{"pages": 2}"#);
+    let id = emit_upload_and_get_task_id(&pointsman, r#"{"pages": 2}"#);
     let done = wait_for_status(&pointsman, &id, "SUCCESS");
     assert_eq!((&done["result"]["pages"], &done["attempt"]), (&2.into(), &1.into()));
     let log = pointsman.run_ok(&["tasks", "logs", &id]);
@@ -72,17 +72,18 @@ fn a_worker_completes_claimed_tasks_and_its_emits_commit_with_them() {
 
 #[test]
 fn a_permanent_failure_is_not_retried_and_a_snooze_uses_no_retry() {
-    let mut pointsman = TestServer::new(CONFIG);
+    let mut pointsman = ServerFixture::new(CONFIG);
     let _node = pointsman.serve();
     let _worker = start_worker(&pointsman);
 
-    let failed = wait_for_status(&pointsman, &emit_upload(&pointsman, r#"{"pages": 0}"#), "FAILED");
+    let failed =
+        wait_for_status(&pointsman, &emit_upload_and_get_task_id(&pointsman, r#"{"pages": 0}"#), "FAILED");
     assert!(failed["error"].as_str().unwrap().contains("a document without pages"), "{failed}");
     assert_eq!(failed["attempts"].as_array().unwrap().len(), 1);
 
     let snoozed = wait_for_status(
         &pointsman,
-        &emit_upload(&pointsman, r#"{"pages": 1, "uploading": true}"#),
+        &emit_upload_and_get_task_id(&pointsman, r#"{"pages": 1, "uploading": true}"#),
         "SUCCESS",
     );
     assert_eq!((&snoozed["attempt"], &snoozed["retries"]), (&2.into(), &0.into()));
@@ -91,10 +92,10 @@ fn a_permanent_failure_is_not_retried_and_a_snooze_uses_no_retry() {
 
 #[test]
 fn the_task_of_a_killed_worker_is_taken_over_by_another() {
-    let mut pointsman = TestServer::new(CONFIG);
+    let mut pointsman = ServerFixture::new(CONFIG);
     let _node = pointsman.serve();
     let first = start_worker(&pointsman);
-    let id = emit_upload(&pointsman, r#"{"pages": 10}"#);
+    let id = emit_upload_and_get_task_id(&pointsman, r#"{"pages": 10}"#);
     wait_for_attempt(&first, &id, 1);
     let running = show_task(&pointsman, &id);
     assert_eq!((&running["status"], &running["running"]["number"]), (&"RUNNING".into(), &1.into()));
@@ -109,42 +110,47 @@ fn the_task_of_a_killed_worker_is_taken_over_by_another() {
 
 #[test]
 fn a_canceled_task_is_dropped_and_the_worker_continues_with_the_next() {
-    let mut pointsman = TestServer::new(CONFIG);
+    let mut pointsman = ServerFixture::new(CONFIG);
     let _node = pointsman.serve();
     let worker = start_worker(&pointsman);
-    let id = emit_upload(&pointsman, r#"{"pages": 100000}"#);
+    let id = emit_upload_and_get_task_id(&pointsman, r#"{"pages": 100000}"#);
     wait_for_attempt(&worker, &id, 1);
     pointsman.run_ok(&["tasks", "cancel", &id]);
-    worker.lines.wait_for("that it was lost", |line| line.starts_with(&format!("lost {id}")).then_some(()));
+    worker
+        .lines
+        .wait_for_match("that it was lost", |line| line.starts_with(&format!("lost {id}")).then_some(()));
     assert_eq!(show_task(&pointsman, &id)["status"], "CANCELED");
-    wait_for_status(&pointsman, &emit_upload(&pointsman, r#"{"pages": 1}"#), "SUCCESS");
+    wait_for_status(&pointsman, &emit_upload_and_get_task_id(&pointsman, r#"{"pages": 1}"#), "SUCCESS");
 }
 
 #[test]
 fn a_worker_reconnects_after_a_server_restart() {
-    let mut pointsman = TestServer::new(CONFIG);
+    let mut pointsman = ServerFixture::new(CONFIG);
     let node = pointsman.serve();
     let worker = start_worker(&pointsman);
-    wait_for_status(&pointsman, &emit_upload(&pointsman, r#"{"pages": 1}"#), "SUCCESS");
+    wait_for_status(&pointsman, &emit_upload_and_get_task_id(&pointsman, r#"{"pages": 1}"#), "SUCCESS");
     assert!(node.stop().success());
     let _node = pointsman.serve();
-    let id = emit_upload(&pointsman, r#"{"pages": 1}"#);
+    let id = emit_upload_and_get_task_id(&pointsman, r#"{"pages": 1}"#);
     wait_for_attempt(&worker, &id, 1);
     wait_for_status(&pointsman, &id, "SUCCESS");
 }
 
 #[test]
 fn a_worker_reads_the_outcome_of_its_task_after_a_lost_response() {
-    let mut pointsman = TestServer::new(CONFIG);
+    let mut pointsman = ServerFixture::new(CONFIG);
     let _node = pointsman.serve();
-    let url =
-        format!("POINTSMAN_URL=http://{}", lossy_proxy::start_lossy_proxy(pointsman.address(), "/done"));
-    let words = [&url, "python3", EXAMPLE_WORKER, "--handler", "convert", "--lease", "10"];
+    let url = format!(
+        "POINTSMAN_URL=http://{}",
+        lossy_proxy::start_proxy_dropping_one_response(pointsman.address(), "/done")
+    );
+    let words = [&url, "python3", EXAMPLE_WORKER_PATH, "--handler", "convert", "--lease", "10"];
     let worker = pointsman.start_program("env", &words);
-    let id = emit_upload(&pointsman, r#"{"pages": 1}"#);
+    let id = emit_upload_and_get_task_id(&pointsman, r#"{"pages": 1}"#);
     let report = format!("reported {id} done; the response was lost");
-    let line =
-        worker.lines.wait_for("what became of it", |line| line.starts_with(&report).then(|| line.to_owned()));
+    let line = worker
+        .lines
+        .wait_for_match("what became of it", |line| line.starts_with(&report).then(|| line.to_owned()));
     assert!(line.contains("`done`"), "{line}");
     assert_eq!(wait_for_status(&pointsman, &id, "SUCCESS")["attempt"], 1);
 }
@@ -153,7 +159,7 @@ fn a_worker_reads_the_outcome_of_its_task_after_a_lost_response() {
 fn a_worker_without_a_token_reports_it_in_one_line() {
     let mut command = std::process::Command::new("python3");
     let output = command
-        .args([EXAMPLE_WORKER, "--handler", "convert"])
+        .args([EXAMPLE_WORKER_PATH, "--handler", "convert"])
         .env_remove("POINTSMAN_TOKEN")
         .output()
         .unwrap();

@@ -6,17 +6,17 @@
 #[path = "../common/test_server.rs"]
 mod test_server;
 
-mod failures;
-mod messages;
+mod command_processes;
+mod failed_task_commands;
+mod hint_messages;
 mod orders;
-mod processes;
-mod sources;
+mod sources_and_schedules;
 mod work;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use test_server::{TestServer, wait_for_file};
+use test_server::{ServerFixture, wait_for_file};
 
 /// A command handler that stores its input in a file and logs a line, and one that fails.
 const STORING_HANDLER_CONFIG: &str = r#"
@@ -40,7 +40,7 @@ event_handlers:
 
 #[test]
 fn an_event_reaches_its_handler_and_watch_prints_event_and_task() {
-    let mut pointsman = TestServer::new(STORING_HANDLER_CONFIG);
+    let mut pointsman = ServerFixture::new(STORING_HANDLER_CONFIG);
     let node = pointsman.serve();
     let watch = pointsman.start_watch(&["-o", "json", "--since-start"]);
     // Once the event arrives, task changes are streamed as well.
@@ -65,7 +65,7 @@ fn an_event_reaches_its_handler_and_watch_prints_event_and_task() {
     assert_eq!((&done["handler"], &done["event_id"]), (&"keep".into(), &event["eventId"]));
 
     let handler_input: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(pointsman.path("input.json")).unwrap()).unwrap();
+        serde_json::from_slice(&std::fs::read(pointsman.file_path("input.json")).unwrap()).unwrap();
     assert_eq!(handler_input, event, "the handler gets the event as the stream shows it");
     let task = done["id"].as_str().unwrap();
     assert!(pointsman.run_ok(&["tasks", "logs", task]).ends_with("kept record:1"));
@@ -78,7 +78,7 @@ fn an_event_reaches_its_handler_and_watch_prints_event_and_task() {
 
 #[test]
 fn a_failed_task_is_listed_and_retried() {
-    let mut pointsman = TestServer::new(STORING_HANDLER_CONFIG);
+    let mut pointsman = ServerFixture::new(STORING_HANDLER_CONFIG);
     let _node = pointsman.serve();
     let emitted = pointsman.run_json(&["emit", "record.spoilt"]);
     let id = emitted["events"][0]["tasks"][0].as_str().unwrap();
@@ -103,7 +103,7 @@ fn a_failed_task_is_listed_and_retried() {
 
 #[test]
 fn tasks_created_during_a_pause_run_after_resume() {
-    let mut pointsman = TestServer::new(STORING_HANDLER_CONFIG);
+    let mut pointsman = ServerFixture::new(STORING_HANDLER_CONFIG);
     let _node = pointsman.serve();
     let paused = pointsman.run_json(&["pause", "keep", "--reason", "a test"]);
     assert_eq!(
@@ -123,11 +123,11 @@ fn tasks_created_during_a_pause_run_after_resume() {
 
 #[test]
 fn events_are_emitted_from_a_file_and_a_repeat_adds_none() {
-    let mut pointsman = TestServer::new("");
+    let mut pointsman = ServerFixture::new("");
     let _node = pointsman.serve();
     let lines: Vec<String> =
         (0..2500).map(|n| format!(r#"{{"type":"line.read","key":"k","value":{n}}}"#)).collect();
-    std::fs::write(pointsman.path("events.jsonl"), lines.join("\n")).unwrap();
+    std::fs::write(pointsman.file_path("events.jsonl"), lines.join("\n")).unwrap();
     let send = ["emit", "--file", "events.jsonl", "--idempotency-key", "import-1"];
     let first = pointsman.run_ok(&send);
     assert!(first.starts_with("2500 events emitted, the last id is "), "{first}");
@@ -142,21 +142,21 @@ fn events_are_emitted_from_a_file_and_a_repeat_adds_none() {
 
 #[test]
 fn a_stopping_server_waits_for_its_running_tasks() {
-    let mut pointsman = TestServer::new(WAITING_HANDLER_CONFIG);
+    let mut pointsman = ServerFixture::new(WAITING_HANDLER_CONFIG);
     let node = pointsman.serve_on_new_port();
     let emitted = pointsman.run_json(&["emit", "job.requested"]);
     let id = emitted["events"][0]["tasks"][0].as_str().unwrap();
-    wait_for_file(&pointsman.path("started"));
-    node.signal(Signal::SIGTERM);
+    wait_for_file(&pointsman.file_path("started"));
+    node.send_signal(Signal::SIGTERM);
     let message =
         "stopping the server: waiting for 1 running task, at most 600 s; another signal stops it immediately";
-    test_server::wait_until("it logs what it waits for", || pointsman.log().contains(message));
-    std::fs::write(pointsman.path("finish"), "").unwrap();
+    test_server::wait_until("it logs what it waits for", || pointsman.read_server_log().contains(message));
+    std::fs::write(pointsman.file_path("finish"), "").unwrap();
     assert!(node.wait_for_exit().success());
     assert!(
-        pointsman.log().trim_end().ends_with("server stopped; unfinished tasks stay queued"),
+        pointsman.read_server_log().trim_end().ends_with("server stopped; unfinished tasks stay queued"),
         "{}",
-        pointsman.log()
+        pointsman.read_server_log()
     );
 
     let _node = pointsman.serve();
@@ -166,23 +166,23 @@ fn a_stopping_server_waits_for_its_running_tasks() {
 
 #[test]
 fn a_second_signal_stops_the_server_and_its_commands_immediately() {
-    let mut pointsman = TestServer::new(WAITING_HANDLER_CONFIG);
+    let mut pointsman = ServerFixture::new(WAITING_HANDLER_CONFIG);
     let node = pointsman.serve();
     pointsman.run_ok(&["emit", "job.requested"]);
-    wait_for_file(&pointsman.path("started"));
-    let program = std::fs::read_to_string(pointsman.path("started")).unwrap().trim().parse().unwrap();
-    node.signal(Signal::SIGTERM);
+    wait_for_file(&pointsman.file_path("started"));
+    let program = std::fs::read_to_string(pointsman.file_path("started")).unwrap().trim().parse().unwrap();
+    node.send_signal(Signal::SIGTERM);
     test_server::wait_until("it takes no requests", || {
         !pointsman.run_command(&["handlers"]).status.success()
     });
-    node.signal(Signal::SIGINT);
+    node.send_signal(Signal::SIGINT);
     assert_eq!(node.wait_for_exit().code(), Some(1));
     test_server::wait_until("the handler's program is gone", || kill(Pid::from_raw(program), None).is_err());
 }
 
 #[test]
 fn watch_resumes_after_a_server_restart() {
-    let mut pointsman = TestServer::new("");
+    let mut pointsman = ServerFixture::new("");
     let node = pointsman.serve();
     let watch = pointsman.start_watch(&["-o", "json", "--since-start"]);
     let mut emitted: Vec<String> = vec![pointsman.run_ok(&["emit", "first"])];
@@ -201,18 +201,18 @@ fn watch_resumes_after_a_server_restart() {
 
 #[test]
 fn a_cursor_of_another_journal_is_reported_as_torn() {
-    let mut pointsman = TestServer::new("");
+    let mut pointsman = ServerFixture::new("");
     let _node = pointsman.serve();
     let watch = pointsman.start_watch(&["--after", "9007199254740991"]);
-    watch.lines.wait_for("the gap", |line| line.starts_with("TORN: ").then_some(()));
+    watch.lines.wait_for_match("the gap", |line| line.starts_with("TORN: ").then_some(()));
     // Then it continues with new events.
     pointsman.run_ok(&["emit", "after.all"]);
-    watch.lines.wait_for("the next event", |line| line.contains("after.all").then_some(()));
+    watch.lines.wait_for_match("the next event", |line| line.contains("after.all").then_some(()));
 }
 
 #[test]
 fn an_event_type_cannot_be_confused_with_a_stream_frame() {
-    let mut pointsman = TestServer::new("");
+    let mut pointsman = ServerFixture::new("");
     let _node = pointsman.serve();
     let watch = pointsman.start_watch(&["--since-start"]);
     for event_type in ["Torn", "task"] {
@@ -227,17 +227,18 @@ fn an_event_type_cannot_be_confused_with_a_stream_frame() {
         pointsman.run_ok(&["emit", event_type]);
     }
     // Past events have a line with their day above.
-    watch.lines.wait_for("the day", |line| line.starts_with("── 20").then_some(()));
+    watch.lines.wait_for_match("the day", |line| line.starts_with("── 20").then_some(()));
     for event_type in ["Torn.page", "task.done", "last"] {
-        let line =
-            watch.lines.wait_for(event_type, |line| (!line.contains("Scheduler")).then(|| line.to_owned()));
+        let line = watch
+            .lines
+            .wait_for_match(event_type, |line| (!line.contains("Scheduler")).then(|| line.to_owned()));
         assert!(line.contains(&format!("  event      {event_type}  ")), "{line}");
     }
 }
 
 #[test]
 fn a_missing_token_is_explained() {
-    let mut pointsman = TestServer::new("");
+    let mut pointsman = ServerFixture::new("");
     let _node = pointsman.serve();
     let output = pointsman.command(&["emit", "a.b"]).env("POINTSMAN_TOKEN", "").output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
@@ -247,13 +248,13 @@ fn a_missing_token_is_explained() {
 
 #[test]
 fn start_errors_have_their_exit_codes() {
-    let bad = TestServer::new("workres: 3\n");
+    let bad = ServerFixture::new("workres: 3\n");
     let output = bad.run_command(&["serve", "--listen", "127.0.0.1:0"]);
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(78), "{stderr}");
     assert!(stderr.contains("pointsman.yml:1:1") && stderr.contains("`workers`"), "{stderr}");
 
-    let pointsman = TestServer::new("");
+    let pointsman = ServerFixture::new("");
     let output =
         pointsman.run_command(&["serve", "--listen", "127.0.0.1:0", "--store", "sqlite:no/such/folder/a.db"]);
     assert_eq!(output.status.code(), Some(75), "{}", String::from_utf8_lossy(&output.stderr));

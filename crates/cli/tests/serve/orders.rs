@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::test_server::{TestServer, wait_until};
+use crate::test_server::{ServerFixture, wait_until};
 
 /// Chains whose steps succeed, emit an event, or fail.
 const CHAINS_CONFIG: &str = r#"
@@ -22,22 +22,22 @@ event_handlers:
 "#;
 
 /// A server with the example of `examples/publish`.
-fn new_example_server() -> TestServer {
+fn new_example_server() -> ServerFixture {
     let from = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/publish");
     let file = |name: &str| std::fs::read_to_string(format!("{from}/{name}")).unwrap();
-    let pointsman = TestServer::new(&file("pointsman.yml"));
+    let pointsman = ServerFixture::new(&file("pointsman.yml"));
     for step in ["render.py", "deploy.py"] {
-        std::fs::write(pointsman.path(step), file(step)).unwrap();
+        std::fs::write(pointsman.file_path(step), file(step)).unwrap();
     }
     pointsman
 }
 
-fn run_failing_command(pointsman: &TestServer, arguments: &[&str]) -> (i32, String) {
+fn run_for_exit_code_and_stderr(pointsman: &ServerFixture, arguments: &[&str]) -> (i32, String) {
     let output = pointsman.run_command(arguments);
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
-fn list_orders(pointsman: &TestServer) -> Vec<Value> {
+fn list_orders(pointsman: &ServerFixture) -> Vec<Value> {
     pointsman.run_json(&["orders"])["orders"].as_array().unwrap().clone()
 }
 
@@ -79,7 +79,7 @@ fn the_example_publishes_an_article_after_a_retried_step() {
 
 #[test]
 fn an_order_is_suspended_changed_moved_and_resumed() {
-    let mut pointsman = TestServer::new(CHAINS_CONFIG);
+    let mut pointsman = ServerFixture::new(CHAINS_CONFIG);
     let _node = pointsman.serve();
     pointsman.run_ok(&["chains", "stop", "/a/way"]);
     assert_eq!(pointsman.run_ok(&["orders", "add", "/a/way,1", "--value", "1"]), "/a/way,1");
@@ -104,10 +104,10 @@ fn an_order_is_suspended_changed_moved_and_resumed() {
     let watch = pointsman.start_watch(&["--since-start", "--return", "OrderNodeChanged,OrderFinished"]);
     assert_eq!(pointsman.run_ok(&["chains", "start", "/a/way"]), "/a/way is running.");
     pointsman.run_ok(&["orders", "resume", "/a/way,1"]);
-    watch.lines.wait_for("the move", |line| {
+    watch.lines.wait_for_match("the move", |line| {
         (line.contains("OrderNodeChanged") && line.contains("order 1 moved from one to two")).then_some(())
     });
-    watch.lines.wait_for("the end", |line| {
+    watch.lines.wait_for_match("the end", |line| {
         (line.contains("OrderFinished") && line.ends_with("order 1 finished at done")).then_some(())
     });
     assert_eq!(pointsman.run_ok(&["orders", "list", "/a/way"]), "No orders at /a/way.");
@@ -115,7 +115,7 @@ fn an_order_is_suspended_changed_moved_and_resumed() {
 
 #[test]
 fn changes_of_chains_and_nodes_print_a_sentence() {
-    let mut pointsman = TestServer::new(CHAINS_CONFIG);
+    let mut pointsman = ServerFixture::new(CHAINS_CONFIG);
     let _node = pointsman.serve();
     assert_eq!(pointsman.run_ok(&["chains", "stop", "/a/way"]), "/a/way is stopped.");
     assert_eq!(
@@ -140,7 +140,7 @@ fn changes_of_chains_and_nodes_print_a_sentence() {
 
 #[test]
 fn errors_about_orders_have_hints() {
-    let mut pointsman = TestServer::new(CHAINS_CONFIG);
+    let mut pointsman = ServerFixture::new(CHAINS_CONFIG);
     let _node = pointsman.serve();
     pointsman.run_ok(&["orders", "add", "/a/fault,1"]);
     wait_until("it is suspended by its failure", || list_orders(&pointsman)[0]["suspended"] == true);
@@ -155,26 +155,26 @@ fn errors_about_orders_have_hints() {
         (&["chains", "stop", "/a/wy"], "`pointsman chains`"),
         (&["pause", "/a/wy"], "`pointsman chains`"),
     ] {
-        let (code, stderr) = run_failing_command(&pointsman, command);
+        let (code, stderr) = run_for_exit_code_and_stderr(&pointsman, command);
         assert_eq!(code, 1, "{command:?}: {stderr}");
         assert!(stderr.contains(expected), "{command:?}: {stderr}");
     }
     let task =
         pointsman.run_json(&["tasks", "--handler", "fails"])["tasks"][0]["id"].as_str().unwrap().to_owned();
-    let retried = run_failing_command(&pointsman, &["tasks", "retry", &task]).1;
+    let retried = run_for_exit_code_and_stderr(&pointsman, &["tasks", "retry", &task]).1;
     assert!(retried.contains("`pointsman orders resume /a/fault,1`"), "{retried}");
     for (command, expected) in [
         (&["orders", "set", "/a/fault,1"][..], "a new value with --value or a new time with --at"),
         (&["orders", "add", "/a/way", "--in", "-5s"], "cannot start in the past"),
     ] {
-        let (code, stderr) = run_failing_command(&pointsman, command);
+        let (code, stderr) = run_for_exit_code_and_stderr(&pointsman, command);
         assert!(code == 2 && stderr.contains(expected), "{command:?}: {stderr}");
     }
 }
 
 #[test]
 fn the_state_of_an_order_is_shown_with_the_next_command() {
-    let mut pointsman = TestServer::new(CHAINS_CONFIG);
+    let mut pointsman = ServerFixture::new(CHAINS_CONFIG);
     let _node = pointsman.serve();
     pointsman.run_ok(&["orders", "add", "/a/fault,1"]);
     wait_until("it is suspended by its failure", || list_orders(&pointsman)[0]["suspended"] == true);
@@ -205,13 +205,13 @@ fn the_state_of_an_order_is_shown_with_the_next_command() {
 
 #[test]
 fn an_order_without_its_chain_gets_no_suggestion_to_move_it() {
-    let mut pointsman = TestServer::new(CHAINS_CONFIG);
+    let mut pointsman = ServerFixture::new(CHAINS_CONFIG);
     let node = pointsman.serve();
     pointsman.run_ok(&["chains", "stop", "/a/way"]);
     pointsman.run_ok(&["orders", "add", "/a/way,1"]);
     assert!(node.stop().success());
     let kept = CHAINS_CONFIG.replace("/a/way", "/a/other");
-    std::fs::write(pointsman.path("pointsman.yml"), kept).unwrap();
+    std::fs::write(pointsman.file_path("pointsman.yml"), kept).unwrap();
     let _node = pointsman.serve();
     let list = pointsman.run_ok(&["orders"]);
     assert!(list.contains("stranded: its chain is not configured"), "{list}");
@@ -229,7 +229,7 @@ handlers: {fails: {run: {command: ["sh", "-c", "echo no luck >&2; exit 3"]}}}
 chains:
   /a: {nodes: [{id: one, handler: fails, next: done, setback: {delay: 1h, max: 3}}, {id: done, end: true}]}
 "#;
-    let mut pointsman = TestServer::new(RETRIED_STEP_CONFIG);
+    let mut pointsman = ServerFixture::new(RETRIED_STEP_CONFIG);
     let _node = pointsman.serve();
     pointsman.run_ok(&["orders", "add", "/a,1"]);
     wait_until("it is set back", || list_orders(&pointsman)[0]["setback_until"] != "");
@@ -244,7 +244,7 @@ chains:
 
 #[test]
 fn watch_tree_prints_the_order_below_its_event_and_emitted_events_below_the_order() {
-    let mut pointsman = TestServer::new(CHAINS_CONFIG);
+    let mut pointsman = ServerFixture::new(CHAINS_CONFIG);
     let _node = pointsman.serve();
     let watch = pointsman.start_watch(&["--tree", "--since-start"]);
     let output = pointsman.run_command(&["emit", "order.placed", "--key", "o:1"]);
@@ -255,12 +255,12 @@ fn watch_tree_prints_the_order_below_its_event_and_emitted_events_below_the_orde
         line.contains(what)
             .then(|| line.split_once("  ").unwrap().1.chars().take_while(|c| *c == ' ').count())
     };
-    assert_eq!(watch.lines.wait_for("the event", |line| depth(line, "order.placed")), 0);
-    assert_eq!(watch.lines.wait_for("the order", |line| depth(line, &order)), 3);
-    assert_eq!(watch.lines.wait_for("its first step", |line| depth(line, "OrderStepStarted")), 6);
-    assert_eq!(watch.lines.wait_for("its move", |line| depth(line, "moved from one to two")), 6);
-    assert_eq!(watch.lines.wait_for("the emitted event", |line| depth(line, "order.done")), 6);
-    assert_eq!(watch.lines.wait_for("the end of the step", |line| depth(line, "SUCCESS  second")), 6);
+    assert_eq!(watch.lines.wait_for_match("the event", |line| depth(line, "order.placed")), 0);
+    assert_eq!(watch.lines.wait_for_match("the order", |line| depth(line, &order)), 3);
+    assert_eq!(watch.lines.wait_for_match("its first step", |line| depth(line, "OrderStepStarted")), 6);
+    assert_eq!(watch.lines.wait_for_match("its move", |line| depth(line, "moved from one to two")), 6);
+    assert_eq!(watch.lines.wait_for_match("the emitted event", |line| depth(line, "order.done")), 6);
+    assert_eq!(watch.lines.wait_for_match("the end of the step", |line| depth(line, "SUCCESS  second")), 6);
 }
 
 #[test]
@@ -273,7 +273,7 @@ event_handlers:
   order.placed: [bill]
   invoice.made: [mail]
 "#;
-    let mut pointsman = TestServer::new(CAUSING_HANDLERS_CONFIG);
+    let mut pointsman = ServerFixture::new(CAUSING_HANDLERS_CONFIG);
     let _node = pointsman.serve();
     let id = pointsman.run_ok(&["emit", "order.placed"]);
     let shown = || pointsman.run_ok(&["events", "show", &id]);
@@ -285,13 +285,13 @@ event_handlers:
     assert_eq!(made["event"]["TYPE"], "invoice.made");
     let made_detail = pointsman.run_ok(&["events", "show", &made["event"]["eventId"].to_string()]);
     assert!(made_detail.contains(&format!("caused by  {id}, by bill_")), "{made_detail}");
-    let (code, stderr) = run_failing_command(&pointsman, &["events", "show", "17"]);
+    let (code, stderr) = run_for_exit_code_and_stderr(&pointsman, &["events", "show", "17"]);
     assert!(code == 1 && stderr.contains("expired"), "{stderr}");
 }
 
 #[test]
 fn orders_of_a_tenant_are_selected_with_the_tenant_option() {
-    let mut pointsman = TestServer::new(CHAINS_CONFIG);
+    let mut pointsman = ServerFixture::new(CHAINS_CONFIG);
     let _node = pointsman.serve();
     pointsman.run_ok(&["chains", "stop", "/a/way"]);
     pointsman.run_ok(&["orders", "add", "/a/way,1", "--value", "1"]);
@@ -306,37 +306,38 @@ fn orders_of_a_tenant_are_selected_with_the_tenant_option() {
     let stats = pointsman.run_json(&["orders", "stats", "--tenant", "shop"]);
     assert_eq!((&stats["total"], &stats["suspended"]), (&1.into(), &1.into()));
     pointsman.run_ok(&["orders", "remove", "/a/way,1", "--tenant", "shop"]);
-    let (code, stderr) = run_failing_command(&pointsman, &["orders", "show", "/a/way,1", "--tenant", "shop"]);
+    let (code, stderr) =
+        run_for_exit_code_and_stderr(&pointsman, &["orders", "show", "/a/way,1", "--tenant", "shop"]);
     assert!(code == 1 && stderr.contains("--path /a/way,1 --tenant shop"), "{stderr}");
     assert_eq!(list_orders(&pointsman).len(), 1);
 }
 
 #[test]
 fn a_repeated_add_does_not_create_a_second_order() {
-    let mut pointsman = TestServer::new(CHAINS_CONFIG);
+    let mut pointsman = ServerFixture::new(CHAINS_CONFIG);
     let _node = pointsman.serve();
     let add = ["orders", "add", "/a/way", "--idempotency-key", "once"];
     let name = pointsman.run_ok(&add);
     wait_until("it has arrived", || list_orders(&pointsman).is_empty());
     assert_eq!(pointsman.run_ok(&add), name);
     assert!(list_orders(&pointsman).is_empty(), "nothing was added");
-    let (code, stderr) = run_failing_command(&pointsman, &["orders", "add", &name]);
+    let (code, stderr) = run_for_exit_code_and_stderr(&pointsman, &["orders", "add", &name]);
     assert!(code == 1 && stderr.contains("numbers of 13 digits"), "{stderr}");
     pointsman.run_ok(&["orders", "add", "/a/way,7"]);
     wait_until("it has arrived", || list_orders(&pointsman).is_empty());
-    let (code, stderr) = run_failing_command(&pointsman, &["orders", "add", "/a/way,7"]);
+    let (code, stderr) = run_for_exit_code_and_stderr(&pointsman, &["orders", "add", "/a/way,7"]);
     assert!(code == 1 && stderr.contains("has ended: finished at the node done"), "{stderr}");
     let find_ended = ["`pointsman tasks --key /a/way,7`", "`pointsman watch --since-start --path /a/way,7`"];
     assert!(
         find_ended.iter().all(|hint| stderr.contains(hint)) && !stderr.contains("orders show"),
         "{stderr}"
     );
-    let (code, stderr) = run_failing_command(&pointsman, &["orders", "show", "/a/way,7"]);
+    let (code, stderr) = run_for_exit_code_and_stderr(&pointsman, &["orders", "show", "/a/way,7"]);
     assert!(
         code == 1 && stderr.contains("there is no order /a/way,7") && !stderr.contains("tenant="),
         "{stderr}"
     );
     let (code, stderr) =
-        run_failing_command(&pointsman, &["orders", "add", "/a/way,8", "--idempotency-key", "once"]);
+        run_for_exit_code_and_stderr(&pointsman, &["orders", "add", "/a/way,8", "--idempotency-key", "once"]);
     assert!(code == 1 && stderr.contains("another idempotency key"), "{stderr}");
 }

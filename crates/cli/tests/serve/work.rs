@@ -1,6 +1,6 @@
 //! `pointsman work`: runs a limited number of tasks, or for a limited time.
 
-use crate::test_server::{TestServer, wait_until};
+use crate::test_server::{ServerFixture, wait_until};
 
 /// A server that runs no tasks, and a handler that counts its runs in a file.
 const IDLE_SERVER_CONFIG: &str = r#"
@@ -14,13 +14,13 @@ event_handlers:
   record.spoilt: [other]
 "#;
 
-fn count_runs(pointsman: &TestServer) -> usize {
-    std::fs::read_to_string(pointsman.path("kept")).unwrap_or_default().lines().count()
+fn count_runs(pointsman: &ServerFixture) -> usize {
+    std::fs::read_to_string(pointsman.file_path("kept")).unwrap_or_default().lines().count()
 }
 
 #[test]
 fn work_ends_after_max_events_and_leaves_the_rest() {
-    let mut pointsman = TestServer::new(IDLE_SERVER_CONFIG);
+    let mut pointsman = ServerFixture::new(IDLE_SERVER_CONFIG);
     let node = pointsman.serve();
     for _ in 0..5 {
         pointsman.run_ok(&["emit", "record.published"]);
@@ -50,7 +50,7 @@ fn work_ends_after_max_events_and_leaves_the_rest() {
 
 #[test]
 fn invalid_work_requests_fail_before_any_task_starts() {
-    let pointsman = TestServer::new(IDLE_SERVER_CONFIG);
+    let pointsman = ServerFixture::new(IDLE_SERVER_CONFIG);
     for (arguments, expected) in [
         (&["work", "--handler", "kepe"][..], "keep"),
         (&["work", "--handler", "far"], "is a pull handler"),
@@ -67,7 +67,7 @@ fn invalid_work_requests_fail_before_any_task_starts() {
 
 #[test]
 fn work_with_another_configuration_is_refused_and_changes_nothing() {
-    let mut pointsman = TestServer::new(IDLE_SERVER_CONFIG);
+    let mut pointsman = ServerFixture::new(IDLE_SERVER_CONFIG);
     let without_store = pointsman.run_command(&["work"]);
     assert_eq!(without_store.status.code(), Some(1));
     let node = pointsman.serve();
@@ -83,7 +83,7 @@ fn work_with_another_configuration_is_refused_and_changes_nothing() {
             "with other settings",
         ),
     ] {
-        std::fs::write(pointsman.path(file), config).unwrap();
+        std::fs::write(pointsman.file_path(file), config).unwrap();
         let refused = pointsman.run_command(&["work", "--config", file]);
         let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert_eq!(refused.status.code(), Some(78), "{stderr}");
@@ -91,7 +91,7 @@ fn work_with_another_configuration_is_refused_and_changes_nothing() {
     }
     // A configuration with fewer handlers runs those and leaves the others and the routes unchanged.
     let keep = r#"handlers: {keep: {run: {command: ["sh", "-c", "echo x >> kept"]}}}"#;
-    std::fs::write(pointsman.path("fewer_handlers.yml"), keep).unwrap();
+    std::fs::write(pointsman.file_path("fewer_handlers.yml"), keep).unwrap();
     let done = pointsman.run_json(&["work", "--config", "fewer_handlers.yml", "--max-events", "1"]);
     assert_eq!((&done["succeeded"], count_runs(&pointsman)), (&1.into(), 1));
     let _node = pointsman.serve();
@@ -113,7 +113,7 @@ handlers:
   slow: {run: {command: ["sh", "-c", "exec sleep 30"]}, retry: {max: 0}}
 event_handlers: {record.published: [slow]}
 "#;
-    let mut pointsman = TestServer::new(slow);
+    let mut pointsman = ServerFixture::new(slow);
     let node = pointsman.serve();
     let id = pointsman.run_json(&["emit", "record.published"])["events"][0]["tasks"][0]
         .as_str()

@@ -61,7 +61,7 @@ pub(super) enum SpecialWeekday {
     /// `6L`: the last of this weekday in the month.
     Last { weekday: u8 },
     /// This weekday in every second week, counted from the first such day of 1970.
-    Alternate { weekday: u8 },
+    EverySecondWeek { weekday: u8 },
 }
 
 /// One month of one year.
@@ -174,7 +174,7 @@ impl WeekdayField {
                     let days_before_last = (month.weekday_of(month.day_count) + 7 - weekday) % 7;
                     days.insert(month.day_count - days_before_last);
                 }
-                SpecialWeekday::Alternate { weekday } => {
+                SpecialWeekday::EverySecondWeek { weekday } => {
                     let first = month.first_day_on_weekday(weekday);
                     let week = (month.days_since_1970 + i64::from(first) - 1).div_euclid(7);
                     let first = if week % 2 == 0 { first } else { first + 7 };
@@ -261,7 +261,9 @@ mod tests {
         let mut matching = Vec::new();
         for year in 1970..1980 {
             for month in 1..=12 {
-                for day in days_by_special_weekday(SpecialWeekday::Alternate { weekday: 0 }, year, month) {
+                for day in
+                    days_by_special_weekday(SpecialWeekday::EverySecondWeek { weekday: 0 }, year, month)
+                {
                     matching.push(days_since_1970(jiff::civil::date(year, month as i8, day as i8)));
                 }
             }

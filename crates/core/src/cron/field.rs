@@ -117,26 +117,30 @@ pub(super) struct ValueRange {
     first: u16,
     last: u16,
     step: u16,
-    pub(super) form: ItemForm,
+    pub(super) form: ListItemForm,
 }
 
 /// How an item of a list was written: a single value, a range (or a value with a step), or `*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ItemForm {
+pub(super) enum ListItemForm {
     Value,
     Range,
     Star,
 }
 
 impl ValueRange {
-    fn parse(field: CronField, part: TextSpan<'_>, dialect: Dialect) -> Result<Self, BadExpression> {
+    fn parse_list_item(
+        field: CronField,
+        part: TextSpan<'_>,
+        dialect: Dialect,
+    ) -> Result<Self, BadExpression> {
         let (low, high) = field.value_bounds(dialect);
         let (body, step) = match part.split_once('/') {
             Some((body, step)) => (body, Some(Self::parse_step(field, step, dialect)?)),
             None => (part, None),
         };
         let (first, last, form) = if body.text == "*" {
-            (low, high, ItemForm::Star)
+            (low, high, ListItemForm::Star)
         } else if let Some((first, last)) = body.split_once('-') {
             let ends = (field.parse_value(first, dialect)?, field.parse_value(last, dialect)?);
             if field == CronField::Year && ends.0 > ends.1 {
@@ -144,12 +148,12 @@ impl ValueRange {
                     format!("{} runs backwards; the earlier year comes first", quote_shortened(body));
                 return Err(field.error(body.column, problem));
             }
-            (ends.0, ends.1, ItemForm::Range)
+            (ends.0, ends.1, ListItemForm::Range)
         } else {
             let value = field.parse_value(body, dialect)?;
             match step {
-                Some(_) => (value, high.max(value), ItemForm::Range),
-                None => (value, value, ItemForm::Value),
+                Some(_) => (value, high.max(value), ListItemForm::Range),
+                None => (value, value, ListItemForm::Value),
             }
         };
         Ok(Self { first, last, step: step.unwrap_or(1), form })
@@ -181,7 +185,7 @@ impl ValueRange {
 pub(super) struct FieldValues {
     pub(super) set: NumberSet,
     /// Whether every value is listed singly: no `*`, no range, no step.
-    pub(super) each_value_listed: bool,
+    pub(super) each_value_listed_singly: bool,
 }
 
 /// Parses the list of a field other than the year.
@@ -190,22 +194,22 @@ pub(super) fn parse_values(
     part: TextSpan<'_>,
     dialect: Dialect,
 ) -> Result<FieldValues, BadExpression> {
-    let mut found = FieldValues { set: NumberSet::default(), each_value_listed: true };
+    let mut found = FieldValues { set: NumberSet::default(), each_value_listed_singly: true };
     for item in part.split_commas() {
-        parse_item_into(&mut found, field, item, dialect)?;
+        parse_list_item_into(&mut found, field, item, dialect)?;
     }
     Ok(found)
 }
 
 /// Parses one item of a list and adds its values to `found`.
-pub(super) fn parse_item_into(
+pub(super) fn parse_list_item_into(
     found: &mut FieldValues,
     field: CronField,
     item: TextSpan<'_>,
     dialect: Dialect,
 ) -> Result<(), BadExpression> {
-    let range = ValueRange::parse(field, item, dialect)?;
-    found.each_value_listed &= range.form == ItemForm::Value;
+    let range = ValueRange::parse_list_item(field, item, dialect)?;
+    found.each_value_listed_singly &= range.form == ListItemForm::Value;
     for value in range.values(field, dialect) {
         found.set.insert(value as u8);
     }
@@ -227,7 +231,7 @@ impl Years {
         }
         let mut years = Vec::new();
         for item in part.split_commas() {
-            let range = ValueRange::parse(CronField::Year, item, dialect)?;
+            let range = ValueRange::parse_list_item(CronField::Year, item, dialect)?;
             years.extend(range.values(CronField::Year, dialect).map(|year| year as i16));
         }
         years.sort_unstable();

@@ -25,7 +25,7 @@ pub(super) fn parse_expression(text: &str, dialect: Dialect) -> Result<(Recurren
         return Err(empty_error());
     };
     if first.text.starts_with('@') || first.text.starts_with(|c: char| c.is_alphabetic()) {
-        return Ok((parse_named(text, &words)?, Dialect::Auto));
+        return Ok((parse_preset_or_interval(text, &words)?, Dialect::Auto));
     }
     let dialect = match dialect {
         Dialect::Auto if words.len() == 5 => Dialect::Vixie,
@@ -63,12 +63,15 @@ fn parse_times(
     hour: TextSpan<'_>,
     dialect: Dialect,
 ) -> Result<TimesOfDay, BadExpression> {
-    let second_zero = field::FieldValues { set: NumberSet::from_members([0]), each_value_listed: true };
+    let second_zero =
+        field::FieldValues { set: NumberSet::from_members([0]), each_value_listed_singly: true };
     let seconds =
         second.map_or(Ok(second_zero), |part| field::parse_values(CronField::Second, part, dialect))?;
     let minutes = field::parse_values(CronField::Minute, minute, dialect)?;
     let hours = field::parse_values(CronField::Hour, hour, dialect)?;
-    let is_fixed = seconds.each_value_listed && minutes.each_value_listed && hours.each_value_listed;
+    let is_fixed = seconds.each_value_listed_singly
+        && minutes.each_value_listed_singly
+        && hours.each_value_listed_singly;
     let dst_handling = if is_fixed { DstHandling::FireOnce } else { DstHandling::SkipAndRepeat };
     Ok(TimesOfDay { seconds: seconds.set, minutes: minutes.set, hours: hours.set, dst_handling })
 }
@@ -106,7 +109,7 @@ fn never_fires_error(
     }
 }
 
-/// The names that stand for an expression, and the five fields of that expression in Vixie's dialect.
+/// The names that replace an expression, and the five fields of that expression in Vixie's dialect.
 const PRESETS: [(&[&str], &str); 5] = [
     (&["@yearly", "@annually", "yearly", "annually", "every year"], "0 0 1 1 *"),
     (&["@monthly", "monthly", "every month"], "0 0 1 * *"),
@@ -116,11 +119,11 @@ const PRESETS: [(&[&str], &str); 5] = [
 ];
 
 /// Parses a preset (`@daily`) or an interval (`every 90s`).
-fn parse_named(text: &str, words: &[TextSpan<'_>]) -> Result<Recurrence, BadExpression> {
+fn parse_preset_or_interval(text: &str, words: &[TextSpan<'_>]) -> Result<Recurrence, BadExpression> {
     let normalized = words.iter().map(|word| word.text.to_ascii_lowercase()).collect::<Vec<_>>().join(" ");
     for (names, fields) in PRESETS {
         if names.contains(&normalized.as_str()) {
-            return parse_preset(fields).map(Recurrence::Calendar);
+            return parse_preset_fields(fields).map(Recurrence::Calendar);
         }
     }
     match (normalized.as_str(), words) {
@@ -153,17 +156,17 @@ fn unknown_name_error(first: TextSpan<'_>) -> BadExpression {
     )
 }
 
-fn parse_preset(fields_in_vixie: &str) -> Result<CalendarFields, BadExpression> {
+fn parse_preset_fields(fields_in_vixie: &str) -> Result<CalendarFields, BadExpression> {
     let words: Vec<TextSpan<'_>> = TextSpan::from_text(fields_in_vixie).split_words().collect();
     parse_fields(&words, Dialect::Vixie)
 }
 
 /// The calendar of `fortnightly`: midnight of every second Sunday.
 fn fortnightly_calendar() -> Result<CalendarFields, BadExpression> {
-    let calendar = parse_preset("0 0 * * *")?;
+    let calendar = parse_preset_fields("0 0 * * *")?;
     let week_field = WeekdayField {
         listed_days: NumberSet::default(),
-        special_days: [SpecialWeekday::Alternate { weekday: 0 }].into(),
+        special_days: [SpecialWeekday::EverySecondWeek { weekday: 0 }].into(),
         is_star: false,
     };
     Ok(CalendarFields { days: DayFields { day_of_week: week_field, ..calendar.days }, ..calendar })
@@ -173,38 +176,40 @@ fn fortnightly_calendar() -> Result<CalendarFields, BadExpression> {
 mod tests {
     use crate::cron::{BadExpression, Dialect, Expression};
 
-    fn parse_error(text: &str) -> String {
+    fn parse_error_text(text: &str) -> String {
         Expression::parse(text, Dialect::Auto).unwrap_err().to_string()
     }
 
     #[test]
     fn errors_name_the_field_and_the_column() {
-        assert_eq!(parse_error("0 75 * * * ?"), "column 3 (minute): minutes are 0 to 59, got `75`");
-        assert_eq!(parse_error("  75 * * * *"), "column 3 (minute): minutes are 0 to 59, got `75`");
-        assert_eq!(parse_error("0 24 * * *"), "column 3 (hour): hours are 0 to 23, got `24`");
-        assert!(parse_error("0 0 1 FOO *").starts_with("column 7 (month): months are 1 to 12 or JAN to DEC"));
+        assert_eq!(parse_error_text("0 75 * * * ?"), "column 3 (minute): minutes are 0 to 59, got `75`");
+        assert_eq!(parse_error_text("  75 * * * *"), "column 3 (minute): minutes are 0 to 59, got `75`");
+        assert_eq!(parse_error_text("0 24 * * *"), "column 3 (hour): hours are 0 to 23, got `24`");
         assert!(
-            parse_error("0 0 0 ? * 0")
+            parse_error_text("0 0 1 FOO *").starts_with("column 7 (month): months are 1 to 12 or JAN to DEC")
+        );
+        assert!(
+            parse_error_text("0 0 0 ? * 0")
                 .starts_with("column 11 (day of week): days of the week are 1 to 7 in Quartz")
         );
-        assert!(parse_error("0 0 0 ? * * 2200").starts_with("column 13 (year): years are 1970 to 2199"));
-        assert!(parse_error("0 0 0 ? * * 2030-2020").contains("runs backwards"));
+        assert!(parse_error_text("0 0 0 ? * * 2200").starts_with("column 13 (year): years are 1970 to 2199"));
+        assert!(parse_error_text("0 0 0 ? * * 2030-2020").contains("runs backwards"));
     }
 
     #[test]
     fn expressions_with_fewer_than_five_or_more_than_seven_fields_are_rejected() {
-        assert!(parse_error("").contains("empty"));
-        assert!(parse_error(" \t ").contains("empty"));
-        assert!(parse_error("* * * *").ends_with("this one has 4"));
-        assert!(parse_error("0 0 0 ? * * * *").ends_with("this one has 8"));
-        assert!(parse_error(&"* ".repeat(200)).contains("at most 256 characters"));
+        assert!(parse_error_text("").contains("empty"));
+        assert!(parse_error_text(" \t ").contains("empty"));
+        assert!(parse_error_text("* * * *").ends_with("this one has 4"));
+        assert!(parse_error_text("0 0 0 ? * * * *").ends_with("this one has 8"));
+        assert!(parse_error_text(&"* ".repeat(200)).contains("at most 256 characters"));
     }
 
     #[test]
     fn expressions_that_never_fire_are_rejected() {
         for text in ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "0 0 0 29 2 ? 2027", "0 0 0 31 4 ?", "0 0 0 30W 2 ?"]
         {
-            assert!(parse_error(text).contains("never fires"), "{text}");
+            assert!(parse_error_text(text).contains("never fires"), "{text}");
         }
         for text in ["0 0 29 2 *", "0 0 31 * *", "0 0 30 2 1", "0 0 0 29 2 ? 2028", "0 0 0 ? 2 2#5"] {
             assert!(Expression::parse(text, Dialect::Auto).is_ok(), "{text}");
@@ -239,10 +244,10 @@ mod tests {
             assert!(Expression::parse(text, Dialect::Auto).is_ok(), "{text}");
             assert!(Expression::parse(text, Dialect::Quartz).is_ok(), "{text}");
         }
-        assert!(parse_error("@reboot").contains("no time"));
-        assert!(parse_error("sometimes").contains("`sometimes` is not known"));
-        assert!(parse_error("every").contains("not known"));
-        assert!(parse_error("  every 90").starts_with("column 9: the interval needs a unit"));
+        assert!(parse_error_text("@reboot").contains("no time"));
+        assert!(parse_error_text("sometimes").contains("`sometimes` is not known"));
+        assert!(parse_error_text("every").contains("not known"));
+        assert!(parse_error_text("  every 90").starts_with("column 9: the interval needs a unit"));
     }
 
     #[test]

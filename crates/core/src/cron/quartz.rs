@@ -30,7 +30,7 @@ pub(super) fn parse_days(
 }
 
 fn empty_field_values() -> FieldValues {
-    FieldValues { set: NumberSet::default(), each_value_listed: true }
+    FieldValues { set: NumberSet::default(), each_value_listed_singly: true }
 }
 
 fn parse_month_days(part: TextSpan<'_>) -> Result<MonthDayField, BadExpression> {
@@ -46,7 +46,7 @@ fn parse_month_days(part: TextSpan<'_>) -> Result<MonthDayField, BadExpression> 
     for item in part.split_commas() {
         match parse_special_month_day(item)? {
             Some(special_day) => special_days.push(special_day),
-            None => field::parse_item_into(&mut listed_days, CronField::DayOfMonth, item, Quartz)?,
+            None => field::parse_list_item_into(&mut listed_days, CronField::DayOfMonth, item, Quartz)?,
         }
     }
     Ok(MonthDayField { listed_days: listed_days.set, special_days: special_days.into(), is_star })
@@ -99,7 +99,7 @@ fn parse_weekdays(part: TextSpan<'_>) -> Result<WeekdayField, BadExpression> {
             Some(special_day) => special_days.push(special_day),
             // On its own, `L` is the last day of the week.
             None if item.eq_ignore_case("L") => listed_days.set.insert(7),
-            None => field::parse_item_into(&mut listed_days, CronField::DayOfWeek, item, Quartz)?,
+            None => field::parse_list_item_into(&mut listed_days, CronField::DayOfWeek, item, Quartz)?,
         }
     }
     let listed_days = NumberSet::from_members(listed_days.set.iter().map(|day| day - 1));

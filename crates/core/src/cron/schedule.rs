@@ -95,7 +95,7 @@ impl Schedule {
             && offset == fold.offset_after
         {
             // `start` is in the second pass of a fold: all repeated times have fired in the first pass.
-            local = direction.select(fold.affected_local_times().1, fold.affected_local_times().1 - 1);
+            local = direction.select(fold.affected_local_range().1, fold.affected_local_range().1 - 1);
         }
         let found = calendar.find_time_at_or_beyond(local, direction)?;
         Some(match self.zone.resolve_local(found) {

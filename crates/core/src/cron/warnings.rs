@@ -47,7 +47,7 @@ impl Schedule {
             let warning =
                 if change.offset_before < change.offset_after { &mut skipped } else { &mut repeated };
             if warning.is_none() {
-                let (start, _) = change.affected_local_times();
+                let (start, _) = change.affected_local_range();
                 let affected = calendar
                     .find_time_at_or_beyond(start, Direction::Forward)
                     .filter(|local| change.affects_local_time(*local));

@@ -14,7 +14,7 @@ use super::number_set::Direction;
 #[derive(Clone)]
 pub struct Zone {
     name: Arc<str>,
-    rules: TimeZone,
+    time_zone: TimeZone,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +23,7 @@ pub struct BadZone(String);
 
 impl Zone {
     pub fn utc() -> Self {
-        Self { name: "UTC".into(), rules: TimeZone::UTC }
+        Self { name: "UTC".into(), time_zone: TimeZone::UTC }
     }
 
     /// The zone of this name, in any case.
@@ -36,7 +36,7 @@ impl Zone {
             .ok()
             .filter(|rules| !rules.is_unknown())
             .ok_or_else(|| BadZone(name.chars().take(64).collect()))?;
-        Ok(Self { name: rules.iana_name().unwrap_or(name).into(), rules })
+        Ok(Self { name: rules.iana_name().unwrap_or(name).into(), time_zone: rules })
     }
 
     pub fn name(&self) -> &str {
@@ -47,19 +47,21 @@ impl Zone {
     /// `2026-03-29 03:00:00 +02:00`.
     pub fn format_local(&self, instant: crate::Timestamp) -> String {
         match Timestamp::from_second(instant.millis().div_euclid(1000)) {
-            Ok(instant) => instant.to_zoned(self.rules.clone()).strftime("%Y-%m-%d %H:%M:%S %:z").to_string(),
+            Ok(instant) => {
+                instant.to_zoned(self.time_zone.clone()).strftime("%Y-%m-%d %H:%M:%S %:z").to_string()
+            }
             Err(_) => instant.to_string(),
         }
     }
 
     /// The UTC offset at an instant, in seconds.
     pub(super) fn offset_seconds_at(&self, instant: i64) -> i64 {
-        offset_seconds(self.rules.to_offset(to_timestamp(instant)))
+        offset_seconds(self.time_zone.to_offset(to_timestamp(instant)))
     }
 
     /// Resolves a local time to the instants at which it occurs.
     pub(super) fn resolve_local(&self, local: i64) -> LocalTimeResolution {
-        match self.rules.to_ambiguous_timestamp(to_civil_datetime(local)).offset() {
+        match self.time_zone.to_ambiguous_timestamp(to_civil_datetime(local)).offset() {
             AmbiguousOffset::Unambiguous { offset } => {
                 LocalTimeResolution::Once(local - offset_seconds(offset))
             }
@@ -78,7 +80,7 @@ impl Zone {
         let (before, after) = (offset_seconds(before), offset_seconds(after));
         let earliest = local - before.max(after);
         let at = self
-            .rules
+            .time_zone
             .following(to_timestamp(earliest))
             .find(|transition| offset_seconds(transition.offset()) == after)
             .map_or(earliest, |transition| transition.timestamp().as_second());
@@ -87,7 +89,7 @@ impl Zone {
 
     /// The offset changes in `from..until`, in order.
     pub(super) fn offset_changes(&self, from: i64, until: i64) -> impl Iterator<Item = OffsetChange> {
-        let instants = self.rules.following(to_timestamp(from)).map(|t| t.timestamp().as_second());
+        let instants = self.time_zone.following(to_timestamp(from)).map(|t| t.timestamp().as_second());
         instants
             .take_while(move |at| *at < until)
             .map(|at| OffsetChange {
@@ -154,25 +156,25 @@ pub(super) struct OffsetChange {
 
 impl OffsetChange {
     /// The range of local times that are skipped or repeated: its start, and its end, which is not affected.
-    pub(super) fn affected_local_times(self) -> (i64, i64) {
+    pub(super) fn affected_local_range(self) -> (i64, i64) {
         let (before, after) = (self.at + self.offset_before, self.at + self.offset_after);
         (before.min(after), before.max(after))
     }
 
     pub(super) fn affects_local_time(self, local: i64) -> bool {
-        let (from, to) = self.affected_local_times();
+        let (from, to) = self.affected_local_range();
         (from..to).contains(&local)
     }
 
     /// The first affected local time in this direction.
     pub(super) fn first_affected(self, direction: Direction) -> i64 {
-        let (from, to) = self.affected_local_times();
+        let (from, to) = self.affected_local_range();
         direction.select(from, to - 1)
     }
 
     /// The first local time after the affected ones in this direction.
     pub(super) fn first_unaffected(self, direction: Direction) -> i64 {
-        let (from, to) = self.affected_local_times();
+        let (from, to) = self.affected_local_range();
         direction.select(to, from - 1)
     }
 
@@ -189,7 +191,7 @@ impl OffsetChange {
 mod tests {
     use super::*;
 
-    fn local_seconds(text: &str) -> i64 {
+    fn parse_local_seconds(text: &str) -> i64 {
         let at: jiff::civil::DateTime = text.parse().unwrap();
         Offset::UTC.to_timestamp(at).unwrap().as_second()
     }
@@ -199,33 +201,42 @@ mod tests {
         let berlin = Zone::from_name("europe/berlin").unwrap();
         assert_eq!(berlin.name(), "Europe/Berlin");
         assert_eq!(
-            berlin.resolve_local(local_seconds("2026-01-01T12:00")),
-            LocalTimeResolution::Once(local_seconds("2026-01-01T11:00"))
+            berlin.resolve_local(parse_local_seconds("2026-01-01T12:00")),
+            LocalTimeResolution::Once(parse_local_seconds("2026-01-01T11:00"))
         );
-        let forward =
-            OffsetChange { at: local_seconds("2026-03-29T01:00"), offset_before: 3600, offset_after: 7200 };
+        let forward = OffsetChange {
+            at: parse_local_seconds("2026-03-29T01:00"),
+            offset_before: 3600,
+            offset_after: 7200,
+        };
         assert_eq!(
-            berlin.resolve_local(local_seconds("2026-03-29T02:00")),
+            berlin.resolve_local(parse_local_seconds("2026-03-29T02:00")),
             LocalTimeResolution::Gap(forward)
         );
         assert_eq!(
-            berlin.resolve_local(local_seconds("2026-03-29T02:59:59")),
+            berlin.resolve_local(parse_local_seconds("2026-03-29T02:59:59")),
             LocalTimeResolution::Gap(forward)
         );
         assert_eq!(
-            forward.affected_local_times(),
-            (local_seconds("2026-03-29T02:00"), local_seconds("2026-03-29T03:00"))
+            forward.affected_local_range(),
+            (parse_local_seconds("2026-03-29T02:00"), parse_local_seconds("2026-03-29T03:00"))
         );
-        let back =
-            OffsetChange { at: local_seconds("2026-10-25T01:00"), offset_before: 7200, offset_after: 3600 };
-        assert_eq!(berlin.resolve_local(local_seconds("2026-10-25T02:00")), LocalTimeResolution::Fold(back));
+        let back = OffsetChange {
+            at: parse_local_seconds("2026-10-25T01:00"),
+            offset_before: 7200,
+            offset_after: 3600,
+        };
         assert_eq!(
-            berlin.resolve_local(local_seconds("2026-10-25T02:59:59")),
+            berlin.resolve_local(parse_local_seconds("2026-10-25T02:00")),
             LocalTimeResolution::Fold(back)
         );
         assert_eq!(
-            back.affected_local_times(),
-            (local_seconds("2026-10-25T02:00"), local_seconds("2026-10-25T03:00"))
+            berlin.resolve_local(parse_local_seconds("2026-10-25T02:59:59")),
+            LocalTimeResolution::Fold(back)
+        );
+        assert_eq!(
+            back.affected_local_range(),
+            (parse_local_seconds("2026-10-25T02:00"), parse_local_seconds("2026-10-25T03:00"))
         );
     }
 

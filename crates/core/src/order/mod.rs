@@ -41,14 +41,14 @@ pub struct Order {
     pub started_at: Option<Timestamp>,
     pub suspended: bool,
     /// The task of the step at the order's node, waiting or running.
-    pub task: Option<TaskSeq>,
+    pub task_seq: Option<TaskSeq>,
     /// An attempt of the step is running.
     pub step_running: bool,
     /// The step at its node has succeeded, but the chain no longer has the node: the order moves to the next node once
     /// the chain has its node again.
-    pub step_succeeded: bool,
+    pub step_succeeded_at_removed_node: bool,
     /// The task whose failure or cancellation suspended the order.
-    pub suspended_by_task: Option<TaskSeq>,
+    pub suspended_by_task_seq: Option<TaskSeq>,
     /// A failed step moved the order along an `on_error` link, and no person has moved the order since.
     pub took_on_error: bool,
 }
@@ -56,7 +56,7 @@ pub struct Order {
 /// The event that an order was created for; it is the cause of the events that the order's steps emit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderOrigin {
-    pub event: EventId,
+    pub event_id: EventId,
     /// The length of the chain of causes before the event; 0 if nothing caused it.
     pub cause_depth: u16,
 }
@@ -89,7 +89,7 @@ pub enum StepOutcome {
     /// `value`: the new value of the order, if the step returned one.
     Success { value: Option<Json> },
     /// The step failed for good.
-    Error { return_code: i64 },
+    FailedForGood { return_code: i64 },
     /// The step failed and will be retried.
     WillRetry,
     /// The step runs again without having failed: it was snoozed or released, or the node that ran it died.
@@ -107,7 +107,7 @@ pub enum OrderEffect {
         handler: HandlerName,
     },
     /// Keep the order's waiting task, or replace it if it is a task of another handler.
-    KeepTask {
+    KeepOrReplaceTask {
         handler: HandlerName,
     },
     /// Cancel the order's previous task; the order no longer refers to it.
@@ -152,20 +152,21 @@ impl Order {
             OrderInput::Resume => {
                 if self.suspended {
                     self.suspended = false;
-                    self.suspended_by_task = None;
+                    self.suspended_by_task_seq = None;
                     effects.push(OrderEffect::Publish(EngineEvent::OrderResumed { order }));
                     self.process_current_node(chain, state, &mut effects);
                 }
             }
             OrderInput::Reevaluate => self.process_current_node(chain, state, &mut effects),
             OrderInput::MoveTo { node } => {
-                (self.step_succeeded, self.suspended_by_task, self.took_on_error) = (false, None, false);
+                (self.step_succeeded_at_removed_node, self.suspended_by_task_seq, self.took_on_error) =
+                    (false, None, false);
                 self.cancel_waiting_task(&mut effects);
                 self.move_to_node(node, &mut effects);
                 self.process_current_node(chain, state, &mut effects);
             }
             OrderInput::Remove => {
-                effects.extend(self.task.take().map(|_| OrderEffect::CancelTask));
+                effects.extend(self.task_seq.take().map(|_| OrderEffect::CancelTask));
                 effects.push(self.removal_event_effect());
                 effects.push(OrderEffect::EndOrder(OrderOutcome::Removed));
             }
@@ -196,14 +197,14 @@ impl Order {
                 self.rerun_step(chain, state, effects);
             }
             StepOutcome::Success { value } => {
-                self.task = None;
+                self.task_seq = None;
                 self.value = value.unwrap_or_else(|| self.value.clone());
                 effects.push(step_ended_effect(StepTransition::Success));
-                self.step_succeeded = true;
+                self.step_succeeded_at_removed_node = true;
                 self.move_to_next_node(chain, state, effects);
             }
-            StepOutcome::Error { return_code } => {
-                let task = self.task.take();
+            StepOutcome::FailedForGood { return_code } => {
+                let task = self.task_seq.take();
                 effects.push(step_ended_effect(StepTransition::Error { return_code }));
                 let on_error = self.current_node_role(chain).and_then(|role| match role {
                     ChainNodeRole::Step(step) => step.on_error.clone(),
@@ -216,13 +217,13 @@ impl Order {
                         self.process_current_node(chain, state, effects);
                     }
                     None => {
-                        self.suspended_by_task = task;
+                        self.suspended_by_task_seq = task;
                         self.suspend(effects);
                     }
                 }
             }
             StepOutcome::Canceled { was_running } => {
-                self.suspended_by_task = self.task.take();
+                self.suspended_by_task_seq = self.task_seq.take();
                 if was_running {
                     effects.push(step_ended_effect(StepTransition::Error { return_code: 1 }));
                 }
@@ -255,7 +256,7 @@ impl Order {
         effects: &mut Vec<OrderEffect>,
     ) {
         let Some(role) = self.current_node_role(chain) else { return };
-        self.step_succeeded = false;
+        self.step_succeeded_at_removed_node = false;
         if let ChainNodeRole::Step(step) = role {
             self.move_to_node(step.next.clone(), effects);
         }
@@ -265,7 +266,7 @@ impl Order {
     /// Cancels the order's task unless it is running.
     fn cancel_waiting_task(&mut self, effects: &mut Vec<OrderEffect>) {
         if !self.step_running {
-            effects.extend(self.task.take().map(|_| OrderEffect::CancelTask));
+            effects.extend(self.task_seq.take().map(|_| OrderEffect::CancelTask));
         }
     }
 
@@ -282,7 +283,7 @@ impl Order {
         state: &ChainState,
         effects: &mut Vec<OrderEffect>,
     ) {
-        if self.step_succeeded {
+        if self.step_succeeded_at_removed_node {
             return self.move_to_next_node(chain, state, effects);
         }
         if self.suspended || self.step_running {
@@ -290,7 +291,9 @@ impl Order {
         }
         // If the chain no longer has the node, the order waits until the chain has it again. The order also waits if
         // the nodes that it would skip form a cycle.
-        let Some(skipped_to) = chain.and_then(|chain| nodes_after_skipping(chain, state, &self.node)) else {
+        let Some(skipped_to) =
+            chain.and_then(|chain| find_nodes_moved_to_by_skipping(chain, state, &self.node))
+        else {
             return self.cancel_waiting_task(effects);
         };
         for to in skipped_to {
@@ -312,8 +315,8 @@ impl Order {
             }
             Some(ChainNodeRole::Step(step)) => {
                 let handler = step.handler.clone();
-                effects.push(match self.task {
-                    Some(_) => OrderEffect::KeepTask { handler },
+                effects.push(match self.task_seq {
+                    Some(_) => OrderEffect::KeepOrReplaceTask { handler },
                     None => OrderEffect::CreateTask { handler },
                 });
             }
@@ -332,7 +335,11 @@ impl Order {
 
 /// The nodes through which an order moves when it skips nodes from `from` on; None if the skipped nodes form a cycle,
 /// or the chain has no node `from`.
-fn nodes_after_skipping(chain: &Chain, state: &ChainState, from: &ChainNodeId) -> Option<Vec<ChainNodeId>> {
+fn find_nodes_moved_to_by_skipping(
+    chain: &Chain,
+    state: &ChainState,
+    from: &ChainNodeId,
+) -> Option<Vec<ChainNodeId>> {
     let (mut current, mut moved_to) = (chain.find_node(from)?, Vec::new());
     while let ChainNodeRole::Step(step) = &current.role
         && state.skips_node(&current.id)

@@ -38,10 +38,10 @@ fn order_at_node(node: &str) -> Order {
         origin: None,
         started_at: None,
         suspended: false,
-        task: None,
+        task_seq: None,
         step_running: false,
-        step_succeeded: false,
-        suspended_by_task: None,
+        step_succeeded_at_removed_node: false,
+        suspended_by_task_seq: None,
         took_on_error: false,
     }
 }
@@ -60,7 +60,7 @@ fn format_effects(effects: &[OrderEffect]) -> Vec<String> {
             format!("{} {fields}", event.event_type).trim().to_owned()
         }
         OrderEffect::CreateTask { handler } => format!("create {handler}"),
-        OrderEffect::KeepTask { handler } => format!("keep {handler}"),
+        OrderEffect::KeepOrReplaceTask { handler } => format!("keep {handler}"),
         OrderEffect::CancelTask => "cancel".into(),
         OrderEffect::EndOrder(outcome) => format!("end {outcome}"),
     };
@@ -77,7 +77,7 @@ fn apply_with_default_state(order: Order, input: OrderInput) -> (Order, Vec<Stri
 }
 
 fn with_task(order: Order) -> Order {
-    Order { task: Some(TaskSeq(7)), ..order }
+    Order { task_seq: Some(TaskSeq(7)), ..order }
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn an_order_runs_through_its_chain_to_the_end() {
     let (order, effects) =
         apply_with_default_state(order, OrderInput::StepEnded(StepOutcome::Success { value }));
     assert_eq!(effects, ["OrderStepEnded Success", "OrderNodeChanged fromNodeId:a,nodeId:b", "create do-b"]);
-    assert_eq!((order.value.as_str(), order.task, order.step_running), ("5", None, false));
+    assert_eq!((order.value.as_str(), order.task_seq, order.step_running), ("5", None, false));
     let (order, effects) =
         apply_with_default_state(with_task(order), OrderInput::StepStarted { task: task_id() });
     assert_eq!(effects, ["OrderStepStarted nodeId:b,taskId:t"], "OrderStarted is published once");
@@ -111,7 +111,7 @@ fn an_order_runs_through_its_chain_to_the_end() {
 #[test]
 fn a_failed_step_follows_on_error_or_suspends() {
     let running = |node| Order { step_running: true, ..with_task(order_at_node(node)) };
-    let error = || OrderInput::StepEnded(StepOutcome::Error { return_code: 3 });
+    let error = || OrderInput::StepEnded(StepOutcome::FailedForGood { return_code: 3 });
     let (_, effects) = apply_with_default_state(running("b"), error());
     assert_eq!(effects[0], "OrderStepEnded Error,returnCode:3");
     assert_eq!(
@@ -120,7 +120,7 @@ fn a_failed_step_follows_on_error_or_suspends() {
     );
     let (order, effects) = apply_with_default_state(running("a"), error());
     assert_eq!(effects[1..], ["OrderSuspended"]);
-    assert_eq!(order.suspended_by_task, Some(TaskSeq(7)), "the cause is recorded");
+    assert_eq!(order.suspended_by_task_seq, Some(TaskSeq(7)), "the cause is recorded");
     let (order, effects) = apply_with_default_state(order, OrderInput::Resume);
     assert_eq!(effects, ["OrderResumed", "create do-a"]);
     assert!(!order.suspended);
@@ -131,7 +131,7 @@ fn an_order_keeps_its_task_when_the_step_will_be_retried() {
     let running = Order { step_running: true, ..with_task(order_at_node("a")) };
     let (order, effects) = apply_with_default_state(running, OrderInput::StepEnded(StepOutcome::WillRetry));
     assert_eq!(effects, ["OrderStepEnded Keep", "OrderSetBack nodeId:a", "keep do-a"]);
-    assert_eq!(order.task, Some(TaskSeq(7)));
+    assert_eq!(order.task_seq, Some(TaskSeq(7)));
     let actions = [(node_id("a"), ChainNodeAction::NextState)].into();
     let skipping = ChainState { node_actions: actions, ..ChainState::default() };
     let running = Order { step_running: true, ..with_task(self::order_at_node("a")) };
@@ -172,7 +172,7 @@ fn a_suspended_order_neither_starts_nor_finishes() {
     let (set_back, effects) =
         apply_with_default_state(running, OrderInput::StepEnded(StepOutcome::WillRetry));
     assert_eq!(effects, ["OrderStepEnded Keep", "OrderSetBack nodeId:b", "cancel"]);
-    assert_eq!(set_back.task, None);
+    assert_eq!(set_back.task_seq, None);
 }
 
 #[test]
@@ -251,10 +251,13 @@ fn an_order_waits_at_a_node_that_its_chain_no_longer_has() {
     let (order, effects) =
         apply_with_default_state(running, OrderInput::StepEnded(StepOutcome::Success { value: None }));
     assert_eq!(effects, ["OrderStepEnded Success"]);
-    assert_eq!((order.task, order.node.as_str(), order.step_succeeded), (None, "gone", true));
+    assert_eq!(
+        (order.task_seq, order.node.as_str(), order.step_succeeded_at_removed_node),
+        (None, "gone", true)
+    );
     let (_, effects) = order.clone().apply(OrderInput::Reevaluate, None, &ChainState::default(), NOW);
     assert!(effects.is_empty());
-    let waiting = Order { step_succeeded: false, ..with_task(order.clone()) };
+    let waiting = Order { step_succeeded_at_removed_node: false, ..with_task(order.clone()) };
     assert_eq!(
         apply_with_default_state(waiting, OrderInput::Reevaluate).1,
         ["cancel"],
@@ -304,8 +307,10 @@ fn removing_an_order_cancels_its_task() {
 #[test]
 fn an_order_that_followed_on_error_ends_as_failed() {
     let running = Order { step_running: true, suspended: true, ..with_task(order_at_node("b")) };
-    let (failed, _) =
-        apply_with_default_state(running, OrderInput::StepEnded(StepOutcome::Error { return_code: 1 }));
+    let (failed, _) = apply_with_default_state(
+        running,
+        OrderInput::StepEnded(StepOutcome::FailedForGood { return_code: 1 }),
+    );
     assert_eq!((failed.node.as_str(), failed.took_on_error), ("failed", true));
     let last_effect = |order: Order, input: OrderInput| apply_with_default_state(order, input).1.pop();
     assert_eq!(last_effect(failed.clone(), OrderInput::Resume).as_deref(), Some("end failed"));

@@ -16,7 +16,7 @@ use crate::{Event, EventId, NewEvent, ObjectKey, TaskId, Tenant, Timestamp};
 #[derive(Clone, Debug)]
 pub struct EmitBatch {
     pub events: Vec<NewEvent>,
-    pub idempotency: Option<IdempotencyKey>,
+    pub idempotency_key: Option<IdempotencyKey>,
 }
 
 /// A caller's key for a request that it may repeat, and a digest of the request.
@@ -29,7 +29,7 @@ pub struct IdempotencyKey {
 
 /// An event that was appended to the journal, and the tasks that were created for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SequencedEvent {
+pub struct EmittedEventReceipt {
     #[serde(rename = "eventId")]
     pub id: EventId,
     pub prev: Option<EventId>,
@@ -39,7 +39,7 @@ pub struct SequencedEvent {
 /// The result of an [`EmitBatch`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmitReceipt {
-    pub events: Vec<SequencedEvent>,
+    pub events: Vec<EmittedEventReceipt>,
     /// The idempotency key was used before: this is the result of the first request.
     pub repeated: bool,
 }
@@ -63,9 +63,9 @@ pub struct IdempotencyRecord {
 #[derive(Clone, Debug)]
 pub struct JournalQuery {
     /// Only events after this id.
-    pub after: EventId,
+    pub after_event_id: EventId,
     /// Only events up to and including this id, if given.
-    pub until: Option<EventId>,
+    pub up_to_event_id: Option<EventId>,
     pub filter: EventFilter,
     /// The largest number of matching events.
     pub limit: usize,
@@ -91,7 +91,7 @@ pub const MAX_CAUSED_EVENTS: usize = 1000;
 #[derive(Clone, Debug)]
 pub struct ObjectView {
     /// The id of the object's last event. The store keeps it after the event itself has expired.
-    pub last_event: EventId,
+    pub last_event_id: EventId,
     /// The object's events that have not expired, newest first.
     pub events: Vec<Arc<Event>>,
     /// The object's lanes that have tasks, by handler name: at most [`MAX_LISTED_LANES`].
@@ -106,28 +106,28 @@ pub struct ObjectView {
 pub struct LaneView {
     /// The lane's first task, without its attempts: it runs, waits, or has failed for good and halts the lane.
     pub head: Task,
-    /// The number of tasks behind the head: at most [`MAX_COUNTED_TASKS_BEHIND`].
-    pub tasks_behind: u64,
+    /// The number of tasks behind the head: at most [`MAX_COUNTED_TASKS_BEHIND_HEAD`].
+    pub task_count_behind_head: u64,
     /// There are more tasks behind the head than were counted.
-    pub has_more_behind: bool,
+    pub has_more_behind_head: bool,
 }
 
 /// The largest number of lanes in an [`ObjectView`].
 pub const MAX_LISTED_LANES: usize = 100;
 /// Tasks behind the head of a lane are counted up to this number.
-pub const MAX_COUNTED_TASKS_BEHIND: u64 = 10_000;
+pub const MAX_COUNTED_TASKS_BEHIND_HEAD: u64 = 10_000;
 
 impl LaneView {
     /// A store need not count more tasks of a lane than this.
-    pub const TASK_COUNT_LIMIT: u64 = MAX_COUNTED_TASKS_BEHIND + 2;
+    pub const MAX_COUNTED_TASKS: u64 = MAX_COUNTED_TASKS_BEHIND_HEAD + 2;
 
     /// A lane of `task_count` tasks, including the head.
     pub fn new(head: Task, task_count: u64) -> Self {
         let behind = task_count.saturating_sub(1);
         Self {
             head,
-            tasks_behind: behind.min(MAX_COUNTED_TASKS_BEHIND),
-            has_more_behind: behind > MAX_COUNTED_TASKS_BEHIND,
+            task_count_behind_head: behind.min(MAX_COUNTED_TASKS_BEHIND_HEAD),
+            has_more_behind_head: behind > MAX_COUNTED_TASKS_BEHIND_HEAD,
         }
     }
 
@@ -137,12 +137,12 @@ impl LaneView {
     }
 }
 
-/// The numbers of rows that one call of [`Journal::prune`] deleted.
+/// The numbers of rows that one call of [`Journal::prune_events_tasks_and_objects`] deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PruneReport {
-    pub events: u64,
-    pub tasks: u64,
-    pub objects: u64,
+    pub deleted_event_count: u64,
+    pub deleted_task_count: u64,
+    pub deleted_object_count: u64,
     /// There is more to delete: the call stopped early so that other writers can write.
     pub has_more: bool,
 }
@@ -159,17 +159,17 @@ pub trait Journal: Send + Sync {
     ) -> Result<(Vec<std::result::Result<EmitReceipt, IdempotencyError>>, ClaimResult)>;
 
     /// Reads the response recorded under an idempotency key by any kind of request; None if the key is new. The
-    /// responses to emits, orders and collection runs are JSON: a list of [`SequencedEvent`], a list of
+    /// responses to emits, orders and collection runs are JSON: a list of [`EmittedEventReceipt`], a list of
     /// [`AddedOrder`](super::AddedOrder), a
     /// [`CollectionRunReceipt`](super::CollectionRunReceipt).
-    async fn find_idempotency_record(
+    async fn find_idempotent_response(
         &self,
         idempotency: IdempotencyKey,
     ) -> Result<std::result::Result<Option<String>, IdempotencyError>>;
 
     /// Records the response to a request whose work is not done in one transaction. If requests run
     /// concurrently, one records its response; the others get that response, and `repeated`.
-    async fn insert_idempotency_record(
+    async fn record_idempotent_response(
         &self,
         idempotency: IdempotencyKey,
         response: String,
@@ -198,7 +198,7 @@ pub trait Journal: Send + Sync {
     /// An unfinished task keeps its event, though observers no longer see it. An object is deleted once its last event
     /// is older than `object_max_age`, has left the journal, and no task of the object is unfinished; its next event
     /// starts a new sequence of `prev` links.
-    async fn prune(
+    async fn prune_events_tasks_and_objects(
         &self,
         journal_retention: Retention,
         history_retention: Retention,

@@ -6,7 +6,7 @@
 //! | trait | contents | callers |
 //! |---|---|---|
 //! | [`Journal`] | appending and reading events | sequencer, observers, pruner |
-//! | [`Queue`] | scheduling, claiming and finishing tasks | scheduler, worker, rescuer |
+//! | [`TaskQueue`] | scheduling, claiming and finishing tasks | scheduler, worker, rescuer |
 //! | [`Registry`] | handlers, routes, rules, nodes | start-up, configuration, operators |
 //! | [`Tasks`] | reading tasks and their logs; retrying and cancelling | HTTP, command line |
 //! | [`Schedules`] | planned times and the fire ledger | clock |
@@ -16,30 +16,30 @@
 
 mod journal;
 mod orders;
-mod queue;
 mod registry;
 mod schedules;
+mod task_queue;
 mod tasks;
 
 pub use journal::{
-    EmitBatch, EmitReceipt, EventView, IdempotencyError, IdempotencyKey, IdempotencyRecord, Journal,
-    JournalQuery, LaneView, MAX_CAUSED_EVENTS, MAX_COUNTED_TASKS_BEHIND, MAX_LISTED_LANES, ObjectView,
-    PruneReport, SequencedEvent,
+    EmitBatch, EmitReceipt, EmittedEventReceipt, EventView, IdempotencyError, IdempotencyKey,
+    IdempotencyRecord, Journal, JournalQuery, LaneView, MAX_CAUSED_EVENTS, MAX_COUNTED_TASKS_BEHIND_HEAD,
+    MAX_LISTED_LANES, ObjectView, PruneReport,
 };
 pub use orders::{
-    AddedOrder, ChainView, NewOrder, OrderBatch, OrderBatchError, OrderCommand, OrderCursor, OrderError,
-    OrderPage, OrderReceipt, OrderView, Orders,
-};
-pub use queue::{
-    AttemptResult, ClaimRequest, ClaimResult, Claimant, ClaimedTask, CollectionRunError,
-    CollectionRunReceipt, FinishReceipt, FinishedAttempt, NewCollectionRun, NewLogLine, NoSuchCollection,
-    Queue, RescueReport, RescueSweep,
+    AddedOrder, ChainView, NewOrder, OrderBatch, OrderBatchError, OrderBatchReceipt, OrderCommand,
+    OrderCursor, OrderError, OrderPage, OrderView, Orders,
 };
 pub use registry::{
     AuditEntry, BootReference, ClockReport, ClockStep, NodeCapabilities, NodeId, NodeView, QueueView,
     Registration, Registry, UnconfirmedTime,
 };
 pub use schedules::{FirePage, FireRequest, ScheduleDef, ScheduleProgress, Schedules};
+pub use task_queue::{
+    AttemptLogLine, AttemptResult, ClaimRequest, ClaimResult, Claimant, ClaimedTask, CollectionRunError,
+    CollectionRunReceipt, FinishReceipt, FinishedAttempt, NewCollectionRun, NoSuchCollection, RescueReport,
+    RescueSweep, TaskQueue,
+};
 pub use tasks::{LogPage, MAX_LISTED_ATTEMPTS, ReplayReport, StoredLogLine, TaskFilter, TaskPage, Tasks};
 
 use std::sync::Arc;
@@ -47,7 +47,7 @@ use std::sync::Arc;
 use crate::EventId;
 
 /// Everything that Pointsman needs of a store.
-pub trait Store: Journal + Queue + Registry + Tasks + Schedules + Orders {
+pub trait Store: Journal + TaskQueue + Registry + Tasks + Schedules + Orders {
     /// Notifies this listener of every commit from now on. The store calls it on its own threads, so it must not
     /// block.
     fn add_listener(&self, listener: Arc<dyn StoreListener>);
@@ -59,7 +59,7 @@ pub trait Store: Journal + Queue + Registry + Tasks + Schedules + Orders {
     /// Describes problems of the underlying database while the store works: settings that can lose acknowledged writes,
     /// or the reason why it accepts no further writes. The result is cached, so that a call costs nothing. The texts
     /// may be shown to anybody.
-    fn warnings(&self) -> Vec<String> {
+    fn health_warnings(&self) -> Vec<String> {
         Vec::new()
     }
 

@@ -22,7 +22,7 @@ pub struct NewOrder {
     /// The id of the order; if not given, the store generates a number.
     pub id: Option<OrderId>,
     /// The node at which the order starts; the chain's first node if not given.
-    pub node: Option<ChainNodeId>,
+    pub start_node: Option<ChainNodeId>,
     pub value: Json,
     /// When the order starts; at once if not given.
     pub planned_at: Option<Timestamp>,
@@ -38,7 +38,7 @@ impl NewOrder {
         Self {
             chain,
             id: None,
-            node: None,
+            start_node: None,
             value: Json::null(),
             planned_at: None,
             priority: Priority::default(),
@@ -78,7 +78,7 @@ pub struct OrderBatch {
     pub orders: Vec<NewOrder>,
     /// The id of an ended order may be reused, as by a schedule with a fixed order id.
     pub reuse_ended_ids: bool,
-    pub idempotency: Option<IdempotencyKey>,
+    pub idempotency_key: Option<IdempotencyKey>,
 }
 
 impl From<Vec<NewOrder>> for OrderBatch {
@@ -89,7 +89,7 @@ impl From<Vec<NewOrder>> for OrderBatch {
 
 /// The result of an [`OrderBatch`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OrderReceipt {
+pub struct OrderBatchReceipt {
     pub orders: Vec<AddedOrder>,
     /// The idempotency key was used before: this is the result of the first request.
     pub repeated: bool,
@@ -100,7 +100,7 @@ pub struct OrderReceipt {
 pub enum OrderBatchError {
     /// The index of the first order that was refused, and the reason.
     #[error("{1}")]
-    Order(usize, OrderError),
+    OrderRefused(usize, OrderError),
     #[error(transparent)]
     Idempotency(#[from] IdempotencyError),
 }
@@ -127,7 +127,7 @@ pub struct OrderView {
     /// Why the order's waiting task may not run: its chain or its node is stopped, or a rule pauses it.
     pub paused_because: Option<String>,
     /// The task whose failure suspended the order, and the task's error.
-    pub suspended_by: Option<(TaskId, String)>,
+    pub suspended_by_failed_task: Option<(TaskId, String)>,
 }
 
 /// A page of orders, sorted by key, then by tenant.
@@ -135,7 +135,7 @@ pub struct OrderView {
 pub struct OrderPage {
     pub orders: Vec<OrderView>,
     /// The cursor of the next page, if there is one.
-    pub next: Option<OrderCursor>,
+    pub next_cursor: Option<OrderCursor>,
     pub journal_range: JournalRange,
 }
 
@@ -170,7 +170,7 @@ pub struct ChainView {
     pub chain: Chain,
     pub state: ChainState,
     /// The number of orders at each node, including nodes that the chain no longer has.
-    pub order_counts: Vec<(ChainNodeId, u64)>,
+    pub order_counts_by_node: Vec<(ChainNodeId, u64)>,
 }
 
 /// A change of an order that a person requests.
@@ -196,7 +196,7 @@ pub trait Orders: Send + Sync {
         &self,
         batch: OrderBatch,
         now: Timestamp,
-    ) -> Result<std::result::Result<OrderReceipt, OrderBatchError>>;
+    ) -> Result<std::result::Result<OrderBatchReceipt, OrderBatchError>>;
 
     /// Reads an order of a tenant. Orders of several tenants may have the same key.
     async fn read_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>>;
@@ -211,7 +211,11 @@ pub trait Orders: Send + Sync {
     ) -> Result<OrderPage>;
 
     /// Lists all orders whose keys match, however many, as one snapshot. Their values are left out.
-    async fn list_all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage>;
+    async fn list_all_orders_without_values(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+    ) -> Result<OrderPage>;
 
     /// Counts the orders whose keys match, by state; only this tenant's if given.
     async fn read_order_statistics(

@@ -31,14 +31,21 @@ pub struct Registration {
     /// The objects configured in files, by their key in the stream (`Job:/index`, `JobChain:/a/b`,
     /// `Schedule:/nightly`), each with a digest. Differences to the previous registration are published in the journal.
     #[serde(rename = "files")]
-    pub file_digests: BTreeMap<String, String>,
+    pub configured_object_digests: BTreeMap<String, String>,
 }
 
 impl Registration {
     /// Adds the definitions of another registrant. The other one's definitions replace those of the same name.
     pub fn merge(&mut self, other: Self) {
-        let Self { registrant: _, handlers, routes, tenant_weights, chains, chain_routes, file_digests } =
-            other;
+        let Self {
+            registrant: _,
+            handlers,
+            routes,
+            tenant_weights,
+            chains,
+            chain_routes,
+            configured_object_digests: file_digests,
+        } = other;
         self.handlers.retain(|mine| handlers.iter().all(|def| def.name != mine.name));
         self.handlers.extend(handlers);
         self.routes.merge(routes);
@@ -46,7 +53,7 @@ impl Registration {
         self.chains.retain(|mine| chains.iter().all(|chain| chain.path != mine.path));
         self.chains.extend(chains);
         self.chain_routes.merge(chain_routes);
-        self.file_digests.extend(file_digests);
+        self.configured_object_digests.extend(file_digests);
     }
 }
 
@@ -120,10 +127,10 @@ pub struct NodeView {
     pub joined_at: Timestamp,
     pub last_heartbeat_at: Timestamp,
     /// The node has left the cluster, or was declared dead.
-    pub gone: bool,
+    pub has_left_or_died: bool,
     pub capabilities: NodeCapabilities,
     /// The number of tasks that the node has leased now.
-    pub running_tasks: u64,
+    pub running_task_count: u64,
 }
 
 /// An entry of the audit log: one change that a person or program made.
@@ -146,32 +153,32 @@ pub struct QueueView {
     pub handler: HandlerName,
     pub subject: QueueSubject,
     pub tenant: Tenant,
-    /// Unfinished tasks that could run now.
-    pub ready: u64,
+    /// The number of tasks that could run now.
+    pub ready_count: u64,
     /// Unfinished tasks that wait: for their due time, their lane or the event's synchronous handlers.
-    pub waiting: u64,
-    pub scheduled: u64,
-    pub running: u64,
+    pub waiting_count: u64,
+    pub scheduled_count: u64,
+    pub running_count: u64,
     /// Tasks in `error` that halt their lane.
-    pub halted: u64,
-    pub missing: u64,
+    pub halted_count: u64,
+    pub missing_count: u64,
     /// A rule pauses or blocks the queue, or its chain or node is stopped.
-    pub paused: bool,
-    /// When the next task to run was created, if one could run.
-    pub head_created_at: Option<Timestamp>,
+    pub is_paused_or_blocked: bool,
+    /// When the ready task that is next in claim order was created; None if none is ready.
+    pub next_ready_task_created_at: Option<Timestamp>,
 }
 
 #[async_trait]
 pub trait Registry: Send + Sync {
     /// Replaces the definitions of a registrant, for all events journaled from now on. A definition that it registered
     /// before and no longer lists is removed, unless another registrant has it.
-    async fn register(&self, registration: Registration, now: Timestamp) -> Result<()>;
+    async fn register_definitions(&self, registration: Registration, now: Timestamp) -> Result<()>;
 
     /// Reads the definitions of all registrants, merged. Where two define the same name, the registrant that changed
     /// its registration last wins.
     async fn read_merged_registration(&self) -> Result<Registration>;
 
-    /// Lists the registrants. One without a live node for a day is deleted by [`Queue::rescue`](super::Queue::rescue);
+    /// Lists the registrants. One without a live node for a day is deleted by [`TaskQueue::rescue_tasks`](super::TaskQueue::rescue_tasks);
     /// time in which no rescue ran does not count.
     async fn list_registrants(&self) -> Result<Vec<String>>;
 
@@ -179,7 +186,7 @@ pub trait Registry: Send + Sync {
     async fn join_node(&self, name: &str, now: Timestamp) -> Result<NodeId>;
 
     /// Stores the capabilities of a node: its handlers, its slots and the state of its clock.
-    async fn announce_capabilities(&self, node: NodeId, capabilities: NodeCapabilities) -> Result<()>;
+    async fn store_node_capabilities(&self, node: NodeId, capabilities: NodeCapabilities) -> Result<()>;
 
     /// Lists the live nodes and those that left or died most recently, newest first.
     async fn list_nodes(&self) -> Result<Vec<NodeView>>;
@@ -190,7 +197,7 @@ pub trait Registry: Send + Sync {
 
     /// Reads the clock of the store's server. `None`: the store is embedded, and has no clock but that of its only
     /// node. This is a measurement; all other methods take the time as an argument.
-    async fn read_server_clock(&self) -> Result<Option<Timestamp>>;
+    async fn read_store_server_clock(&self) -> Result<Option<Timestamp>>;
 
     /// Removes a node that shuts down properly.
     async fn remove_node(&self, node: NodeId, now: Timestamp) -> Result<()>;

@@ -13,7 +13,7 @@ pub struct ScheduleDef {
     pub name: ScheduleName,
     /// The expression, with everything else that changes the planned times. If it differs from the stored one, the
     /// schedule starts anew: times of another expression were never planned.
-    pub expression: String,
+    pub expression_zone_and_dialect: String,
 }
 
 /// How far the planned times of a schedule have been processed.
@@ -57,7 +57,11 @@ pub trait Schedules: Send + Sync {
     /// time that has a row already stays as it is, except that a caught-up fire replaces one that was skipped because
     /// the schedule was paused. While a rule pauses the schedule, every time is skipped. Returns the rows as they are
     /// now, in the same order, and whether each was written by this call.
-    async fn record_fires(&self, requests: Vec<FireRequest>, now: Timestamp) -> Result<Vec<(Fire, bool)>>;
+    async fn execute_fire_requests(
+        &self,
+        requests: Vec<FireRequest>,
+        now: Timestamp,
+    ) -> Result<Vec<(Fire, bool)>>;
 
     /// Marks the planned times up to `up_to` that were skipped while the schedule was paused as caught up.
     async fn mark_caught_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()>;

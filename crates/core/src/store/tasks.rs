@@ -18,7 +18,7 @@ pub struct TaskFilter {
     pub handler: Option<HandlerName>,
     /// The event's type, the source's collection, or the order's node.
     pub subject_name: Option<String>,
-    pub event: Option<EventId>,
+    pub event_id: Option<EventId>,
     pub tenant: Option<Tenant>,
     pub key: Option<ObjectKey>,
     /// Only tasks created at or after this time.
@@ -32,7 +32,7 @@ pub struct TaskPage {
     /// The tasks, without their attempts.
     pub tasks: Vec<Task>,
     /// The cursor of the next page, if there is one.
-    pub next: Option<TaskSeq>,
+    pub next_cursor: Option<TaskSeq>,
     pub journal_range: JournalRange,
 }
 
@@ -47,13 +47,13 @@ pub struct StoredLogLine {
 #[derive(Clone, Debug)]
 pub struct LogPage {
     pub lines: Vec<StoredLogLine>,
-    pub status: TaskStatus,
+    pub task_status: TaskStatus,
 }
 
 /// The result of one call of [`Tasks::replay_events`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayReport {
-    pub created_tasks: u64,
+    pub created_task_count: u64,
     /// There are more events to replay.
     pub has_more: bool,
 }

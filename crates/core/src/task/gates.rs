@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{TaskId, TaskState, TaskStatus};
-use crate::limit::{Admission, LimiterState, Limits};
+use crate::limit::{Admission, LimiterAndBreakerState, Limits};
 use crate::{HandlerName, Rule, Timestamp};
 
 /// A condition that a task has to meet before it runs: the gate is open if the task meets it.
@@ -28,7 +28,7 @@ pub struct Gate {
     pub rule: Option<Rule>,
 }
 
-/// The condition that a gate stands for.
+/// The condition that a gate checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateKind {
@@ -62,7 +62,7 @@ pub enum GateKind {
 /// The data from which the gates of a waiting task are computed.
 #[derive(Clone, Debug)]
 pub struct GateInputs {
-    pub state: TaskState,
+    pub task_state: TaskState,
     pub handler: HandlerName,
     pub is_handler_defined: bool,
     pub is_pull_handler: bool,
@@ -73,32 +73,32 @@ pub struct GateInputs {
     /// Why the order whose step the task runs may not continue, as a text for people.
     pub order_blocked_because: Option<String>,
     /// The rules that pause or block the task.
-    pub rules: Vec<Rule>,
+    pub blocking_rules: Vec<Rule>,
     /// The limits of the task's handler, and the state of its limiter.
     pub limits: Limits,
-    pub limiter: LimiterState,
+    pub limiter: LimiterAndBreakerState,
     /// The number of the handler's running tasks, and some of them.
-    pub running_count: u32,
-    pub running_tasks: Vec<TaskId>,
+    pub running_task_count: u32,
+    pub some_running_tasks: Vec<TaskId>,
     /// The running tasks of the same object, if they use up its concurrency limit.
     pub blocking_tasks_of_key: Vec<TaskId>,
     /// The names of the live nodes that can run the task.
-    pub capable_nodes: Vec<String>,
+    pub capable_node_names: Vec<String>,
     /// When a worker last claimed tasks of this handler.
-    pub last_worker_claim_at: Option<Timestamp>,
+    pub last_pull_worker_claim_at: Option<Timestamp>,
     /// The number of tasks before this one in its queue, counted up to [`MAX_COUNTED_TASKS_AHEAD`].
-    pub tasks_ahead: u64,
+    pub task_count_ahead_in_queue: u64,
 }
 
 /// The tasks before a waiting one in its queue are counted up to this number.
 pub const MAX_COUNTED_TASKS_AHEAD: u64 = 1000;
 
 /// A pull worker that claimed within this many seconds counts as active.
-const WORKER_ACTIVE_SECONDS: u64 = 60;
+const PULL_WORKER_ACTIVE_SECONDS: u64 = 60;
 
 /// Computes the gates in the order in which a task passes them; none for a task that runs or has ended.
 pub fn evaluate_gates(inputs: &GateInputs, now: Timestamp) -> Vec<Gate> {
-    match inputs.state {
+    match inputs.task_state {
         TaskState::Locked(_) | TaskState::Done => return vec![],
         TaskState::Error { halts_lane: false, .. } => return vec![],
         TaskState::New { .. }
@@ -128,7 +128,7 @@ impl Gate {
 
 fn handler_gate(inputs: &GateInputs) -> Gate {
     let name = &inputs.handler;
-    match (inputs.state, inputs.is_handler_defined) {
+    match (inputs.task_state, inputs.is_handler_defined) {
         (TaskState::Error { .. }, _) => Gate::new_closed(
             GateKind::Handler,
             "it failed for good and halts its lane; retry it, or cancel it so that the lane continues",
@@ -172,7 +172,7 @@ fn lane_gate(inputs: &GateInputs) -> Gate {
 }
 
 fn due_gate(inputs: &GateInputs, now: Timestamp) -> Gate {
-    match inputs.state {
+    match inputs.task_state {
         TaskState::New { due } | TaskState::Missing { due } if due > now => {
             Gate { opens_at: Some(due), ..Gate::new_closed(GateKind::Due, format!("due at {due}")) }
         }
@@ -181,10 +181,10 @@ fn due_gate(inputs: &GateInputs, now: Timestamp) -> Gate {
 }
 
 fn rule_gates(inputs: &GateInputs) -> Vec<Gate> {
-    if inputs.rules.is_empty() {
+    if inputs.blocking_rules.is_empty() {
         return vec![Gate::new_open(GateKind::Rule, "no rule pauses or blocks it")];
     }
-    let gates = inputs.rules.iter().map(|rule| {
+    let gates = inputs.blocking_rules.iter().map(|rule| {
         let why = if rule.reason.is_empty() { String::new() } else { format!(": {}", rule.reason) };
         let detail = format!("a {} by {} since {}{why}", rule.kind.as_str(), rule.set_by, rule.since);
         Gate { rule: Some(rule.clone()), ..Gate::new_closed(GateKind::Rule, detail) }
@@ -193,7 +193,7 @@ fn rule_gates(inputs: &GateInputs) -> Vec<Gate> {
 }
 
 fn limit_gates(inputs: &GateInputs, now: Timestamp) -> Vec<Gate> {
-    let GateInputs { limits, limiter, running_count, .. } = inputs;
+    let GateInputs { limits, limiter, running_task_count: running_count, .. } = inputs;
     let mut gates = Vec::new();
     if let Some(limit) = limits.concurrency_per_key {
         gates.push(match inputs.blocking_tasks_of_key.is_empty() {
@@ -213,14 +213,14 @@ fn limit_gates(inputs: &GateInputs, now: Timestamp) -> Vec<Gate> {
     let admission = limiter.admission(limits, *running_count, now);
     gates.push(match (admission, limits.concurrency) {
         (Admission::ConcurrencyFull, _) if limiter.is_breaker_tripped() => Gate {
-            blocking_tasks: inputs.running_tasks.clone(),
+            blocking_tasks: inputs.some_running_tasks.clone(),
             ..Gate::new_closed(
                 GateKind::Concurrency,
                 "the circuit breaker is half-open: the target keeps failing, and one task at a time tries it",
             )
         },
         (Admission::ConcurrencyFull, limit) => Gate {
-            blocking_tasks: inputs.running_tasks.clone(),
+            blocking_tasks: inputs.some_running_tasks.clone(),
             ..Gate::new_closed(
                 GateKind::Concurrency,
                 format!("{running_count} of at most {} run", limit.unwrap_or(*running_count)),
@@ -244,8 +244,11 @@ fn limit_gates(inputs: &GateInputs, now: Timestamp) -> Vec<Gate> {
 }
 
 /// The gate of the circuit breaker. None if no attempt has reported a failing or busy target: most handlers have none.
-fn target_gate(limiter: &LimiterState, admission: Admission) -> Option<Gate> {
-    let no_reports = LimiterState { next_start: limiter.next_start, ..LimiterState::default() };
+fn target_gate(limiter: &LimiterAndBreakerState, admission: Admission) -> Option<Gate> {
+    let no_reports = LimiterAndBreakerState {
+        next_evenly_spaced_start: limiter.next_evenly_spaced_start,
+        ..LimiterAndBreakerState::default()
+    };
     match admission {
         Admission::BreakerOpen(until) => {
             let why = match limiter.consecutive_failures {
@@ -264,8 +267,8 @@ fn target_gate(limiter: &LimiterState, admission: Admission) -> Option<Gate> {
 fn worker_gate(inputs: &GateInputs, now: Timestamp) -> Gate {
     let name = &inputs.handler;
     if inputs.is_pull_handler {
-        return match inputs.last_worker_claim_at {
-            Some(at) if now.duration_since(at).as_secs() <= WORKER_ACTIVE_SECONDS => {
+        return match inputs.last_pull_worker_claim_at {
+            Some(at) if now.duration_since(at).as_secs() <= PULL_WORKER_ACTIVE_SECONDS => {
                 Gate::new_open(GateKind::Worker, format!("a worker last claimed tasks of {name} at {at}"))
             }
             Some(at) => Gate::new_closed(
@@ -278,14 +281,16 @@ fn worker_gate(inputs: &GateInputs, now: Timestamp) -> Gate {
             ),
         };
     }
-    match inputs.capable_nodes.is_empty() {
+    match inputs.capable_node_names.is_empty() {
         true => Gate::new_closed(GateKind::Worker, format!("no live node can run {name}")),
-        false => Gate::new_open(GateKind::Worker, format!("{} can run it", inputs.capable_nodes.join(", "))),
+        false => {
+            Gate::new_open(GateKind::Worker, format!("{} can run it", inputs.capable_node_names.join(", ")))
+        }
     }
 }
 
 fn selection_gate(inputs: &GateInputs, other_gates_open: bool) -> Gate {
-    let tasks_ahead = match inputs.tasks_ahead {
+    let tasks_ahead = match inputs.task_count_ahead_in_queue {
         0 => "it is the next of its queue".to_owned(),
         1 => "one task of its queue comes before it".to_owned(),
         MAX_COUNTED_TASKS_AHEAD => {
@@ -293,7 +298,7 @@ fn selection_gate(inputs: &GateInputs, other_gates_open: bool) -> Gate {
         }
         n => format!("{n} tasks of its queue come before it"),
     };
-    match (inputs.state, other_gates_open) {
+    match (inputs.task_state, other_gates_open) {
         (TaskState::Scheduled, _) => {
             Gate::new_open(GateKind::Selection, "it is selected for the next free slot")
         }
@@ -317,33 +322,36 @@ mod tests {
 
     fn inputs_of_ready_task() -> GateInputs {
         GateInputs {
-            state: TaskState::New { due: NOW },
+            task_state: TaskState::New { due: NOW },
             handler: HandlerName::new("index").unwrap(),
             is_handler_defined: true,
             is_pull_handler: false,
             blocking_sync_task: None,
             blocking_lane_task: None,
             order_blocked_because: None,
-            rules: vec![],
+            blocking_rules: vec![],
             limits: Limits::default(),
-            limiter: LimiterState::default(),
-            running_count: 0,
-            running_tasks: vec![],
+            limiter: LimiterAndBreakerState::default(),
+            running_task_count: 0,
+            some_running_tasks: vec![],
             blocking_tasks_of_key: vec![],
-            capable_nodes: vec!["a".into()],
-            last_worker_claim_at: None,
-            tasks_ahead: 0,
+            capable_node_names: vec!["a".into()],
+            last_pull_worker_claim_at: None,
+            task_count_ahead_in_queue: 0,
         }
     }
 
-    fn closed_gates(inputs: &GateInputs) -> Vec<GateKind> {
+    fn kinds_of_closed_gates(inputs: &GateInputs) -> Vec<GateKind> {
         evaluate_gates(inputs, NOW).into_iter().filter(|gate| !gate.open).map(|gate| gate.kind).collect()
     }
 
     #[test]
     fn a_task_that_passes_the_other_gates_waits_for_selection() {
-        assert_eq!(closed_gates(&inputs_of_ready_task()), [GateKind::Selection]);
-        assert_eq!(closed_gates(&GateInputs { state: TaskState::Scheduled, ..inputs_of_ready_task() }), []);
+        assert_eq!(kinds_of_closed_gates(&inputs_of_ready_task()), [GateKind::Selection]);
+        assert_eq!(
+            kinds_of_closed_gates(&GateInputs { task_state: TaskState::Scheduled, ..inputs_of_ready_task() }),
+            []
+        );
     }
 
     #[test]
@@ -360,17 +368,17 @@ mod tests {
         let other = TaskId::from_text("index_record_1");
         let due = NOW.plus(Duration::from_secs(60));
         let inputs = GateInputs {
-            state: TaskState::New { due },
+            task_state: TaskState::New { due },
             blocking_lane_task: Some((other.clone(), TaskStatus::Locked)),
-            rules: vec![rule, block],
+            blocking_rules: vec![rule, block],
             limits: Limits { concurrency: Some(1), rate: "1/m".parse().ok(), ..Limits::default() },
-            running_count: 1,
-            running_tasks: vec![other.clone()],
-            capable_nodes: vec![],
+            running_task_count: 1,
+            some_running_tasks: vec![other.clone()],
+            capable_node_names: vec![],
             ..inputs_of_ready_task()
         };
         use GateKind::{Concurrency, Due, Lane, Rule as RuleGate, Worker};
-        assert_eq!(closed_gates(&inputs), [Lane, Due, RuleGate, RuleGate, Concurrency, Worker]);
+        assert_eq!(kinds_of_closed_gates(&inputs), [Lane, Due, RuleGate, RuleGate, Concurrency, Worker]);
         let gates = evaluate_gates(&inputs, NOW);
         let find = |kind| gates.iter().find(|gate| gate.kind == kind).unwrap();
         assert_eq!(find(Lane).blocking_tasks, std::slice::from_ref(&other));
@@ -386,17 +394,23 @@ mod tests {
             gates.into_iter().find(|gate| gate.kind == GateKind::Target).map(|gate| gate.open)
         };
         assert_eq!(
-            find(LimiterState { next_start: NOW, ..LimiterState::default() }),
+            find(LimiterAndBreakerState {
+                next_evenly_spaced_start: NOW,
+                ..LimiterAndBreakerState::default()
+            }),
             None,
             "a rate limit is no report about a target"
         );
-        assert_eq!(find(LimiterState { consecutive_failures: 1, ..LimiterState::default() }), Some(true));
+        assert_eq!(
+            find(LimiterAndBreakerState { consecutive_failures: 1, ..LimiterAndBreakerState::default() }),
+            Some(true)
+        );
         let until = NOW.plus(Duration::from_secs(60));
         assert_eq!(
-            find(LimiterState {
+            find(LimiterAndBreakerState {
                 breaker_open_until: until,
                 breaker_opened_at: NOW,
-                ..LimiterState::default()
+                ..LimiterAndBreakerState::default()
             }),
             Some(false)
         );
@@ -405,17 +419,17 @@ mod tests {
     #[test]
     fn ended_and_running_tasks_have_no_gates() {
         let lease = super::super::Lease { node: 1, fence: 1, since: NOW, until: None };
-        for state in [TaskState::Done, TaskState::Locked(lease)] {
-            assert!(evaluate_gates(&GateInputs { state, ..inputs_of_ready_task() }, NOW).is_empty());
+        for task_state in [TaskState::Done, TaskState::Locked(lease)] {
+            assert!(evaluate_gates(&GateInputs { task_state, ..inputs_of_ready_task() }, NOW).is_empty());
         }
     }
 
     #[test]
     fn a_task_of_a_pull_handler_waits_for_a_worker_that_claims() {
         let pulled = GateInputs { is_pull_handler: true, ..inputs_of_ready_task() };
-        assert_eq!(closed_gates(&pulled), [GateKind::Worker]);
+        assert_eq!(kinds_of_closed_gates(&pulled), [GateKind::Worker]);
         assert_eq!(
-            closed_gates(&GateInputs { last_worker_claim_at: Some(NOW), ..pulled }),
+            kinds_of_closed_gates(&GateInputs { last_pull_worker_claim_at: Some(NOW), ..pulled }),
             [GateKind::Selection]
         );
     }

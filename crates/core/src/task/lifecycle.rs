@@ -137,13 +137,13 @@ pub enum TaskCommand {
     /// The node gives the task back unfinished: a drain, a deploy.
     Release { fence: i64 },
     /// The worker that runs the task extends its lease.
-    Renew { fence: i64, until: Timestamp },
+    RenewLease { fence: i64, until: Timestamp },
     /// The node or the worker that ran the task is dead.
-    Expire { fence: i64 },
+    ExpireLease { fence: i64 },
     /// The task's handler is no longer defined.
     MarkMissing,
     /// The handler is defined again, and a person wants its tasks run.
-    Adopt,
+    AdoptMissing,
     /// A person wants the task run again.
     Retry,
     /// A person ends the task.
@@ -238,7 +238,7 @@ pub fn transition(
         }
         (TaskState::Locked(lease), command) => transition_locked(seq, lifecycle, lease, command, def, now),
 
-        (TaskState::Missing { due }, TaskCommand::Adopt) => {
+        (TaskState::Missing { due }, TaskCommand::AdoptMissing) => {
             let lifecycle = TaskLifecycle {
                 state: TaskState::New { due },
                 out_of_order: true,
@@ -269,9 +269,9 @@ pub fn transition(
             | TaskCommand::Fail { .. }
             | TaskCommand::Snooze { .. }
             | TaskCommand::Release { .. }
-            | TaskCommand::Renew { .. }
-            | TaskCommand::Expire { .. }
-            | TaskCommand::Adopt
+            | TaskCommand::RenewLease { .. }
+            | TaskCommand::ExpireLease { .. }
+            | TaskCommand::AdoptMissing
             | TaskCommand::Retry,
         )
         | (
@@ -281,9 +281,9 @@ pub fn transition(
             | TaskCommand::Fail { .. }
             | TaskCommand::Snooze { .. }
             | TaskCommand::Release { .. }
-            | TaskCommand::Renew { .. }
-            | TaskCommand::Expire { .. }
-            | TaskCommand::Adopt
+            | TaskCommand::RenewLease { .. }
+            | TaskCommand::ExpireLease { .. }
+            | TaskCommand::AdoptMissing
             | TaskCommand::Retry,
         )
         | (
@@ -295,10 +295,10 @@ pub fn transition(
             | TaskCommand::Fail { .. }
             | TaskCommand::Snooze { .. }
             | TaskCommand::Release { .. }
-            | TaskCommand::Renew { .. }
-            | TaskCommand::Expire { .. }
+            | TaskCommand::RenewLease { .. }
+            | TaskCommand::ExpireLease { .. }
             | TaskCommand::MarkMissing
-            | TaskCommand::Adopt
+            | TaskCommand::AdoptMissing
             | TaskCommand::Retry
             | TaskCommand::Cancel,
         )
@@ -311,10 +311,10 @@ pub fn transition(
             | TaskCommand::Fail { .. }
             | TaskCommand::Snooze { .. }
             | TaskCommand::Release { .. }
-            | TaskCommand::Renew { .. }
-            | TaskCommand::Expire { .. }
+            | TaskCommand::RenewLease { .. }
+            | TaskCommand::ExpireLease { .. }
             | TaskCommand::MarkMissing
-            | TaskCommand::Adopt,
+            | TaskCommand::AdoptMissing,
         )
         | (TaskState::Error { halts_lane: false, .. }, TaskCommand::Cancel)
         | (
@@ -326,8 +326,8 @@ pub fn transition(
             | TaskCommand::Fail { .. }
             | TaskCommand::Snooze { .. }
             | TaskCommand::Release { .. }
-            | TaskCommand::Renew { .. }
-            | TaskCommand::Expire { .. }
+            | TaskCommand::RenewLease { .. }
+            | TaskCommand::ExpireLease { .. }
             | TaskCommand::MarkMissing
             | TaskCommand::Retry,
         ) => wrong_state,
@@ -348,13 +348,13 @@ fn transition_locked(
         | TaskCommand::Fail { fence, .. }
         | TaskCommand::Snooze { fence, .. }
         | TaskCommand::Release { fence }
-        | TaskCommand::Renew { fence, .. }
-        | TaskCommand::Expire { fence } => fence,
+        | TaskCommand::RenewLease { fence, .. }
+        | TaskCommand::ExpireLease { fence } => fence,
         TaskCommand::Schedule
         | TaskCommand::Unschedule
         | TaskCommand::Lock(_)
         | TaskCommand::MarkMissing
-        | TaskCommand::Adopt
+        | TaskCommand::AdoptMissing
         | TaskCommand::Retry
         | TaskCommand::Cancel => return Err(TaskCommandError::WrongState(TaskStatus::Locked)),
     };
@@ -392,11 +392,11 @@ fn transition_locked(
         TaskCommand::Release { .. } => {
             (back_to_new(now, lifecycle), vec![TaskEffect::RecordAttempt(AttemptOutcome::Released)])
         }
-        TaskCommand::Renew { until, .. } => {
+        TaskCommand::RenewLease { until, .. } => {
             let lease = Lease { until: lease.until.map(|_| until), ..lease };
             (TaskLifecycle { state: TaskState::Locked(lease), ..lifecycle }, vec![])
         }
-        TaskCommand::Expire { .. } => {
+        TaskCommand::ExpireLease { .. } => {
             let crashes = lifecycle.crashes + 1;
             let lifecycle = TaskLifecycle { crashes, ..lifecycle };
             if crashes >= def.max_crashes {
@@ -412,7 +412,7 @@ fn transition_locked(
         | TaskCommand::Unschedule
         | TaskCommand::Lock(_)
         | TaskCommand::MarkMissing
-        | TaskCommand::Adopt
+        | TaskCommand::AdoptMissing
         | TaskCommand::Retry
         | TaskCommand::Cancel => return Err(TaskCommandError::WrongState(TaskStatus::Locked)),
     })
@@ -447,14 +447,14 @@ fn end_as_canceled(
 }
 
 /// Lists each state and each command, for tests of all combinations.
-pub mod transition_table {
+pub mod all_states_and_commands {
     use super::*;
 
     /// The fence of the lease of the locked state, which the commands carry.
-    pub const FENCE: i64 = 7;
+    pub const LOCKED_STATE_FENCE: i64 = 7;
 
     pub fn all_states(now: Timestamp) -> Vec<TaskState> {
-        let lease = Lease { node: 1, fence: FENCE, since: now, until: None };
+        let lease = Lease { node: 1, fence: LOCKED_STATE_FENCE, since: now, until: None };
         vec![
             TaskState::New { due: now },
             TaskState::Scheduled,
@@ -470,16 +470,16 @@ pub mod transition_table {
         vec![
             TaskCommand::Schedule,
             TaskCommand::Unschedule,
-            TaskCommand::Lock(Lease { node: 1, fence: FENCE + 1, since: now, until: None }),
-            TaskCommand::Succeed { fence: FENCE },
-            TaskCommand::Fail { fence: FENCE, retry_at: None, permanent: false },
-            TaskCommand::Fail { fence: FENCE, retry_at: None, permanent: true },
-            TaskCommand::Snooze { fence: FENCE, until: now },
-            TaskCommand::Release { fence: FENCE },
-            TaskCommand::Renew { fence: FENCE, until: now },
-            TaskCommand::Expire { fence: FENCE },
+            TaskCommand::Lock(Lease { node: 1, fence: LOCKED_STATE_FENCE + 1, since: now, until: None }),
+            TaskCommand::Succeed { fence: LOCKED_STATE_FENCE },
+            TaskCommand::Fail { fence: LOCKED_STATE_FENCE, retry_at: None, permanent: false },
+            TaskCommand::Fail { fence: LOCKED_STATE_FENCE, retry_at: None, permanent: true },
+            TaskCommand::Snooze { fence: LOCKED_STATE_FENCE, until: now },
+            TaskCommand::Release { fence: LOCKED_STATE_FENCE },
+            TaskCommand::RenewLease { fence: LOCKED_STATE_FENCE, until: now },
+            TaskCommand::ExpireLease { fence: LOCKED_STATE_FENCE },
             TaskCommand::MarkMissing,
-            TaskCommand::Adopt,
+            TaskCommand::AdoptMissing,
             TaskCommand::Retry,
             TaskCommand::Cancel,
         ]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::chain::{ChainNodeId, ChainPath, OrderKey};
-use crate::event_json::{MAX_RESULT_BYTES, MAX_VALUE_BYTES};
+use crate::event_json_parser::{MAX_RESULT_BYTES, MAX_VALUE_BYTES};
 use crate::names::{BadName, CollectionName, SourceCollection};
 use crate::order::OrderOrigin;
 use crate::{Event, EventId, HandlerName, Json, ObjectKey, Priority, Tenant, Timestamp};
@@ -182,9 +182,9 @@ impl QueueSubject {
 /// One step of an order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepRun {
-    pub order: OrderKey,
+    pub order_key: OrderKey,
     /// The order's key as an object key.
-    pub key: ObjectKey,
+    pub object_key: ObjectKey,
     pub node: ChainNodeId,
     pub tenant: Tenant,
     /// The event that the order was created for.
@@ -220,7 +220,7 @@ impl TaskSubject {
         match self {
             Self::Event(event) => event.key.as_ref(),
             Self::CollectionRun(_) => None,
-            Self::Step(step) => Some(&step.key),
+            Self::Step(step) => Some(&step.object_key),
         }
     }
 
@@ -238,7 +238,7 @@ impl TaskSubject {
         match self {
             Self::Event(event) => Some(event.id),
             Self::CollectionRun(_) => None,
-            Self::Step(step) => step.origin.map(|origin| origin.event),
+            Self::Step(step) => step.origin.map(|origin| origin.event_id),
         }
     }
 
@@ -280,7 +280,7 @@ pub struct LogLine {
 
 /// An attempt that has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attempt {
+pub struct AttemptRecord {
     pub number: u32,
     pub started_at: Timestamp,
     pub ended_at: Timestamp,
@@ -301,7 +301,7 @@ pub struct Task {
     pub subject_name: Arc<str>,
     pub key: Option<ObjectKey>,
     /// The event that the task handles; None for a source's task and for an order's step.
-    pub event: Option<EventId>,
+    pub event_id: Option<EventId>,
     pub priority: Priority,
     pub lifecycle: TaskLifecycle,
     /// The time for which a schedule planned the task.
@@ -312,20 +312,20 @@ pub struct Task {
     pub error: Option<String>,
     pub result: Option<Json>,
     /// The attempts that have ended, in order.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<AttemptRecord>,
 }
 
 impl Task {
     /// The key of the order whose step this task runs.
-    pub fn order(&self) -> Option<OrderKey> {
+    pub fn order_key(&self) -> Option<OrderKey> {
         // A task of a source has no key, and a task of an event has the event.
-        let key = self.key.as_ref().filter(|_| self.event.is_none())?;
+        let key = self.key.as_ref().filter(|_| self.event_id.is_none())?;
         key.as_str().parse().ok()
     }
 
     /// The maximum size of its JSON result.
     pub fn max_result_bytes(&self) -> usize {
-        max_result_bytes_for(self.order().is_some())
+        max_result_bytes_for(self.order_key().is_some())
     }
 }
 

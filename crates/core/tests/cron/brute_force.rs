@@ -224,8 +224,8 @@ fn assert_next_and_prev_near(
     fired: &[i64],
     clock_change: i64,
 ) {
-    const OFFSETS: [i64; 11] = [-7200, -3600, -1801, -61, -1, 0, 1, 59, 1800, 3599, 3600];
-    for start in OFFSETS.map(|offset| clock_change + offset) {
+    const SECONDS_FROM_CLOCK_CHANGE: [i64; 11] = [-7200, -3600, -1801, -61, -1, 0, 1, 59, 1800, 3599, 3600];
+    for start in SECONDS_FROM_CLOCK_CHANGE.map(|offset| clock_change + offset) {
         let next = schedule.next(to_timestamp(start)).map(|found| found.micros() / 1_000_000);
         let want = fired.get(fired.partition_point(|second| *second <= start)).copied();
         // Fires after the last reading are not compared.
@@ -325,7 +325,7 @@ fn compare_whole_years(seed: u64, zones_and_years: &[(&str, i16)]) {
 /// Changes the second field to `0`, because the readings are a minute apart: only second 0 can be checked.
 fn with_second_zero(expression: GeneratedExpression) -> GeneratedExpression {
     let rest = expression.text.split_once(' ').unwrap().1;
-    let seconds = GeneratedField { text: "0".into(), values: vec![0], each_value_listed: true };
+    let seconds = GeneratedField { text: "0".into(), values: vec![0], each_value_listed_singly: true };
     GeneratedExpression { text: format!("0 {rest}"), seconds, ..expression }
 }
 

@@ -20,7 +20,7 @@ use pointsman_core::cron::{Dialect, Expression, Schedule, Zone};
 use crate::generator::{GeneratedExpression, Rng, generate_quartz, generate_vixie};
 
 /// The number of planned times that are compared after each start.
-const COMPARED_TIMES: usize = 20;
+const COMPARED_TIME_COUNT: usize = 20;
 
 fn parse_with_croner(expression: &GeneratedExpression) -> Option<Cron> {
     let parser = CronParser::builder().sloppy_ranges(true).alternative_weekdays(expression.is_quartz).build();
@@ -47,7 +47,7 @@ fn has_same_dst_handling(expression: &GeneratedExpression) -> bool {
     is_fixed_in_croner == expression.lists_clock_times()
 }
 
-fn parse_with_both(expression: &GeneratedExpression, zone: &str) -> Option<(Schedule, Cron)> {
+fn parse_with_pointsman_and_croner(expression: &GeneratedExpression, zone: &str) -> Option<(Schedule, Cron)> {
     let parsed = Expression::parse(&expression.text, Dialect::Auto).ok()?;
     Some((Schedule::new(parsed, Zone::from_name(zone).unwrap()), parse_with_croner(expression)?))
 }
@@ -77,7 +77,7 @@ fn assert_same_times(
     let local_day = |at: jiff::Timestamp| zone.to_datetime(at).date();
     let our_times: Vec<jiff::Timestamp> = ours
         .upcoming(Timestamp::from_millis(start * 1000))
-        .take(COMPARED_TIMES)
+        .take(COMPARED_TIME_COUNT)
         .map(|at| jiff::Timestamp::from_microsecond(at.micros()).unwrap())
         .collect();
     let Some(last) = our_times.last().copied() else { return };
@@ -102,7 +102,7 @@ fn all_expressions_agree_with_croner_in_utc() {
     for round in 0..400 {
         let expression = if round % 2 == 0 { generate_vixie(&mut rng) } else { generate_quartz(&mut rng) };
         let Some((ours, theirs)) =
-            parse_with_both(&expression, "UTC").filter(|_| has_same_day_rules(&expression))
+            parse_with_pointsman_and_croner(&expression, "UTC").filter(|_| has_same_day_rules(&expression))
         else {
             continue;
         };
@@ -131,7 +131,9 @@ fn expressions_agree_with_croner_in_zones_with_clock_changes() {
             let expression =
                 if round % 2 == 0 { generate_vixie(&mut rng) } else { generate_quartz(&mut rng) };
             let comparable = has_same_day_rules(&expression) && has_same_dst_handling(&expression);
-            let Some((ours, theirs)) = parse_with_both(&expression, name).filter(|_| comparable) else {
+            let Some((ours, theirs)) =
+                parse_with_pointsman_and_croner(&expression, name).filter(|_| comparable)
+            else {
                 continue;
             };
             compared += 1;
@@ -156,7 +158,7 @@ fn croner_fires_again_at_the_end_of_a_gap() {
     let zone = TimeZone::get("Europe/Berlin").unwrap();
     let expression =
         GeneratedExpression { text: "0 5 1 ? * *".into(), ..GeneratedExpression::every_midnight() };
-    let (ours, theirs) = parse_with_both(&expression, "Europe/Berlin").unwrap();
+    let (ours, theirs) = parse_with_pointsman_and_croner(&expression, "Europe/Berlin").unwrap();
     // 01:05 of that morning in Berlin; the gap is from 02:00 to 03:00.
     let fired: jiff::Timestamp = "2026-03-29T00:05:00Z".parse().unwrap();
     let next = ours.next(Timestamp::from_micros(fired.as_microsecond())).unwrap();

@@ -27,7 +27,7 @@ impl Rng {
 pub(crate) struct GeneratedField {
     pub(crate) text: String,
     pub(crate) values: Vec<i64>,
-    pub(crate) each_value_listed: bool,
+    pub(crate) each_value_listed_singly: bool,
 }
 
 /// A day of the month whose number depends on the month.
@@ -84,16 +84,18 @@ impl GeneratedExpression {
     }
 
     pub(crate) fn lists_clock_times(&self) -> bool {
-        self.seconds.each_value_listed && self.minutes.each_value_listed && self.hours.each_value_listed
+        self.seconds.each_value_listed_singly
+            && self.minutes.each_value_listed_singly
+            && self.hours.each_value_listed_singly
     }
 }
 
 fn star_field(low: i64, high: i64) -> GeneratedField {
-    GeneratedField { text: "*".into(), values: (low..=high).collect(), each_value_listed: false }
+    GeneratedField { text: "*".into(), values: (low..=high).collect(), each_value_listed_singly: false }
 }
 
 fn value_field(number: i64) -> GeneratedField {
-    GeneratedField { text: number.to_string(), values: vec![number], each_value_listed: true }
+    GeneratedField { text: number.to_string(), values: vec![number], each_value_listed_singly: true }
 }
 
 /// The values from `first` to `last`, wrapping around the end of the field if need be.
@@ -120,22 +122,22 @@ fn generate_field(rng: &mut Rng, low: i64, high: i64) -> GeneratedField {
         5 => {
             let values: Vec<i64> = (0..rng.number_in(2, 4)).map(|_| rng.number_in(low, high)).collect();
             let text = values.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
-            GeneratedField { text, values, each_value_listed: true }
+            GeneratedField { text, values, each_value_listed_singly: true }
         }
         6 => {
             let step = rng.number_in(2, (high - low).min(30));
             let values = range_values(low, high, step, low, high);
-            GeneratedField { text: format!("*/{step}"), values, each_value_listed: false }
+            GeneratedField { text: format!("*/{step}"), values, each_value_listed_singly: false }
         }
         7 => {
             let (first, step) = (rng.number_in(low, high), rng.number_in(1, (high - low).min(30)));
             let values = range_values(first, high, step, low, high);
-            GeneratedField { text: format!("{first}/{step}"), values, each_value_listed: false }
+            GeneratedField { text: format!("{first}/{step}"), values, each_value_listed_singly: false }
         }
         8 => {
             let (first, last) = (rng.number_in(low, high), rng.number_in(low, high));
             let values = range_values(first, last, 1, low, high);
-            GeneratedField { text: format!("{first}-{last}"), values, each_value_listed: false }
+            GeneratedField { text: format!("{first}-{last}"), values, each_value_listed_singly: false }
         }
         _ => {
             let (first, last, step) =
@@ -146,7 +148,7 @@ fn generate_field(rng: &mut Rng, low: i64, high: i64) -> GeneratedField {
             GeneratedField {
                 text: format!("{extra},{first}-{last}/{step}"),
                 values,
-                each_value_listed: false,
+                each_value_listed_singly: false,
             }
         }
     }
@@ -157,9 +159,13 @@ fn generate_hours(rng: &mut Rng) -> GeneratedField {
     if rng.happens_with_percent(40) { value_field(rng.number_in(0, 3)) } else { generate_field(rng, 0, 23) }
 }
 
-fn weekday_name_or_empty(rng: &mut Rng, day: i64) -> String {
-    const NAMES: [&str; 7] = ["SUN", "mon", "Tue", "WED", "thu", "FRI", "sat"];
-    if rng.happens_with_percent(50) { NAMES[day as usize].into() } else { String::new() }
+fn random_weekday_name_or_empty(rng: &mut Rng, day: i64) -> String {
+    const WEEKDAY_NAMES_IN_MIXED_CASE: [&str; 7] = ["SUN", "mon", "Tue", "WED", "thu", "FRI", "sat"];
+    if rng.happens_with_percent(50) {
+        WEEKDAY_NAMES_IN_MIXED_CASE[day as usize].into()
+    } else {
+        String::new()
+    }
 }
 
 /// Generates five fields, as in a crontab.
@@ -242,7 +248,7 @@ fn generate_quartz_days(rng: &mut Rng, expression: &mut GeneratedExpression) -> 
         }
         choice => {
             let (day, nth) = (rng.number_in(0, 6), rng.number_in(1, 5));
-            let name = weekday_name_or_empty(rng, day);
+            let name = random_weekday_name_or_empty(rng, day);
             let name = if name.is_empty() { (day + 1).to_string() } else { name };
             expression.listed_weekdays = vec![];
             if choice == 6 {

@@ -8,7 +8,7 @@ use pointsman_core::Timestamp;
 /// due later.
 #[derive(Debug, Default)]
 pub struct DueQueue {
-    by_time: BTreeSet<(Timestamp, usize)>,
+    items_by_due_time: BTreeSet<(Timestamp, usize)>,
     due_times: Vec<Option<Timestamp>>,
 }
 
@@ -23,27 +23,27 @@ impl DueQueue {
             self.due_times.resize(item + 1, None);
         }
         if let Some(old) = std::mem::replace(&mut self.due_times[item], time) {
-            self.by_time.remove(&(old, item));
+            self.items_by_due_time.remove(&(old, item));
         }
         if let Some(time) = time {
-            self.by_time.insert((time, item));
+            self.items_by_due_time.insert((time, item));
         }
     }
 
     /// Removes and returns the item that has been due for longest, if one is due.
-    pub fn pop_due(&mut self, now: Timestamp) -> Option<usize> {
-        let (time, item) = *self.by_time.first()?;
+    pub fn pop_due_item(&mut self, now: Timestamp) -> Option<usize> {
+        let (time, item) = *self.items_by_due_time.first()?;
         if time > now {
             return None;
         }
-        self.by_time.pop_first();
+        self.items_by_due_time.pop_first();
         self.due_times[item] = None;
         Some(item)
     }
 
     /// The earliest due time.
-    pub fn next_due(&self) -> Option<Timestamp> {
-        self.by_time.first().map(|(time, _)| *time)
+    pub fn earliest_due_time(&self) -> Option<Timestamp> {
+        self.items_by_due_time.first().map(|(time, _)| *time)
     }
 }
 
@@ -56,7 +56,7 @@ mod tests {
     }
 
     fn pop_all_due(queue: &mut DueQueue, now: i64) -> Vec<usize> {
-        std::iter::from_fn(|| queue.pop_due(timestamp(now))).collect()
+        std::iter::from_fn(|| queue.pop_due_item(timestamp(now))).collect()
     }
 
     #[test]
@@ -65,11 +65,11 @@ mod tests {
         for (item, time) in [(0, 30), (1, 10), (2, 20), (3, 40)] {
             queue.set_due_time(item, Some(timestamp(time)));
         }
-        assert_eq!(queue.next_due(), Some(timestamp(10)));
+        assert_eq!(queue.earliest_due_time(), Some(timestamp(10)));
         assert!(pop_all_due(&mut queue, 9).is_empty());
         assert_eq!(pop_all_due(&mut queue, 30), [1, 2, 0]);
         assert!(pop_all_due(&mut queue, 30).is_empty());
-        assert_eq!(queue.next_due(), Some(timestamp(40)));
+        assert_eq!(queue.earliest_due_time(), Some(timestamp(40)));
     }
 
     #[test]
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(pop_all_due(&mut queue, 50), [7]);
         queue.set_due_time(7, Some(timestamp(60)));
         queue.set_due_time(7, None);
-        assert_eq!((queue.next_due(), pop_all_due(&mut queue, 100)), (None, vec![]));
+        assert_eq!((queue.earliest_due_time(), pop_all_due(&mut queue, 100)), (None, vec![]));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The clock: creates the events, tasks and orders of schedules at their planned times.
 //!
 //! ```text
-//!   register_schedules ──▶ last recorded time of each ──▶ due queue ──▶ policy ──▶ record_fires ──▶ the next time
+//!   register_schedules ──▶ last recorded time of each ──▶ due queue ──▶ policy ──▶ execute_fire_requests ──▶ the next time
 //!       ▲                                                                               │
 //!       └── at the start, after a new setup, when a rule is lifted, and every half minute
 //! ```
@@ -20,7 +20,7 @@
 //! When the store fails, everything is retried after a second.
 
 mod due_queue;
-mod policy;
+mod planned_time_decisions;
 #[cfg(test)]
 mod simulation;
 
@@ -37,13 +37,13 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 pub use due_queue::DueQueue;
-use policy::{DueTimes, PlannedTimeDecision};
+use planned_time_decisions::{DueTimeDecisions, PlannedTimeDecision};
 
 use crate::node::Node;
 use crate::{ScheduleSpec, Setup};
 
 /// How often the schedules are read from the store, so that changes by other nodes and a corrected clock are noticed.
-const REFRESH_INTERVAL: Duration = Duration::from_secs(30);
+const SCHEDULE_REFRESH_INTERVAL: Duration = Duration::from_secs(30);
 /// The delay before a failed store call is retried.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum number of planned times that are recorded in one transaction.
@@ -86,7 +86,7 @@ impl Clock {
             if refresh_at <= Instant::now() {
                 let result = self.refresh_schedules(node.time_source.now()).await;
                 refresh_at = Instant::now()
-                    + if self.is_ok_or_log(result) { REFRESH_INTERVAL } else { RETRY_INTERVAL };
+                    + if self.is_ok_or_log(result) { SCHEDULE_REFRESH_INTERVAL } else { RETRY_INTERVAL };
             }
             let result = self.record_due_fires(node.time_source.now()).await;
             let duration = if self.is_ok_or_log(result) {
@@ -119,7 +119,7 @@ impl Clock {
     }
 
     fn time_until_next_due(&self, now: Timestamp) -> Duration {
-        self.due_queue.next_due().map_or(REFRESH_INTERVAL, |next| next.duration_since(now))
+        self.due_queue.earliest_due_time().map_or(SCHEDULE_REFRESH_INTERVAL, |next| next.duration_since(now))
     }
 
     /// Reads the active schedules and the times up to which they are processed, and catches up on times that a
@@ -155,8 +155,10 @@ impl Clock {
             self.processed_up_to.resize(index + 1, Timestamp::MIN);
         }
         self.processed_up_to[index] = processed_up_to;
-        self.due_queue
-            .set_due_time(index, policy::next_due_time(&self.setup.schedules[index], processed_up_to));
+        self.due_queue.set_due_time(
+            index,
+            planned_time_decisions::next_due_time(&self.setup.schedules[index], processed_up_to),
+        );
     }
 
     /// Records due times as fired or skipped, up to one batch.
@@ -173,12 +175,16 @@ impl Clock {
     fn collect_due_fires(&mut self, now: Timestamp) -> (Vec<usize>, Vec<PendingFire>) {
         let (mut schedule_indexes, mut pending) = (Vec::new(), Vec::new());
         while pending.len() < MAX_FIRES_PER_BATCH
-            && let Some(index) = self.due_queue.pop_due(now)
+            && let Some(index) = self.due_queue.pop_due_item(now)
         {
             schedule_indexes.push(index);
             let schedule = &self.setup.schedules[index];
-            let DueTimes { times, has_omitted_older } =
-                policy::decide_due_times(schedule, self.processed_up_to[index], now);
+            let DueTimeDecisions { planned_times_with_decisions: times, has_omitted_older } =
+                planned_time_decisions::decide_which_due_times_fire(
+                    schedule,
+                    self.processed_up_to[index],
+                    now,
+                );
             if has_omitted_older {
                 tracing::warn!(
                     schedule = %schedule.name,
@@ -245,7 +251,7 @@ impl Clock {
             matches!(&request.decision, FireDecision::Fire { action: FireAction::AddOrder(_), .. })
         };
         let adds_order: Vec<bool> = requests.iter().map(adds_order).collect();
-        let rows = self.node.store.record_fires(requests, now).await?;
+        let rows = self.node.store.execute_fire_requests(requests, now).await?;
         let newly_recorded = rows.iter().zip(adds_order).filter(|((_, is_new), _)| *is_new);
         self.notify_fire_effects(newly_recorded.map(|((fire, _), adds_order)| (fire, adds_order))).await;
         if has_cancel_overlap {
@@ -265,15 +271,17 @@ impl Clock {
             return;
         }
         // The event of an order is an engine event: it does not count as emitted.
-        let emitted =
-            fires_with_effect.iter().filter(|(fire, adds_order)| fire.event.is_some() && !adds_order).count();
+        let emitted = fires_with_effect
+            .iter()
+            .filter(|(fire, adds_order)| fire.event_id.is_some() && !adds_order)
+            .count();
         node.metrics.events_emitted.inc_by(emitted as u64);
-        if let Some(last) = fires_with_effect.iter().filter_map(|(fire, _)| fire.event).max() {
+        if let Some(last) = fires_with_effect.iter().filter_map(|(fire, _)| fire.event_id).max() {
             node.wake_signals.advance_journal_head(last);
         }
         node.wake_signals.notify_work();
         if node.task_changes.has_subscribers()
-            && let Err(error) = self.notify_watchers_of_fires(&fires_with_effect).await
+            && let Err(error) = self.notify_watchers_of_created_tasks(&fires_with_effect).await
         {
             node.count_store_error();
             tracing::warn!(%error, "watchers were not notified of some scheduled tasks; the tasks run all the same");
@@ -281,16 +289,19 @@ impl Clock {
     }
 
     /// Notifies watchers of the tasks that these fires created.
-    async fn notify_watchers_of_fires(&self, fires_with_effect: &[(&Fire, bool)]) -> Result<(), StoreError> {
+    async fn notify_watchers_of_created_tasks(
+        &self,
+        fires_with_effect: &[(&Fire, bool)],
+    ) -> Result<(), StoreError> {
         let node = &self.node;
         for (fire, adds_order) in fires_with_effect {
-            let view = match fire.event {
+            let view = match fire.event_id {
                 Some(event) => node.store.read_event(event).await?,
                 None => None,
             };
             if let (true, Some(view)) = (*adds_order, &view) {
                 if let Some(order_key) = order_key_of_event(&view.event) {
-                    node.notify_order_step(&view.event.tenant, &order_key).await?;
+                    node.notify_watchers_of_next_step(&view.event.tenant, &order_key).await?;
                 }
                 continue;
             }
@@ -321,8 +332,13 @@ impl Clock {
                 continue;
             };
             let mut is_paused_again = false;
-            for times in policy::paused_times_to_catch_up(schedule, first_skipped, *processed_up_to, now)
-                .chunks(MAX_FIRES_PER_BATCH)
+            for times in planned_time_decisions::paused_times_to_catch_up(
+                schedule,
+                first_skipped,
+                *processed_up_to,
+                now,
+            )
+            .chunks(MAX_FIRES_PER_BATCH)
             {
                 let fire_request = |planned: &Timestamp| FireRequest {
                     schedule: schedule.name.clone(),
@@ -351,7 +367,7 @@ fn order_key_of_event(event: &Event) -> Option<OrderKey> {
 fn build_schedule_def(schedule: &ScheduleSpec) -> ScheduleDef {
     let (expression, zone) = (schedule.cron.expression(), schedule.cron.zone());
     let expression = format!("{expression} {} {}", zone.name(), expression.dialect());
-    ScheduleDef { name: schedule.name.clone(), expression }
+    ScheduleDef { name: schedule.name.clone(), expression_zone_and_dialect: expression }
 }
 
 fn build_fire_decision(
@@ -360,7 +376,7 @@ fn build_fire_decision(
     punctuality: Punctuality,
 ) -> FireDecision {
     FireDecision::Fire {
-        action: policy::action_at_planned_time(schedule, planned),
+        action: planned_time_decisions::action_at_planned_time(schedule, planned),
         punctuality,
         overlap: schedule.overlap,
     }
@@ -405,7 +421,7 @@ mod tests {
             let event = NewEvent::new(EventType::new("tick").unwrap());
             let name = ScheduleName::new("s").unwrap();
             build_schedule_def(&ScheduleSpec::new(name, cron, FireAction::EmitEvent(Box::new(event))))
-                .expression
+                .expression_zone_and_dialect
         };
         let berlin = "Europe/Berlin";
         assert_eq!(expression_of("0 3 *  * 1", Dialect::Auto, berlin), "0 3 * * 1 Europe/Berlin vixie");

@@ -34,9 +34,9 @@ impl Rng {
 
 /// A node with a wrong clock.
 struct SimulatedNode {
-    clock: Clock,
-    clock_ahead: Duration,
-    clock_behind: Duration,
+    clock_service: Clock,
+    clock_ahead_by: Duration,
+    clock_behind_by: Duration,
     /// The number of simulation steps for which the node is still down.
     remaining_down_steps: u64,
 }
@@ -57,20 +57,25 @@ impl SimulatedNode {
             ended_attempt_sender,
         };
         let clock = Clock::new(Arc::new(Node::new(parts, 1, setup.clone())));
-        Self { clock, clock_ahead: Duration::ZERO, clock_behind: Duration::ZERO, remaining_down_steps: 0 }
+        Self {
+            clock_service: clock,
+            clock_ahead_by: Duration::ZERO,
+            clock_behind_by: Duration::ZERO,
+            remaining_down_steps: 0,
+        }
     }
 
     fn local_time(&self, true_time: Timestamp) -> Timestamp {
-        true_time.plus(self.clock_ahead).minus(self.clock_behind)
+        true_time.plus(self.clock_ahead_by).minus(self.clock_behind_by)
     }
 
     async fn run_step(&mut self, true_time: Timestamp, must_refresh: bool) {
         let now = self.local_time(true_time);
         if must_refresh {
-            self.clock.refresh_schedules(now).await.unwrap();
+            self.clock_service.refresh_schedules(now).await.unwrap();
         }
-        while self.clock.due_queue.next_due().is_some_and(|next| next <= now) {
-            self.clock.record_due_fires(now).await.unwrap();
+        while self.clock_service.due_queue.earliest_due_time().is_some_and(|next| next <= now) {
+            self.clock_service.record_due_fires(now).await.unwrap();
         }
     }
 }
@@ -112,9 +117,9 @@ async fn simulate_day(store: &SqliteStore, setup: &Setup, begin: Timestamp, rng:
                         true,
                     )
                 }
-                1 => node.clock_ahead = Duration::from_secs(rng.next_below(MAX_CLOCK_ERROR.as_secs())),
-                2 => node.clock_behind = Duration::from_secs(rng.next_below(MAX_CLOCK_ERROR.as_secs())),
-                3 => (node.clock_ahead, node.clock_behind) = (Duration::ZERO, Duration::ZERO),
+                1 => node.clock_ahead_by = Duration::from_secs(rng.next_below(MAX_CLOCK_ERROR.as_secs())),
+                2 => node.clock_behind_by = Duration::from_secs(rng.next_below(MAX_CLOCK_ERROR.as_secs())),
+                3 => (node.clock_ahead_by, node.clock_behind_by) = (Duration::ZERO, Duration::ZERO),
                 _ => {}
             }
             if node.remaining_down_steps > 0 {
@@ -130,12 +135,17 @@ async fn simulate_day(store: &SqliteStore, setup: &Setup, begin: Timestamp, rng:
 }
 
 /// The schedule and planned time of each emitted event.
-async fn list_emitted_times(store: &SqliteStore) -> Vec<(String, String)> {
+async fn list_emitted_planned_times(store: &SqliteStore) -> Vec<(String, String)> {
     let mut after = EventId::ZERO;
     let mut emitted_times = Vec::new();
     loop {
-        let query =
-            JournalQuery { after, until: None, filter: Default::default(), limit: 1000, backwards: false };
+        let query = JournalQuery {
+            after_event_id: after,
+            up_to_event_id: None,
+            filter: Default::default(),
+            limit: 1000,
+            backwards: false,
+        };
         let page = store.read_events(query).await.unwrap();
         let context_value = |name: &str, event: &pointsman_core::Event| event.context[name].clone();
         emitted_times.extend(
@@ -143,10 +153,10 @@ async fn list_emitted_times(store: &SqliteStore) -> Vec<(String, String)> {
                 .iter()
                 .map(|event| (context_value("schedule", event), context_value("planned_at", event))),
         );
-        if page.scanned_up_to == after {
+        if page.last_scanned_event_id == after {
             return emitted_times;
         }
-        after = page.scanned_up_to;
+        after = page.last_scanned_event_id;
     }
 }
 
@@ -164,13 +174,13 @@ async fn check_every_time_recorded_once(zone: &str, begin: &str, catch_up: Catch
         let last = planned.last().map_or(end, |last| end.minus(schedule.jitter).max(*last));
         let expected: Vec<_> = schedule.cron.between(begin, last).collect();
         assert_eq!(planned, expected, "{} in {zone}: a row for every time", schedule.cron.expression());
-        let with_event = fires.iter().filter(|fire| fire.event.is_some());
+        let with_event = fires.iter().filter(|fire| fire.event_id.is_some());
         fired.extend(with_event.map(|fire| (schedule.name.to_string(), fire.planned_at.to_string())));
         if catch_up == CatchUpPolicy::All {
-            assert!(fires.iter().all(|fire| fire.event.is_some()), "{fires:?}");
+            assert!(fires.iter().all(|fire| fire.event_id.is_some()), "{fires:?}");
         }
     }
-    let events = list_emitted_times(&store).await;
+    let events = list_emitted_planned_times(&store).await;
     assert_eq!(events.len(), fired.len(), "no planned time has two events");
     assert_eq!(events.into_iter().collect::<BTreeSet<_>>(), fired);
 }

@@ -10,7 +10,7 @@ pub(super) fn to_clean_text(bytes: &[u8]) -> String {
 }
 
 /// The beginning of an output or a response, short enough for an error message.
-pub(super) fn excerpt(bytes: &[u8]) -> String {
+pub(super) fn excerpt_for_error(bytes: &[u8]) -> String {
     let bytes = bytes.trim_ascii();
     if bytes.len() <= MAX_EXCERPT_BYTES {
         return to_clean_text(bytes);
@@ -37,12 +37,12 @@ mod tests {
 
     #[test]
     fn excerpts_are_short_and_split_no_character() {
-        assert_eq!(excerpt(b" short \n"), "short");
+        assert_eq!(excerpt_for_error(b" short \n"), "short");
         let long = "é".repeat(400);
-        let cut = excerpt(long.as_bytes());
+        let cut = excerpt_for_error(long.as_bytes());
         assert_eq!(cut, format!("{}…", "é".repeat(250)));
         let odd = format!("x{long}");
-        assert_eq!(excerpt(odd.as_bytes()), format!("x{}…", "é".repeat(249)));
+        assert_eq!(excerpt_for_error(odd.as_bytes()), format!("x{}…", "é".repeat(249)));
         assert_eq!(floor_char_boundary(&[0x80; 10], 5), 5);
     }
 }

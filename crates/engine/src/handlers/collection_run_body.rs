@@ -15,7 +15,7 @@ struct CollectionRunBody<'a> {
 }
 
 /// Encodes the body of a collection run, which is the same for commands and HTTP targets.
-pub(super) fn encode_collection_run(task: &ClaimedTask, run: &CollectionRun) -> String {
+pub(super) fn encode_collection_run_body(task: &ClaimedTask, run: &CollectionRun) -> String {
     let body = CollectionRunBody {
         task_id: task.id.as_str(),
         source: run.source_collection.source.as_str(),

@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pointsman_core::event_json::{self, EventBody, JsonError};
+use pointsman_core::event_json_parser::{self, JsonError, RawEmitBody};
 use pointsman_core::store::AttemptResult;
 use pointsman_core::task::{LogLevel, LogLine};
 use pointsman_core::{Json, NewEvent, Tenant, Timestamp};
@@ -100,8 +100,8 @@ impl Effects {
     }
 
     fn add_json(&mut self, text: &str, tenant: &Tenant, now: Timestamp) -> Result<(), JsonError> {
-        let members: EffectsMembers = event_json::parse_object(text)?;
-        for (index, raw) in parse_list("/emit", members.emit)?.iter().enumerate() {
+        let members: EffectsMembers = event_json_parser::parse_json_object(text)?;
+        for (index, raw) in parse_json_list("/emit", members.emit)?.iter().enumerate() {
             if self.emitted_events.len() == MAX_EMITTED_EVENTS {
                 return Err(JsonError::new(
                     "/emit",
@@ -110,21 +110,23 @@ impl Effects {
             }
             self.emitted_events.push(
                 parse_emitted_event(raw, tenant, now)
-                    .map_err(|fault| fault.with_prefix(format!("/emit/{index}")))?,
+                    .map_err(|fault| fault.with_pointer_prefix(format!("/emit/{index}")))?,
             );
         }
-        for (index, raw) in parse_list("/log", members.log)?.iter().enumerate() {
-            self.log_lines
-                .push(parse_log_line(raw, now).map_err(|fault| fault.with_prefix(format!("/log/{index}")))?);
+        for (index, raw) in parse_json_list("/log", members.log)?.iter().enumerate() {
+            self.log_lines.push(
+                parse_log_line(raw, now)
+                    .map_err(|fault| fault.with_pointer_prefix(format!("/log/{index}")))?,
+            );
         }
         if let Some(raw) = members.retry {
-            self.no_retry |= !event_json::parse_member::<bool>("/retry", &raw, "true or false")?;
+            self.no_retry |= !event_json_parser::parse_member::<bool>("/retry", &raw, "true or false")?;
         }
         if let Some(raw) = members.result {
             self.result = Some(Json::parse(raw.get()).map_err(|e| JsonError::new("/result", e))?);
         }
         if let Some(raw) = members.snooze {
-            self.snooze = Some(event_json::parse_duration("/snooze", &raw)?);
+            self.snooze = Some(event_json_parser::parse_duration("/snooze", &raw)?);
         }
         match self {
             Self { result: Some(_), snooze: Some(_), .. } => {
@@ -196,7 +198,7 @@ pub(super) fn failure_outcome(
 
 /// Parses an emitted event. A handler may emit only for the tenant of its task.
 fn parse_emitted_event(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<NewEvent, JsonError> {
-    let event = EventBody::parse(raw.get())?.into_new_event(now, tenant)?;
+    let event = RawEmitBody::parse(raw.get())?.into_new_event(now, tenant)?;
     if event.tenant != *tenant {
         return Err(JsonError::new(
             "/tenant",
@@ -206,7 +208,7 @@ fn parse_emitted_event(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Resul
     Ok(event)
 }
 
-fn parse_list(pointer: &str, raw: Option<Box<RawValue>>) -> Result<Vec<Box<RawValue>>, JsonError> {
+fn parse_json_list(pointer: &str, raw: Option<Box<RawValue>>) -> Result<Vec<Box<RawValue>>, JsonError> {
     let Some(raw) = raw else { return Ok(vec![]) };
     serde_json::from_str(raw.get()).map_err(|_| JsonError::new(pointer, "this is not a list"))
 }
@@ -221,20 +223,26 @@ struct LogLineMembers {
 
 fn parse_log_line(raw: &RawValue, now: Timestamp) -> Result<LogLine, JsonError> {
     if raw.get().starts_with('"') {
-        return Ok(LogLine { time: now, level: LogLevel::Info, message: event_json::parse_string("", raw)? });
+        return Ok(LogLine {
+            time: now,
+            level: LogLevel::Info,
+            message: event_json_parser::parse_string("", raw)?,
+        });
     }
-    let members: LogLineMembers = event_json::parse_object(raw.get())?;
+    let members: LogLineMembers = event_json_parser::parse_json_object(raw.get())?;
     let message = members.message.ok_or_else(|| JsonError::new("/message", "a log line has a message"))?;
-    let level =
-        members.level.map(|raw| event_json::parse_member("/level", &raw, "`info` or `error`")).transpose()?;
+    let level = members
+        .level
+        .map(|raw| event_json_parser::parse_member("/level", &raw, "`info` or `error`"))
+        .transpose()?;
     let time = members
         .time
-        .map(|raw| event_json::parse_member("/time", &raw, "a time like 2026-01-31T12:00:00Z"))
+        .map(|raw| event_json_parser::parse_member("/time", &raw, "a time like 2026-01-31T12:00:00Z"))
         .transpose()?;
     Ok(LogLine {
         time: time.unwrap_or(now),
         level: level.unwrap_or(LogLevel::Info),
-        message: event_json::parse_string("/message", &message)?,
+        message: event_json_parser::parse_string("/message", &message)?,
     })
 }
 
@@ -248,13 +256,13 @@ mod tests {
         Tenant::new("shop").unwrap()
     }
 
-    fn parse_lines(text: &str) -> Result<Effects, String> {
+    fn parse_effects_lines(text: &str) -> Result<Effects, String> {
         parse_effects_file(text, &shop_tenant(), NOW).map_err(|fault| fault.to_string())
     }
 
     #[test]
     fn lines_of_an_effects_file_are_merged() {
-        let effects = parse_lines(
+        let effects = parse_effects_lines(
             "{\"emit\":[{\"type\":\"a\",\"delay\":60}]}\n\n{\"emit\":[{\"type\":\"b\"}],\"log\":[\"x\"]}\r\n{\"result\":[1.50]}",
         )
         .unwrap();
@@ -269,9 +277,10 @@ mod tests {
 
     #[test]
     fn log_lines_are_strings_or_objects() {
-        let effects =
-            parse_lines(r#"{"log":["a",{"message":"b","level":"error","time":"1970-01-01T00:00:01Z"}]}"#)
-                .unwrap();
+        let effects = parse_effects_lines(
+            r#"{"log":["a",{"message":"b","level":"error","time":"1970-01-01T00:00:01Z"}]}"#,
+        )
+        .unwrap();
         let line = |time, level, message: &str| LogLine { time, level, message: message.into() };
         let expected =
             vec![line(NOW, LogLevel::Info, "a"), line(Timestamp::from_millis(1000), LogLevel::Error, "b")];
@@ -280,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_snooze_sets_when_the_task_runs_again() {
-        let snooze_seconds = |text: &str| match parse_lines(text)
+        let snooze_seconds = |text: &str| match parse_effects_lines(text)
             .unwrap()
             .into_snoozed_outcome(Duration::from_secs(300), NOW)
             .unwrap()
@@ -291,14 +300,19 @@ mod tests {
         };
         assert_eq!(snooze_seconds(""), 300);
         assert_eq!(snooze_seconds(r#"{"snooze":"1m"}"#), 60);
-        let ended = parse_lines(r#"{"snooze":2}"#).unwrap().into_outcome(NOW).result;
+        let ended = parse_effects_lines(r#"{"snooze":2}"#).unwrap().into_outcome(NOW).result;
         assert_eq!(ended, AttemptResult::Snoozed { until: NOW.plus(Duration::from_secs(2)) });
         assert_eq!(
             snooze_seconds(r#"{"snooze":"0s"}"#),
             1,
             "a snooze has a minimum, or it would be a tight loop"
         );
-        assert!(parse_lines(r#"{"result":1}"#).unwrap().into_snoozed_outcome(Duration::ZERO, NOW).is_err());
+        assert!(
+            parse_effects_lines(r#"{"result":1}"#)
+                .unwrap()
+                .into_snoozed_outcome(Duration::ZERO, NOW)
+                .is_err()
+        );
     }
 
     #[test]
@@ -323,7 +337,7 @@ mod tests {
             (&deep, "/result: "),
             (&many, "/emit: an attempt emits at most 1000"),
         ] {
-            let fault = parse_lines(text).expect_err(&format!("{text:.60}"));
+            let fault = parse_effects_lines(text).expect_err(&format!("{text:.60}"));
             assert!(fault.contains(expected), "{fault}");
         }
     }

@@ -30,7 +30,7 @@ where
     F: Fn(Delivery) -> Fut + Send + Sync,
     Fut: Future<Output = HandlerOutcome> + Send,
 {
-    fn kind(&self) -> &'static str {
+    fn handler_kind(&self) -> &'static str {
         "in-process"
     }
 

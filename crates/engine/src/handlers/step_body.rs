@@ -18,10 +18,10 @@ struct StepBody<'a> {
 }
 
 /// Encodes the body of a step, which is the same for commands and HTTP targets.
-pub(super) fn encode_step(task: &ClaimedTask, step: &StepRun) -> String {
+pub(super) fn encode_step_body(task: &ClaimedTask, step: &StepRun) -> String {
     let body = StepBody {
         task_id: task.id.as_str(),
-        order: step.order.to_string(),
+        order: step.order_key.to_string(),
         node: step.node.as_str(),
         tenant: step.tenant.as_str(),
         value: &step.value,

@@ -36,7 +36,7 @@ const EMPTY_CLAIM_PAUSE: Duration = Duration::from_millis(10);
 pub(crate) struct PullFilter {
     pub(crate) handlers: Arc<BTreeSet<HandlerName>>,
     pub(crate) tenant: Option<Tenant>,
-    pub(crate) lease: Duration,
+    pub(crate) lease_duration: Duration,
 }
 
 /// Sends requests of pull workers to the long-poll service.
@@ -49,7 +49,7 @@ pub(crate) struct LongPollBroker {
 enum BrokerRequest {
     WaitForTasks(PullFilter, Waiter),
     /// Tasks that were not delivered.
-    ReturnTasks(Vec<ClaimedTask>),
+    ReturnUndeliveredTasks(Vec<ClaimedTask>),
 }
 
 #[derive(Debug)]
@@ -99,10 +99,10 @@ impl LongPollBroker {
     }
 
     /// Returns claimed tasks that were not started, so that they are released.
-    pub(crate) fn return_tasks(&self, tasks: Vec<ClaimedTask>) {
+    pub(crate) fn return_undelivered_tasks(&self, tasks: Vec<ClaimedTask>) {
         if !tasks.is_empty() {
             // After the service has stopped, their leases have to expire.
-            let _ = self.request_sender.send(BrokerRequest::ReturnTasks(tasks));
+            let _ = self.request_sender.send(BrokerRequest::ReturnUndeliveredTasks(tasks));
         }
     }
 }
@@ -125,7 +125,7 @@ impl GrantedTasks {
 
 impl Drop for GrantedTasks {
     fn drop(&mut self) {
-        self.broker.return_tasks(std::mem::take(&mut self.tasks));
+        self.broker.return_undelivered_tasks(std::mem::take(&mut self.tasks));
     }
 }
 
@@ -140,14 +140,14 @@ struct WaiterQueue {
     /// The earliest time of the next claim.
     claim_not_before: Instant,
     /// When the next waiting task is due.
-    next_due: Option<Timestamp>,
+    next_task_due_at: Option<Timestamp>,
 }
 
 impl WaiterQueue {
     /// Decides after a worker has joined whether the queue needs a claim. If others still wait, the last claim found
     /// nothing, and a new one would find nothing either. If all others have disconnected, the last signal may not have
     /// led to a claim.
-    fn update_after_join(&mut self) {
+    fn update_needs_claim_after_join(&mut self) {
         let earlier_count = self.waiters.len().saturating_sub(1);
         let has_earlier_waiter =
             self.waiters.iter().take(earlier_count).any(|waiter| !waiter.reply_sender.is_closed());
@@ -173,7 +173,7 @@ pub(crate) struct LongPollService {
     queues: HashMap<PullFilter, WaiterQueue>,
     /// Requests that were received and are not handled yet.
     unhandled_requests: Vec<BrokerRequest>,
-    last_sweep: Instant,
+    last_sweep_at: Instant,
 }
 
 impl Service for LongPollService {
@@ -181,12 +181,12 @@ impl Service for LongPollService {
     async fn run(&mut self, stop: CancellationToken) {
         while self.wait_for_requests(&stop).await {
             self.handle_requests().await;
-            self.serve_ready_queues().await;
+            self.claim_for_ready_queues().await;
         }
         self.queues.clear();
         self.request_receiver.close();
         while let Some(request) = self.request_receiver.recv().await {
-            if let BrokerRequest::ReturnTasks(tasks) = request {
+            if let BrokerRequest::ReturnUndeliveredTasks(tasks) = request {
                 self.release_tasks(tasks).await;
             }
         }
@@ -196,7 +196,7 @@ impl Service for LongPollService {
 impl LongPollService {
     pub(crate) fn new(node: Arc<Node>, receiver: BrokerRequestReceiver) -> Self {
         let (queues, unhandled_requests) = Default::default();
-        Self { node, request_receiver: receiver.0, queues, unhandled_requests, last_sweep: Instant::now() }
+        Self { node, request_receiver: receiver.0, queues, unhandled_requests, last_sweep_at: Instant::now() }
     }
 
     /// Waits for a request, a signal or a due time; `false` if the service is to stop.
@@ -205,22 +205,24 @@ impl LongPollService {
         tokio::select! {
             () = stop.cancelled() => return false,
             _ = self.request_receiver.recv_many(&mut self.unhandled_requests, MAX_REQUESTS_PER_BATCH) => {}
-            () = self.node.wake_signals.pull_broker.notified() => self.mark_all_queues_for_claim(),
+            () = self.node.wake_signals.pull_broker_wakeup.notified() => self.mark_all_queues_for_claim(),
             () = sleep(duration) => {}
         }
         // A signal that arrived together with a request also applies to that request.
         tokio::select! {
             biased;
-            () = self.node.wake_signals.pull_broker.notified() => self.mark_all_queues_for_claim(),
+            () = self.node.wake_signals.pull_broker_wakeup.notified() => self.mark_all_queues_for_claim(),
             () = std::future::ready(()) => {}
         }
         let (now, at) = (self.node.time_source.now(), Instant::now());
-        for queue in self.queues.values_mut().filter(|queue| queue.next_due.is_some_and(|due| due <= now)) {
+        for queue in
+            self.queues.values_mut().filter(|queue| queue.next_task_due_at.is_some_and(|due| due <= now))
+        {
             queue.needs_claim = true;
         }
         // Every sweep claims for all queues, because a signal may be lost and workers may disconnect.
-        if at.duration_since(self.last_sweep) >= self.node.settings.sweep_interval {
-            self.last_sweep = at;
+        if at.duration_since(self.last_sweep_at) >= self.node.settings.sweep_interval {
+            self.last_sweep_at = at;
             self.node.lease_cache.drop_expired_leases(now);
             self.mark_all_queues_for_claim();
         }
@@ -235,10 +237,10 @@ impl LongPollService {
 
     fn time_until_next_check(&self) -> Duration {
         let (at, now) = (Instant::now(), self.node.time_source.now());
-        let sweep = (self.last_sweep + self.node.settings.sweep_interval).saturating_duration_since(at);
+        let sweep = (self.last_sweep_at + self.node.settings.sweep_interval).saturating_duration_since(at);
         let queue_delays = self.queues.values().filter_map(|queue| match queue.needs_claim {
             true => Some(queue.claim_not_before.saturating_duration_since(at)),
-            false => queue.next_due.map(|due| due.duration_since(now).max(EMPTY_CLAIM_PAUSE)),
+            false => queue.next_task_due_at.map(|due| due.duration_since(now).max(EMPTY_CLAIM_PAUSE)),
         });
         queue_delays.chain([sweep]).min().unwrap_or(sweep)
     }
@@ -248,7 +250,7 @@ impl LongPollService {
         let (mut returned, mut joining) = (Vec::new(), Vec::new());
         for request in self.unhandled_requests.drain(..) {
             match request {
-                BrokerRequest::ReturnTasks(tasks) => returned.extend(tasks),
+                BrokerRequest::ReturnUndeliveredTasks(tasks) => returned.extend(tasks),
                 BrokerRequest::WaitForTasks(filter, waiter) => joining.push((filter, waiter)),
             }
         }
@@ -260,23 +262,23 @@ impl LongPollService {
             waiters: VecDeque::new(),
             needs_claim: true,
             claim_not_before: Instant::now(),
-            next_due: None,
+            next_task_due_at: None,
         };
         for (filter, waiter) in joining {
             let queue = self.queues.entry(filter).or_insert_with(new_queue);
             queue.waiters.push_back(waiter);
-            queue.update_after_join();
+            queue.update_needs_claim_after_join();
         }
     }
 
     /// Claims once for each queue that may get tasks.
-    async fn serve_ready_queues(&mut self) {
+    async fn claim_for_ready_queues(&mut self) {
         let at = Instant::now();
         let ready = self.queues.iter().filter(|(_, queue)| queue.needs_claim && queue.claim_not_before <= at);
         let ready: Vec<PullFilter> = ready.map(|(filter, _)| filter.clone()).collect();
         for filter in ready {
             if let Some(mut queue) = self.queues.remove(&filter) {
-                self.serve_queue(&filter, &mut queue).await;
+                self.claim_for_queue(&filter, &mut queue).await;
                 if !queue.waiters.is_empty() {
                     self.queues.insert(filter, queue);
                 }
@@ -284,7 +286,7 @@ impl LongPollService {
         }
     }
 
-    async fn serve_queue(&self, filter: &PullFilter, queue: &mut WaiterQueue) {
+    async fn claim_for_queue(&self, filter: &PullFilter, queue: &mut WaiterQueue) {
         queue.waiters.retain(|waiter| !waiter.reply_sender.is_closed());
         let max = queue.waiters.iter().map(|waiter| waiter.max_tasks).sum::<usize>().min(MAX_TASKS_PER_CLAIM);
         if max == 0 {
@@ -295,7 +297,10 @@ impl LongPollService {
             return;
         }
         let at = self.node.time_source.now();
-        let claimant = Claimant::Worker { lease_until: at.plus(filter.lease), tenant: filter.tenant.clone() };
+        let claimant = Claimant::PullWorker {
+            lease_until: at.plus(filter.lease_duration),
+            tenant: filter.tenant.clone(),
+        };
         let pause_version = self.node.start_gate.pause_version();
         let claim = ClaimRequest { claimant, handlers: filter.handlers.clone(), max_tasks: max };
         match self.node.store.claim_tasks(claim, at).await {
@@ -304,7 +309,7 @@ impl LongPollService {
                 queue.needs_claim = claims.has_more && has_tasks;
                 queue.claim_not_before =
                     Instant::now() + if has_tasks { Duration::ZERO } else { EMPTY_CLAIM_PAUSE };
-                queue.next_due = claims.next_due;
+                queue.next_task_due_at = claims.next_task_due_at;
                 self.distribute_tasks(queue, claims.tasks.into(), pause_version).await;
                 queue.notify_store_queried();
             }
@@ -328,7 +333,8 @@ impl LongPollService {
         pause_version: PauseVersion,
     ) {
         while !tasks.is_empty() && !queue.waiters.is_empty() {
-            for share in split_tasks_evenly(queue.waiters.iter().map(|waiter| waiter.max_tasks), tasks.len())
+            for share in
+                split_task_count_evenly(queue.waiters.iter().map(|waiter| waiter.max_tasks), tasks.len())
             {
                 let Some(waiter) = queue.waiters.pop_front() else { break };
                 let granted = tasks.drain(..share).collect();
@@ -351,7 +357,7 @@ impl LongPollService {
             let task = ClaimedTaskSummary::from_claimed_task(&task);
             EndedAttempt {
                 finished_attempt: build_finished_attempt(&task, released_outcome(), LogQuota::default()),
-                task,
+                task_summary: task,
             }
         };
         let ended: Vec<_> = tasks.into_iter().map(end_released).collect();
@@ -378,7 +384,7 @@ impl LongPollService {
 }
 
 /// The number of tasks for each waiter, from the front: one each, then one more each, up to the waiter's limit.
-fn split_tasks_evenly(limits: impl Iterator<Item = usize>, tasks: usize) -> Vec<usize> {
+fn split_task_count_evenly(limits: impl Iterator<Item = usize>, tasks: usize) -> Vec<usize> {
     let mut shares: Vec<(usize, usize)> = limits.take(tasks).map(|limit| (0, limit)).collect();
     let mut remaining = tasks;
     let mut has_progress = true;
@@ -395,11 +401,11 @@ fn split_tasks_evenly(limits: impl Iterator<Item = usize>, tasks: usize) -> Vec<
 
 #[cfg(test)]
 mod tests {
-    use super::split_tasks_evenly;
+    use super::split_task_count_evenly;
 
     #[test]
     fn each_waiter_gets_one_task_before_any_gets_a_second() {
-        let split = |limits: &[usize], tasks| split_tasks_evenly(limits.iter().copied(), tasks);
+        let split = |limits: &[usize], tasks| split_task_count_evenly(limits.iter().copied(), tasks);
         assert_eq!(split(&[10, 10, 10], 2), [1, 1]);
         assert_eq!(split(&[10, 1, 10], 7), [3, 1, 3]);
         assert_eq!(split(&[1, 2], 9), [1, 2]);

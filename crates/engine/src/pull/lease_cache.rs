@@ -12,7 +12,7 @@ use pointsman_core::store::{Store, StoreError};
 use pointsman_core::task::{LogLine, Task, TaskCommandError, TaskState};
 use pointsman_core::{EventId, TaskId, Timestamp};
 
-use super::log_usage;
+use super::used_log_quota;
 use crate::claimed_task_summary::ClaimedTaskSummary;
 use crate::log_writer::LogQuota;
 
@@ -26,11 +26,11 @@ pub(crate) struct LeaseCache(Mutex<HashMap<i64, CachedLease>>);
 
 #[derive(Debug)]
 struct CachedLease {
-    task: ClaimedTaskSummary,
+    task_summary: ClaimedTaskSummary,
     leased_at: Timestamp,
     expires_at: Timestamp,
     /// The duration of the lease when it was granted, and of renewals that give none.
-    duration: Duration,
+    lease_duration: Duration,
     log_quota: LogQuota,
 }
 
@@ -39,11 +39,11 @@ impl LeaseCache {
         let cached_lease = CachedLease {
             leased_at,
             expires_at: leased_at.plus(duration),
-            duration,
+            lease_duration: duration,
             log_quota: LogQuota::default(),
-            task,
+            task_summary: task,
         };
-        self.lock_leases().insert(cached_lease.task.fence, cached_lease);
+        self.lock_leases().insert(cached_lease.task_summary.fence, cached_lease);
     }
 
     /// Finds the task that is leased under this fence, in the cache or in the store.
@@ -54,21 +54,27 @@ impl LeaseCache {
         fence: i64,
     ) -> Result<Result<ClaimedTaskSummary, TaskCommandError>, StoreError> {
         if let Some(cached_lease) = self.lock_leases().get(&fence) {
-            return Ok(if cached_lease.task.id == *id {
-                Ok(cached_lease.task.clone())
+            return Ok(if cached_lease.task_summary.id == *id {
+                Ok(cached_lease.task_summary.clone())
             } else {
                 Err(TaskCommandError::StaleFence)
             });
         }
-        let (task, leased_at, expires_at) = match read_lease(store, id, fence).await? {
+        let (task, leased_at, expires_at) = match read_task_with_lease(store, id, fence).await? {
             Ok(lease) => lease,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        let task = summarize_task(store, task, fence).await?;
-        let log_quota = log_usage::read_used_log_quota(store, &task, leased_at).await?;
+        let task = build_leased_task_summary(store, task, fence).await?;
+        let log_quota = used_log_quota::read_used_log_quota(store, &task, leased_at).await?;
         // If the lease was renewed since the claim, this duration is too long, but never too short.
         let duration = expires_at.duration_since(leased_at).min(MAX_INFERRED_LEASE);
-        let cached_lease = CachedLease { task: task.clone(), leased_at, expires_at, duration, log_quota };
+        let cached_lease = CachedLease {
+            task_summary: task.clone(),
+            leased_at,
+            expires_at,
+            lease_duration: duration,
+            log_quota,
+        };
         // A concurrent request may have inserted it and counted lines already.
         self.lock_leases().entry(fence).or_insert(cached_lease);
         Ok(Ok(task))
@@ -81,7 +87,7 @@ impl LeaseCache {
         id: &TaskId,
         fence: i64,
     ) -> Result<Result<(), TaskCommandError>, StoreError> {
-        let lease = read_lease(store, id, fence).await?.map(|_| ());
+        let lease = read_task_with_lease(store, id, fence).await?.map(|_| ());
         if lease.is_err() {
             self.drop_cached_lease(fence);
         }
@@ -90,17 +96,17 @@ impl LeaseCache {
 
     /// The duration of a renewal that gives none.
     pub(crate) fn lease_duration(&self, fence: i64) -> Option<Duration> {
-        self.lock_leases().get(&fence).map(|cached_lease| cached_lease.duration)
+        self.lock_leases().get(&fence).map(|cached_lease| cached_lease.lease_duration)
     }
 
-    pub(crate) fn set_expiry(&self, fence: i64, expires_at: Timestamp) {
+    pub(crate) fn set_lease_expiry(&self, fence: i64, expires_at: Timestamp) {
         if let Some(cached_lease) = self.lock_leases().get_mut(&fence) {
             cached_lease.expires_at = expires_at;
         }
     }
 
     /// Returns the lines that are within the log quota of the attempt.
-    pub(crate) fn admit_lines(&self, fence: i64, lines: Vec<LogLine>) -> Vec<LogLine> {
+    pub(crate) fn admit_log_lines(&self, fence: i64, lines: Vec<LogLine>) -> Vec<LogLine> {
         match self.lock_leases().get_mut(&fence) {
             Some(cached_lease) => {
                 lines.into_iter().filter_map(|line| cached_lease.log_quota.admit_line(line)).collect()
@@ -110,7 +116,7 @@ impl LeaseCache {
     }
 
     /// Gives back the quota of lines that were admitted but not stored.
-    pub(crate) fn refund_lines(&self, fence: i64, lines: usize, bytes: usize) {
+    pub(crate) fn refund_log_lines(&self, fence: i64, lines: usize, bytes: usize) {
         if let Some(cached_lease) = self.lock_leases().get_mut(&fence) {
             cached_lease.log_quota.refund_lines(lines, bytes);
         }
@@ -140,7 +146,7 @@ impl LeaseCache {
 }
 
 /// Reads the task and its lease from the store, if a pull worker has it under this fence.
-async fn read_lease(
+async fn read_task_with_lease(
     store: &dyn Store,
     id: &TaskId,
     fence: i64,
@@ -161,8 +167,12 @@ async fn read_lease(
 }
 
 /// Builds the summary of a running task.
-async fn summarize_task(store: &dyn Store, task: Task, fence: i64) -> Result<ClaimedTaskSummary, StoreError> {
-    let (cause, depth) = find_cause(store, &task).await?;
+async fn build_leased_task_summary(
+    store: &dyn Store,
+    task: Task,
+    fence: i64,
+) -> Result<ClaimedTaskSummary, StoreError> {
+    let (cause, depth) = find_cause_of_emitted_events(store, &task).await?;
     Ok(ClaimedTaskSummary {
         max_result_bytes: task.max_result_bytes(),
         seq: task.seq,
@@ -170,7 +180,7 @@ async fn summarize_task(store: &dyn Store, task: Task, fence: i64) -> Result<Cla
         handler: task.handler,
         tenant: task.tenant,
         key: task.key,
-        event_id: task.event,
+        event_id: task.event_id,
         cause_event_id: cause,
         cause_depth: depth,
         attempt: task.lifecycle.attempt,
@@ -180,14 +190,17 @@ async fn summarize_task(store: &dyn Store, task: Task, fence: i64) -> Result<Cla
 
 /// Finds the event that is the cause of the events a task emits, and the depth of its chain of causes, which is 0 if
 /// the event has expired. For a step it is the event that created the order.
-async fn find_cause(store: &dyn Store, task: &Task) -> Result<(Option<EventId>, u16), StoreError> {
-    if let Some(id) = task.event {
+async fn find_cause_of_emitted_events(
+    store: &dyn Store,
+    task: &Task,
+) -> Result<(Option<EventId>, u16), StoreError> {
+    if let Some(id) = task.event_id {
         return Ok((Some(id), store.read_event(id).await?.map_or(0, |view| view.event.cause_depth())));
     }
-    let order = match task.order() {
+    let order = match task.order_key() {
         Some(order) => store.read_order(&task.tenant, &order).await?,
         None => None,
     };
     let origin = order.and_then(|(view, _)| view.order.origin);
-    Ok((origin.map(|origin| origin.event), origin.map_or(0, |origin| origin.cause_depth)))
+    Ok((origin.map(|origin| origin.event_id), origin.map_or(0, |origin| origin.cause_depth)))
 }

@@ -9,13 +9,13 @@
 
 mod broker;
 mod lease_cache;
-mod log_usage;
+mod used_log_quota;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::store::{AttemptResult, ClaimedTask, FinishReceipt, NewLogLine, StoreError};
+use pointsman_core::store::{AttemptLogLine, AttemptResult, ClaimedTask, FinishReceipt, StoreError};
 use pointsman_core::task::{LogLine, TaskCommandError};
 use pointsman_core::{HandlerName, TaskId, Tenant, Timestamp};
 use tokio::time::Instant;
@@ -45,7 +45,7 @@ pub struct PullRequest {
     /// How long to wait for the first task.
     pub max_wait: Duration,
     /// The duration of the leases.
-    pub lease: Duration,
+    pub lease_duration: Duration,
     /// Only tasks of this tenant are leased; of all tenants if `None`.
     pub tenant: Option<Tenant>,
 }
@@ -63,12 +63,12 @@ impl Engine {
     /// `max_wait`, or when the node stops.
     /// Dropping the future releases tasks that were claimed for it.
     pub async fn pull_tasks(&self, request: PullRequest) -> Result<Vec<ClaimedTask>, StoreError> {
-        let PullRequest { handlers, max_tasks, max_wait, lease, tenant } = request;
+        let PullRequest { handlers, max_tasks, max_wait, lease_duration: lease, tenant } = request;
         if handlers.is_empty() || max_tasks == 0 {
             return Ok(vec![]);
         }
         let node = self.node();
-        let filter = PullFilter { handlers: Arc::new(handlers), tenant, lease };
+        let filter = PullFilter { handlers: Arc::new(handlers), tenant, lease_duration: lease };
         let deadline = Instant::now() + max_wait.min(MAX_PULL_WAIT);
         loop {
             let Some(granted) = node.pull_broker.wait_for_tasks(filter.clone(), max_tasks, deadline).await?
@@ -79,7 +79,7 @@ impl Engine {
             let (paused, tasks): (Vec<_>, Vec<_>) = granted
                 .into_tasks()
                 .partition(|(version, task)| node.start_gate.is_paused_since(*version, task));
-            node.pull_broker.return_tasks(paused.into_iter().map(|(_, task)| task).collect());
+            node.pull_broker.return_undelivered_tasks(paused.into_iter().map(|(_, task)| task).collect());
             if !tasks.is_empty() {
                 return Ok(tasks
                     .into_iter()
@@ -115,9 +115,9 @@ impl Engine {
         };
         let lease = lease.or_else(|| node.lease_cache.lease_duration(fence)).unwrap_or(DEFAULT_LEASE_RENEWAL);
         let expires_at = node.time_source.now().plus(lease);
-        let renewed = node.store.renew_lease(task.seq, fence, expires_at).await?;
+        let renewed = node.store.renew_pull_worker_lease(task.seq, fence, expires_at).await?;
         match renewed {
-            Ok(()) => node.lease_cache.set_expiry(fence, expires_at),
+            Ok(()) => node.lease_cache.set_lease_expiry(fence, expires_at),
             Err(_) => node.lease_cache.drop_cached_lease(fence),
         }
         Ok(renewed.map(|()| expires_at))
@@ -135,17 +135,17 @@ impl Engine {
             Ok(task) => task,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        let lines = node.lease_cache.admit_lines(fence, lines);
+        let lines = node.lease_cache.admit_log_lines(fence, lines);
         let (admitted, bytes) = (lines.len(), lines.iter().map(|line| line.message.len()).sum());
         let lines: Vec<_> =
-            lines.into_iter().map(|line| NewLogLine { task: task.seq, fence, line }).collect();
+            lines.into_iter().map(|line| AttemptLogLine { task_seq: task.seq, fence, line }).collect();
         let stored = match lines.is_empty() {
             true => 0,
             false => node
                 .store
                 .append_log_lines(lines)
                 .await
-                .inspect_err(|_| node.lease_cache.refund_lines(fence, admitted, bytes))?,
+                .inspect_err(|_| node.lease_cache.refund_log_lines(fence, admitted, bytes))?,
         };
         if stored > 0 {
             node.log_writer.notify_lines_stored();
@@ -174,14 +174,18 @@ impl Engine {
         let outcome = enforce_min_snooze(outcome, node.time_source.now());
         let finished_attempt = build_finished_attempt(&task, outcome, node.lease_cache.log_quota(fence));
         let leased_at = node.lease_cache.leased_at(fence);
-        let ended = EndedAttempt { task, finished_attempt };
+        let ended = EndedAttempt { task_summary: task, finished_attempt };
         let at = node.time_source.now();
         let (results, _) = node.store.finish_attempts(vec![ended.finished_attempt.clone()], None, at).await?;
         node.lease_cache.drop_cached_lease(fence);
         let result = results.into_iter().next().unwrap_or(Err(TaskCommandError::NoSuchTask));
         if let Ok(finished) = &result {
             let duration = leased_at.map_or(Duration::ZERO, |leased_at| at.duration_since(leased_at));
-            node.metrics.count_ended_attempt(&ended.task.handler, &ended.finished_attempt.result, duration);
+            node.metrics.count_ended_attempt(
+                &ended.task_summary.handler,
+                &ended.finished_attempt.result,
+                duration,
+            );
             node.report_finished_attempt(&ended, finished, at);
             node.wake_signals.notify_work();
         }

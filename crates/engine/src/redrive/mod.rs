@@ -8,7 +8,7 @@
 //! in `error`, and the same redrive can be requested again. All matching tasks are read first, so that a task that
 //! fails again is not retried twice; the oldest are retried first, so that lanes are filled in order.
 
-mod job;
+mod redrive_job;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,16 +21,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Engine;
-use job::RedriveJob;
+use redrive_job::RedriveJob;
 
 /// The maximum number of jobs that a node runs at a time. Each job has the sequence numbers of all its tasks in memory.
 const MAX_RUNNING_JOBS: usize = 4;
 /// The number of ended jobs that are still listed.
-const MAX_ENDED_JOBS: usize = 100;
+const MAX_LISTED_ENDED_JOBS: usize = 100;
 /// The number of tasks that are read at a time.
-const PAGE_SIZE: usize = 500;
+const TASKS_PER_PAGE: usize = 500;
 /// The number of tasks that [`Engine::count_and_sample_failed_tasks`] returns as a sample.
-const SAMPLE_SIZE: usize = 20;
+const FAILED_TASK_SAMPLE_SIZE: usize = 20;
 
 /// A request to retry failed tasks.
 #[derive(Clone, Debug)]
@@ -55,11 +55,11 @@ pub struct RedriveStatus {
     pub requested_by: String,
     pub state: RedriveState,
     /// The number of matching tasks that the job has read so far.
-    pub matched: u64,
+    pub matched_count: u64,
     /// The number of tasks that the job has retried so far.
-    pub retried: u64,
+    pub retried_count: u64,
     /// The number of tasks that the store refused to retry: they were retried meanwhile, or their events have expired.
-    pub refused: u64,
+    pub refused_count: u64,
     pub started_at: Timestamp,
     pub ended_at: Option<Timestamp>,
 }
@@ -158,7 +158,7 @@ impl Drop for PreparedRedrive {
 #[derive(Debug, Default)]
 pub(crate) struct RedriveJobs {
     jobs: Mutex<BTreeMap<u64, RedriveEntry>>,
-    last_number: AtomicU64,
+    last_job_number: AtomicU64,
     stop_token: CancellationToken,
     job_tracker: TaskTracker,
 }
@@ -171,7 +171,7 @@ struct RedriveEntry {
 
 impl RedriveJobs {
     /// Stops all jobs, and waits for them to end.
-    pub(crate) async fn stop(&self) {
+    pub(crate) async fn stop_all_jobs(&self) {
         self.stop_token.cancel();
         self.job_tracker.close();
         self.job_tracker.wait().await;
@@ -186,7 +186,7 @@ impl RedriveJobs {
 fn drop_oldest_ended_jobs(jobs: &mut BTreeMap<u64, RedriveEntry>) {
     let ended = jobs.iter().filter(|(_, job)| lock_status(&job.status).state.has_ended());
     let ended: Vec<u64> = ended.map(|(number, _)| *number).collect();
-    for number in ended.iter().take(ended.len().saturating_sub(MAX_ENDED_JOBS)) {
+    for number in ended.iter().take(ended.len().saturating_sub(MAX_LISTED_ENDED_JOBS)) {
         jobs.remove(number);
     }
 }
@@ -228,7 +228,7 @@ impl Engine {
         let filter = restrict_filter_to_failed(filter);
         let mut jobs = redrives.lock_jobs();
         check_job_admission(&jobs, &filter)?;
-        let number = redrives.last_number.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = redrives.last_job_number.fetch_add(1, Ordering::Relaxed) + 1;
         // The id is unique across nodes and restarts.
         let id = format!("{}-{number}", node.id());
         let status = Arc::new(Mutex::new(RedriveStatus {
@@ -238,9 +238,9 @@ impl Engine {
             canary_count: canary_count.filter(|count| *count > 0),
             requested_by,
             state: RedriveState::Running,
-            matched: 0,
-            retried: 0,
-            refused: 0,
+            matched_count: 0,
+            retried_count: 0,
+            refused_count: 0,
             started_at: self.now(),
             ended_at: None,
         }));
@@ -291,10 +291,10 @@ impl Engine {
         let filter = restrict_filter_to_failed(filter);
         let (mut count, mut sample, mut before) = (0, Vec::new(), None);
         loop {
-            let page = self.store().list_tasks(filter.clone(), before, PAGE_SIZE).await?;
+            let page = self.store().list_tasks(filter.clone(), before, TASKS_PER_PAGE).await?;
             count += page.tasks.len() as u64;
-            sample.extend(page.tasks.into_iter().take(SAMPLE_SIZE - sample.len()));
-            before = page.next;
+            sample.extend(page.tasks.into_iter().take(FAILED_TASK_SAMPLE_SIZE - sample.len()));
+            before = page.next_cursor;
             if before.is_none() || count >= limit {
                 return Ok((count.min(limit), sample));
             }

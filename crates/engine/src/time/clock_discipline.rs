@@ -17,11 +17,11 @@ use pointsman_core::store::{ClockReport, ClockStep};
 /// waits before it follows the step.
 pub(super) const CLOCK_TOLERANCE: Duration = Duration::from_secs(30);
 /// A step ahead by more than this is large: it could delete rows, or start tasks, long before they are due.
-pub(super) const LARGE_LEAP: Duration = Duration::from_secs(3600);
+pub(super) const LARGE_STEP_THRESHOLD: Duration = Duration::from_secs(3600);
 /// How long a step must last before an embedded store's node follows it.
-const SMALL_STEP_CONFIRMATION: Duration = Duration::from_secs(60);
-/// How long a step of more than [`LARGE_LEAP`] must last before an embedded store's node follows it.
-pub(super) const LARGE_STEP_CONFIRMATION: Duration = Duration::from_secs(600);
+const SMALL_STEP_CONFIRMATION_TIME: Duration = Duration::from_secs(60);
+/// How long a step of more than [`LARGE_STEP_THRESHOLD`] must last before an embedded store's node follows it.
+pub(super) const LARGE_STEP_CONFIRMATION_TIME: Duration = Duration::from_secs(600);
 /// A change of the offset by less is drift, or the duration of a measurement.
 const MIN_CLOCK_STEP: Duration = Duration::from_secs(2);
 /// A measurement that took longer is too imprecise, unless there is no better one.
@@ -65,7 +65,7 @@ enum TimeReference {
 /// A step that is not followed yet: when it was noticed, by the monotonic clock, and by how many microseconds it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PendingStep {
-    noticed_at: Duration,
+    noticed_at_monotonic: Duration,
     step_micros: i64,
 }
 
@@ -73,7 +73,7 @@ struct PendingStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FiringSuspension {
     /// When the suspension ends, by the monotonic clock.
-    pub(super) until: Duration,
+    pub(super) until_monotonic: Duration,
     /// The last confirmed time at which the store was written.
     pub(super) last_confirmed_write: Timestamp,
 }
@@ -84,7 +84,7 @@ pub(super) struct ClockDiscipline {
     anchor: ClockReading,
     reference: TimeReference,
     /// By how many microseconds the machine's clock was ahead at the last reading.
-    offset_micros: i64,
+    machine_clock_ahead_micros: i64,
     pending_step: Option<PendingStep>,
     last_step: Option<ClockStep>,
     is_out_of_service: bool,
@@ -99,7 +99,7 @@ impl ClockDiscipline {
         Self {
             anchor: reading,
             reference: TimeReference::MachineClock { gained_micros: 0 },
-            offset_micros: 0,
+            machine_clock_ahead_micros: 0,
             pending_step: None,
             last_step: None,
             is_out_of_service: false,
@@ -111,29 +111,29 @@ impl ClockDiscipline {
     /// Applies a reading; returns the current time and how the reading changed the state of the clock.
     pub(super) fn apply_reading(&mut self, reading: ClockReading) -> (Timestamp, Option<ClockChange>) {
         let offset = difference_micros(reading.wall, self.time_at_monotonic(reading.monotonic));
-        let new_step_micros = offset.saturating_sub(self.offset_micros);
+        let new_step_micros = offset.saturating_sub(self.machine_clock_ahead_micros);
         if new_step_micros.unsigned_abs() >= saturating_micros(MIN_CLOCK_STEP).unsigned_abs() {
             self.last_step = Some(ClockStep {
                 at: self.time_at_monotonic(reading.monotonic),
                 by_ms: new_step_micros / 1000,
             });
         }
-        self.offset_micros = offset;
+        self.machine_clock_ahead_micros = offset;
         let change = match self.reference {
-            TimeReference::StoreClock { max_error } => self.compare_with_store_clock(max_error),
+            TimeReference::StoreClock { max_error } => self.update_service_from_store_clock(max_error),
             TimeReference::MachineClock { gained_micros } => {
                 self.follow_machine_clock(reading, gained_micros)
             }
         };
         (
             self.time_at_monotonic(reading.monotonic),
-            change.or_else(|| self.end_firing_suspension(reading.monotonic)),
+            change.or_else(|| self.end_elapsed_firing_suspension(reading.monotonic)),
         )
     }
 
     /// Applies a measurement: the server's clock showed `server_time` at some moment between `requested_at` and
     /// `reading`. This time is assigned to `reading`: the real time is at least that late, so nothing starts early.
-    pub(super) fn apply_measurement(
+    pub(super) fn apply_store_clock_measurement(
         &mut self,
         requested_at: Duration,
         reading: ClockReading,
@@ -165,7 +165,7 @@ impl ClockDiscipline {
         self.reference = TimeReference::StoreClock { max_error };
         self.pending_step = None;
         // The offset changes with the reference here, not because the machine's clock was set.
-        self.offset_micros = difference_micros(reading.wall, estimate);
+        self.machine_clock_ahead_micros = difference_micros(reading.wall, estimate);
         self.apply_reading(reading).1
     }
 
@@ -190,9 +190,9 @@ impl ClockDiscipline {
         last_write: Timestamp,
     ) -> Option<ClockChange> {
         let leap = difference_micros(reading.wall, last_write);
-        (leap > saturating_micros(LARGE_LEAP)).then(|| {
+        (leap > saturating_micros(LARGE_STEP_THRESHOLD)).then(|| {
             self.suspend_firing(FiringSuspension {
-                until: reading.monotonic + LARGE_STEP_CONFIRMATION,
+                until_monotonic: reading.monotonic + LARGE_STEP_CONFIRMATION_TIME,
                 last_confirmed_write: last_write,
             });
             ClockChange::FiringSuspended(leap)
@@ -226,13 +226,13 @@ impl ClockDiscipline {
     }
 
     /// By how many microseconds the machine's clock was ahead at the last reading.
-    pub(super) fn offset_micros(&self) -> i64 {
-        self.offset_micros
+    pub(super) fn machine_clock_ahead_micros(&self) -> i64 {
+        self.machine_clock_ahead_micros
     }
 
-    pub(super) fn report(&self) -> ClockReport {
+    pub(super) fn build_clock_report(&self) -> ClockReport {
         ClockReport {
-            offset_ms: self.offset_micros / 1000,
+            offset_ms: self.machine_clock_ahead_micros / 1000,
             out_of_service: self.is_out_of_service,
             last_step: self.last_step,
             boot_reference: None,
@@ -244,11 +244,11 @@ impl ClockDiscipline {
     }
 
     /// Takes the node out of service while the machine's clock disagrees with the store's, and back when it agrees.
-    fn compare_with_store_clock(&mut self, max_error: Duration) -> Option<ClockChange> {
-        let disagrees =
-            self.offset_micros.unsigned_abs() > saturating_micros(CLOCK_TOLERANCE + max_error).unsigned_abs();
+    fn update_service_from_store_clock(&mut self, max_error: Duration) -> Option<ClockChange> {
+        let disagrees = self.machine_clock_ahead_micros.unsigned_abs()
+            > saturating_micros(CLOCK_TOLERANCE + max_error).unsigned_abs();
         match (std::mem::replace(&mut self.is_out_of_service, disagrees), disagrees) {
-            (false, true) => Some(ClockChange::LeftService(self.offset_micros)),
+            (false, true) => Some(ClockChange::LeftService(self.machine_clock_ahead_micros)),
             (true, false) => Some(ClockChange::ReturnedToService),
             (true, true) | (false, false) => None,
         }
@@ -256,25 +256,28 @@ impl ClockDiscipline {
 
     /// Follows the machine's clock, a large step only when it has lasted.
     fn follow_machine_clock(&mut self, reading: ClockReading, gained_micros: i64) -> Option<ClockChange> {
-        if self.offset_micros.unsigned_abs() <= saturating_micros(CLOCK_TOLERANCE).unsigned_abs() {
-            (self.anchor, self.offset_micros) = (reading, 0);
+        if self.machine_clock_ahead_micros.unsigned_abs() <= saturating_micros(CLOCK_TOLERANCE).unsigned_abs()
+        {
+            (self.anchor, self.machine_clock_ahead_micros) = (reading, 0);
             return self.pending_step.take().map(|_| ClockChange::StepUndone);
         }
         let is_same_step = |pending: &PendingStep| {
-            pending.step_micros.abs_diff(self.offset_micros)
+            pending.step_micros.abs_diff(self.machine_clock_ahead_micros)
                 <= saturating_micros(CLOCK_TOLERANCE).unsigned_abs()
         };
-        let Some(PendingStep { noticed_at, .. }) =
-            self.pending_step.filter(is_same_step).or_else(|| self.correcting_step_back(reading))
+        let Some(PendingStep { noticed_at_monotonic: noticed_at, .. }) =
+            self.pending_step.filter(is_same_step).or_else(|| self.find_correcting_step_back(reading))
         else {
-            self.pending_step =
-                Some(PendingStep { noticed_at: reading.monotonic, step_micros: self.offset_micros });
-            return Some(ClockChange::StepPending(self.offset_micros));
+            self.pending_step = Some(PendingStep {
+                noticed_at_monotonic: reading.monotonic,
+                step_micros: self.machine_clock_ahead_micros,
+            });
+            return Some(ClockChange::StepPending(self.machine_clock_ahead_micros));
         };
         if reading.monotonic.saturating_sub(noticed_at) < self.pending_step_confirmation_time(gained_micros) {
             return None;
         }
-        let step_micros = std::mem::take(&mut self.offset_micros);
+        let step_micros = std::mem::take(&mut self.machine_clock_ahead_micros);
         self.reference =
             TimeReference::MachineClock { gained_micros: gained_micros.saturating_add(step_micros).max(0) };
         (self.anchor, self.time_reset_at, self.pending_step) = (reading, reading.wall, None);
@@ -282,25 +285,28 @@ impl ClockDiscipline {
     }
 
     /// A step back during a firing suspension: it corrects the clock, and is followed at once.
-    fn correcting_step_back(&self, reading: ClockReading) -> Option<PendingStep> {
-        let is_return = self.firing_suspension.is_some() && self.offset_micros < 0;
-        is_return.then_some(PendingStep { noticed_at: reading.monotonic, step_micros: self.offset_micros })
+    fn find_correcting_step_back(&self, reading: ClockReading) -> Option<PendingStep> {
+        let is_return = self.firing_suspension.is_some() && self.machine_clock_ahead_micros < 0;
+        is_return.then_some(PendingStep {
+            noticed_at_monotonic: reading.monotonic,
+            step_micros: self.machine_clock_ahead_micros,
+        })
     }
 
     /// How long the pending step must last before it is followed.
     fn pending_step_confirmation_time(&self, gained_micros: i64) -> Duration {
-        if self.firing_suspension.is_some() && self.offset_micros < 0 {
+        if self.firing_suspension.is_some() && self.machine_clock_ahead_micros < 0 {
             return Duration::ZERO;
         }
-        step_confirmation_time(self.offset_micros, gained_micros)
+        step_confirmation_time(self.machine_clock_ahead_micros, gained_micros)
     }
 
     /// Ends a firing suspension whose time is over, unless a step is pending.
-    fn end_firing_suspension(&mut self, monotonic: Duration) -> Option<ClockChange> {
+    fn end_elapsed_firing_suspension(&mut self, monotonic: Duration) -> Option<ClockChange> {
         let has_no_pending_step = self.pending_step.is_none();
-        let ended = self
-            .firing_suspension
-            .take_if(|firing_suspension| has_no_pending_step && firing_suspension.until <= monotonic);
+        let ended = self.firing_suspension.take_if(|firing_suspension| {
+            has_no_pending_step && firing_suspension.until_monotonic <= monotonic
+        });
         ended.map(|_| ClockChange::FiringResumed)
     }
 }
@@ -310,8 +316,8 @@ impl ClockDiscipline {
 pub(super) fn step_confirmation_time(step_micros: i64, gained_micros: i64) -> Duration {
     let is_return = step_micros < 0
         && step_micros.unsigned_abs() <= (gained_micros + saturating_micros(CLOCK_TOLERANCE)).unsigned_abs();
-    let is_small = step_micros.unsigned_abs() <= saturating_micros(LARGE_LEAP).unsigned_abs();
-    if is_return || is_small { SMALL_STEP_CONFIRMATION } else { LARGE_STEP_CONFIRMATION }
+    let is_small = step_micros.unsigned_abs() <= saturating_micros(LARGE_STEP_THRESHOLD).unsigned_abs();
+    if is_return || is_small { SMALL_STEP_CONFIRMATION_TIME } else { LARGE_STEP_CONFIRMATION_TIME }
 }
 
 fn difference_micros(one: Timestamp, other: Timestamp) -> i64 {

@@ -1,9 +1,9 @@
 //! The one place that reads the clock, for the engine and the crates built on it. Everything below takes the time as
 //! an argument.
 
-mod boot;
 mod clock_discipline;
-pub(crate) mod monitor;
+pub(crate) mod clock_monitor;
+mod machine_boot;
 mod store_backoff;
 #[cfg(test)]
 mod tests;
@@ -15,14 +15,14 @@ use std::time::{Duration, Instant, SystemTime};
 use pointsman_core::Timestamp;
 use pointsman_core::store::{BootReference, ClockReport, Store, StoreError, UnconfirmedTime};
 
-pub use boot::MachineBoot;
 pub use clock_discipline::ClockReading;
 use clock_discipline::{CLOCK_TOLERANCE, ClockChange, ClockDiscipline, FiringSuspension};
+pub use machine_boot::MachineBoot;
 pub(crate) use store_backoff::StoreBackoff;
 
 /// The machine's clock, uncorrected: for displaying times, and for programs without a node. A node uses its
 /// [`TimeSource`].
-pub fn now() -> Timestamp {
+pub fn machine_clock_now() -> Timestamp {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Timestamp::MIN.plus(since)
 }
@@ -38,12 +38,12 @@ pub trait MachineClocks: fmt::Debug + Send + Sync {
 /// The clocks of the machine that this runs on.
 #[derive(Debug)]
 struct SystemClocks {
-    started: Instant,
+    created_at: Instant,
 }
 
 impl MachineClocks for SystemClocks {
     fn read(&self) -> ClockReading {
-        ClockReading { wall: now(), monotonic: self.started.elapsed() }
+        ClockReading { wall: machine_clock_now(), monotonic: self.created_at.elapsed() }
     }
 
     fn read_boot(&self) -> Option<MachineBoot> {
@@ -61,14 +61,14 @@ pub struct TimeSource {
 
 impl Default for TimeSource {
     fn default() -> Self {
-        Self::system()
+        Self::with_system_clocks()
     }
 }
 
 impl TimeSource {
     /// A time source that reads the clocks of this machine.
-    pub fn system() -> Self {
-        Self::new(SystemClocks { started: Instant::now() })
+    pub fn with_system_clocks() -> Self {
+        Self::new(SystemClocks { created_at: Instant::now() })
     }
 
     /// A time source that reads the given clocks.
@@ -93,7 +93,8 @@ impl TimeSource {
         let requested_at = self.clocks.read().monotonic;
         if let Some(server_time) = read_clock().await? {
             let reading = self.clocks.read();
-            let change = self.lock_discipline().apply_measurement(requested_at, reading, server_time);
+            let change =
+                self.lock_discipline().apply_store_clock_measurement(requested_at, reading, server_time);
             change.inspect(log_clock_change);
         }
         Ok(())
@@ -102,12 +103,12 @@ impl TimeSource {
     /// Compares the clocks before the first write to a store: with its server's, or with the last time that an embedded
     /// store was written.
     pub(crate) async fn align_with_store(&self, store: &dyn Store) -> Result<(), StoreError> {
-        self.measure_server_clock(async || store.read_server_clock().await).await?;
+        self.measure_server_clock(async || store.read_store_server_clock().await).await?;
         if self.lock_discipline().uses_store_clock() {
             return Ok(());
         }
         let (nodes, journal_head) =
-            (store.list_nodes().await?, store.read_journal_range().await?.head.timestamp());
+            (store.list_nodes().await?, store.read_journal_range().await?.newest_event_id.timestamp());
         let last_write = nodes.iter().map(|node| node.last_heartbeat_at).chain([journal_head]).max();
         // The newest node is found by its id: a node that joined with a clock that was ahead would otherwise count as
         // the newest for long.
@@ -136,7 +137,7 @@ impl TimeSource {
                         Duration::from_millis(unconfirmed.until_uptime_ms).saturating_sub(boot.uptime);
                     let until = reading.monotonic + remaining;
                     discipline.suspend_firing(FiringSuspension {
-                        until,
+                        until_monotonic: until,
                         last_confirmed_write: unconfirmed.last_confirmed_write,
                     });
                 }
@@ -155,7 +156,7 @@ impl TimeSource {
         discipline.is_out_of_service().then(|| {
             format!(
                 "this node is out of service: its clock is {} the store's; set the clock of its machine",
-                format_offset(discipline.offset_micros())
+                format_offset(discipline.machine_clock_ahead_micros())
             )
         })
     }
@@ -192,14 +193,18 @@ impl TimeSource {
         let at = self.now();
         let (monotonic, discipline) = (self.clocks.read().monotonic, self.lock_discipline());
         let boot_reference = self.clocks.read_boot().map(|boot| {
-            let unconfirmed =
-                discipline.firing_suspension().map(|FiringSuspension { until, last_confirmed_write }| {
+            let unconfirmed = discipline.firing_suspension().map(
+                |FiringSuspension { until_monotonic: until, last_confirmed_write }| {
                     let until = boot.uptime + until.saturating_sub(monotonic);
-                    UnconfirmedTime { until_uptime_ms: boot::saturating_millis(until), last_confirmed_write }
-                });
+                    UnconfirmedTime {
+                        until_uptime_ms: machine_boot::saturating_millis(until),
+                        last_confirmed_write,
+                    }
+                },
+            );
             BootReference { unconfirmed, ..boot.to_boot_reference(at) }
         });
-        ClockReport { boot_reference, ..discipline.report() }
+        ClockReport { boot_reference, ..discipline.build_clock_report() }
     }
 
     fn lock_discipline(&self) -> MutexGuard<'_, ClockDiscipline> {
@@ -239,7 +244,7 @@ fn log_clock_change(change: &ClockChange) {
             "this machine's clock is {:.0} s ahead of the last write to the store: nothing is pruned and no schedule fires \
              for {}. If the machine was off for that long, there is nothing to do; else set its clock",
             micros_to_seconds(by),
-            format_minutes(clock_discipline::LARGE_STEP_CONFIRMATION)
+            format_minutes(clock_discipline::LARGE_STEP_CONFIRMATION_TIME)
         ),
         ClockChange::FiringResumed => {
             tracing::info!("the wait after the clock jump is over; pruning and schedules continue")

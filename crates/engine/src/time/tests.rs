@@ -1,19 +1,19 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use super::clock_discipline::{LARGE_LEAP, LARGE_STEP_CONFIRMATION};
+use super::clock_discipline::{LARGE_STEP_CONFIRMATION_TIME, LARGE_STEP_THRESHOLD};
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(86_400);
 /// The true time at the start.
-const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+const TRUE_START_TIME: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 /// Clocks that are set by hand.
 #[derive(Clone, Debug, Default)]
 struct ManualClocks {
-    /// Microseconds since [`START`].
+    /// Microseconds since [`TRUE_START_TIME`].
     monotonic_micros: Arc<AtomicU64>,
     /// By how many microseconds the machine's clock is ahead.
     offset_micros: Arc<AtomicI64>,
@@ -33,7 +33,7 @@ impl ManualClocks {
     }
 
     fn true_time(&self) -> Timestamp {
-        START.plus(self.read().monotonic)
+        TRUE_START_TIME.plus(self.read().monotonic)
     }
 
     async fn measure_true_time(&self, time: &TimeSource) {
@@ -44,12 +44,12 @@ impl ManualClocks {
 impl MachineClocks for ManualClocks {
     fn read(&self) -> ClockReading {
         let monotonic = Duration::from_micros(self.monotonic_micros.load(Ordering::Relaxed));
-        let wall = START.plus(monotonic).micros() + self.offset_micros.load(Ordering::Relaxed);
+        let wall = TRUE_START_TIME.plus(monotonic).micros() + self.offset_micros.load(Ordering::Relaxed);
         ClockReading { wall: Timestamp::from_micros(wall), monotonic }
     }
 
     fn read_boot(&self) -> Option<MachineBoot> {
-        Some(MachineBoot { id: 1, uptime: DAY + self.read().monotonic })
+        Some(MachineBoot { boot_id: 1, uptime: DAY + self.read().monotonic })
     }
 }
 
@@ -158,13 +158,13 @@ fn a_step_that_is_undone_has_no_effect() {
 
 #[test]
 fn a_step_that_lasts_is_followed() {
-    let large = LARGE_LEAP + MINUTE;
+    let large = LARGE_STEP_THRESHOLD + MINUTE;
     for (ahead, by, confirmation) in [
         (true, MINUTE * 50, MINUTE),
-        (true, large, LARGE_STEP_CONFIRMATION),
-        (true, DAY * 40, LARGE_STEP_CONFIRMATION),
+        (true, large, LARGE_STEP_CONFIRMATION_TIME),
+        (true, DAY * 40, LARGE_STEP_CONFIRMATION_TIME),
         (false, MINUTE * 50, MINUTE),
-        (false, DAY, LARGE_STEP_CONFIRMATION),
+        (false, DAY, LARGE_STEP_CONFIRMATION_TIME),
     ] {
         let (manual, time) = manual_time_source();
         step_machine_clock(&manual, ahead, by);
@@ -183,7 +183,7 @@ fn a_step_back_after_a_followed_leap_is_followed_soon() {
     let (manual, time) = manual_time_source();
     manual.set_ahead(DAY * 40);
     time.now();
-    manual.advance(LARGE_STEP_CONFIRMATION);
+    manual.advance(LARGE_STEP_CONFIRMATION_TIME);
     assert_eq!(time.now(), manual.true_time().plus(DAY * 40));
     manual.set_ahead(Duration::ZERO);
     time.now();
@@ -197,7 +197,7 @@ fn each_further_step_restarts_its_confirmation() {
     for days in 1..10 {
         manual.set_ahead(DAY * days);
         assert_eq!(time.now(), manual.true_time());
-        manual.advance(LARGE_STEP_CONFIRMATION - SECOND);
+        manual.advance(LARGE_STEP_CONFIRMATION_TIME - SECOND);
         assert_eq!(time.now(), manual.true_time());
     }
 }
@@ -210,7 +210,7 @@ fn time_source_after_restart(after: Duration, ahead: bool, offset: Duration) -> 
     manual.advance(after);
     step_machine_clock(&manual, ahead, offset);
     let time = TimeSource::new(manual.clone());
-    time.align_with_embedded_store(Some(reference), Some(START));
+    time.align_with_embedded_store(Some(reference), Some(TRUE_START_TIME));
     (manual, time)
 }
 
@@ -227,13 +227,13 @@ fn a_restart_on_a_machine_that_kept_running_uses_its_uptime() {
     {
         let (manual, time) = time_source_after_restart(MINUTE, ahead, offset);
         assert_eq!(time.now(), manual.true_time(), "the clock was set while no node ran");
-        manual.advance(LARGE_STEP_CONFIRMATION - SECOND);
+        manual.advance(LARGE_STEP_CONFIRMATION_TIME - SECOND);
         assert_eq!(time.now(), manual.true_time());
         manual.advance(SECOND);
         assert_ne!(time.now(), manual.true_time(), "the step has lasted and is followed");
         manual.set_ahead(Duration::ZERO);
         time.now();
-        manual.advance(LARGE_STEP_CONFIRMATION);
+        manual.advance(LARGE_STEP_CONFIRMATION_TIME);
         assert_eq!(time.now(), manual.true_time());
     }
 }
@@ -241,8 +241,9 @@ fn a_restart_on_a_machine_that_kept_running_uses_its_uptime() {
 #[test]
 fn a_reference_of_another_boot_is_ignored() {
     let (manual, time) = manual_time_source();
-    let reference = BootReference { boot_id: 2, uptime_ms: 0, at: START.minus(DAY * 400), unconfirmed: None };
-    time.align_with_embedded_store(Some(reference), Some(START.minus(DAY)));
+    let reference =
+        BootReference { boot_id: 2, uptime_ms: 0, at: TRUE_START_TIME.minus(DAY * 400), unconfirmed: None };
+    time.align_with_embedded_store(Some(reference), Some(TRUE_START_TIME.minus(DAY)));
     assert_eq!(time.now(), manual.true_time());
     assert!(!time.may_fire_and_prune());
 }
@@ -250,35 +251,39 @@ fn a_reference_of_another_boot_is_ignored() {
 #[test]
 fn an_embedded_store_that_was_written_long_ago_waits_before_it_prunes_or_fires() {
     let (manual, time) = manual_time_source();
-    let change = time.lock_discipline().start_from_last_write(manual.read(), START.minus(DAY * 40));
+    let change = time.lock_discipline().start_from_last_write(manual.read(), TRUE_START_TIME.minus(DAY * 40));
     assert!(matches!(change, Some(ClockChange::FiringSuspended(_))));
     assert!(time.is_in_service() && !time.may_fire_and_prune() && time.clock_warning().is_some());
     assert_eq!(time.now(), manual.true_time(), "events emitted meanwhile have the right time");
-    manual.advance(LARGE_STEP_CONFIRMATION - SECOND);
+    manual.advance(LARGE_STEP_CONFIRMATION_TIME - SECOND);
     assert!(!time.may_fire_and_prune());
     manual.advance(SECOND);
     assert!(time.may_fire_and_prune() && time.clock_warning().is_none());
 
     let (manual, time) = manual_time_source();
-    assert_eq!(time.lock_discipline().start_from_last_write(manual.read(), START.minus(LARGE_LEAP)), None);
+    assert_eq!(
+        time.lock_discipline()
+            .start_from_last_write(manual.read(), TRUE_START_TIME.minus(LARGE_STEP_THRESHOLD)),
+        None
+    );
     assert!(time.may_fire_and_prune());
 }
 
 #[test]
 fn an_embedded_store_that_was_written_later_than_now_starts_nothing_early() {
     let (manual, time) = manual_time_source();
-    assert_eq!(time.lock_discipline().start_from_last_write(manual.read(), START.plus(DAY)), None);
+    assert_eq!(time.lock_discipline().start_from_last_write(manual.read(), TRUE_START_TIME.plus(DAY)), None);
     manual.advance(MINUTE);
     assert_eq!(time.now(), manual.true_time());
     assert!(time.may_fire_and_prune());
 }
 
-/// The time source of a node on a machine that booted with its clock ahead; the last write was an hour before `START`.
+/// The time source of a node on a machine that booted with its clock ahead; the last write was an hour before `TRUE_START_TIME`.
 fn time_source_after_boot_ahead(by: Duration) -> (ManualClocks, TimeSource) {
     let manual = ManualClocks::default();
     manual.set_ahead(by);
     let time = TimeSource::new(manual.clone());
-    time.align_with_embedded_store(None, Some(START.minus(LARGE_LEAP)));
+    time.align_with_embedded_store(None, Some(TRUE_START_TIME.minus(LARGE_STEP_THRESHOLD)));
     assert!(!time.may_fire_and_prune());
     (manual, time)
 }
@@ -292,7 +297,7 @@ fn a_restart_does_not_end_the_wait_after_a_boot_with_a_wrong_clock() {
     second.align_with_embedded_store(reference, Some(first.now()));
     assert!(!second.may_fire_and_prune());
     assert_eq!(second.clock_report().boot_reference.unwrap().unconfirmed, reference.unwrap().unconfirmed);
-    manual.advance(LARGE_STEP_CONFIRMATION - MINUTE - SECOND);
+    manual.advance(LARGE_STEP_CONFIRMATION_TIME - MINUTE - SECOND);
     assert!(!second.may_fire_and_prune());
     manual.advance(SECOND);
     assert!(second.may_fire_and_prune(), "both nodes together have waited long enough");
@@ -305,7 +310,7 @@ fn a_second_boot_with_a_wrong_clock_waits_again() {
     let second = TimeSource::new(manual.clone());
     second.align_with_embedded_store(Some(reference), Some(first.now()));
     assert!(!second.may_fire_and_prune(), "times that the first node wrote do not confirm the clock");
-    manual.advance(LARGE_STEP_CONFIRMATION);
+    manual.advance(LARGE_STEP_CONFIRMATION_TIME);
     assert!(
         second.may_fire_and_prune() && second.clock_report().boot_reference.unwrap().unconfirmed.is_none()
     );

@@ -57,7 +57,7 @@ pub(crate) struct TestEngineBuilder {
 
 impl TestEngineBuilder {
     pub(crate) fn slots(mut self, slots: usize) -> Self {
-        self.settings.slots = slots;
+        self.settings.slot_count = slots;
         self
     }
 
@@ -86,7 +86,7 @@ impl TestEngineBuilder {
         def.retry.delay = Duration::ZERO;
         let mut spec = HandlerSpec {
             def,
-            timeout: TEST_TIMEOUT,
+            attempt_timeout: TEST_TIMEOUT,
             runner: Some(Arc::new(InProcessHandler::new(function))),
         };
         change(&mut spec);
@@ -106,7 +106,7 @@ impl TestEngineBuilder {
         def.retry.delay = Duration::ZERO;
         def.pull = runner.is_none();
         change(&mut def);
-        self.setup.handlers.push(HandlerSpec { def, timeout: TEST_TIMEOUT, runner });
+        self.setup.handlers.push(HandlerSpec { def, attempt_timeout: TEST_TIMEOUT, runner });
         self
     }
 
@@ -118,7 +118,8 @@ impl TestEngineBuilder {
     pub(crate) fn source(self, source: &str, collections: &[&str], script: &str) -> Self {
         let argv = ["sh", "-c", script].map(ToOwned::to_owned).to_vec();
         let command =
-            CommandHandler::new(CommandSpec { argv, env: BTreeMap::new(), dir: None, run_as: None }).unwrap();
+            CommandHandler::new(CommandSpec { argv, env: BTreeMap::new(), working_dir: None, run_as: None })
+                .unwrap();
         self.handler_with_runner(source, Some(Arc::new(command)), |def| {
             def.source = Some(source_def(collections))
         })
@@ -205,7 +206,7 @@ pub(crate) async fn wait_until<F: Future<Output = bool>>(description: &str, cond
 }
 
 pub(crate) async fn emit(engine: &Engine, events: Vec<NewEvent>) -> EmitReceipt {
-    engine.emit(EmitBatch { events, idempotency: None }).await.unwrap()
+    engine.emit(EmitBatch { events, idempotency_key: None }).await.unwrap()
 }
 
 /// Waits for a future, at most [`TEST_TIMEOUT`].

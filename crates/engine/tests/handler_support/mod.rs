@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// A task for an event of the tenant `shop` that has a preceding event.
-pub(crate) fn claimed_task() -> ClaimedTask {
+pub(crate) fn claimed_task_with_all_values() -> ClaimedTask {
     let event_type = EventType::new("record.published").unwrap();
     ClaimedTask {
         seq: TaskSeq(9),
@@ -37,15 +37,15 @@ pub(crate) fn claimed_task() -> ClaimedTask {
         attempt: 2,
         retries: 1,
         fence: 77,
-        lease_until: None,
-        prev_sent_event: EventId::new(5),
+        pull_worker_lease_until: None,
+        prev_sent_event_id: EventId::new(5),
         out_of_order: true,
     }
 }
 
 /// The same task without any optional value.
-pub(crate) fn minimal_claimed_task() -> ClaimedTask {
-    let task_with_all_values = claimed_task();
+pub(crate) fn claimed_task_without_optional_values() -> ClaimedTask {
+    let task_with_all_values = claimed_task_with_all_values();
     let event = Event {
         prev: None,
         key: None,
@@ -55,7 +55,7 @@ pub(crate) fn minimal_claimed_task() -> ClaimedTask {
     };
     ClaimedTask {
         subject: TaskSubject::Event(Arc::new(event)),
-        prev_sent_event: None,
+        prev_sent_event_id: None,
         out_of_order: false,
         ..task_with_all_values
     }
@@ -77,10 +77,10 @@ pub(crate) fn collection_run_task() -> ClaimedTask {
             tenant: Tenant::new("north").unwrap(),
         }),
         planned_at: Some("2026-01-31T12:00:00Z".parse().unwrap()),
-        lease_until: None,
-        prev_sent_event: None,
+        pull_worker_lease_until: None,
+        prev_sent_event_id: None,
         out_of_order: false,
-        ..claimed_task()
+        ..claimed_task_with_all_values()
     }
 }
 

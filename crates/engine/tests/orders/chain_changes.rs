@@ -8,7 +8,7 @@ async fn an_order_waits_at_a_removed_chain_node_until_it_is_restored() {
     let (gate, calls) = (StepGate::new(), CallLog::default());
     let builder_with_nodes = |nodes| {
         TestEngineBuilder::default()
-            .handler("a", gate.gated_step())
+            .handler("a", gate.gated_step_handler())
             .handler("b", recording_handler(&calls))
             .handler("c", recording_handler(&calls))
             .chain(chain("/x", nodes))
@@ -25,14 +25,14 @@ async fn an_order_waits_at_a_removed_chain_node_until_it_is_restored() {
         )
         .await
         .unwrap();
-    gate.release_one();
+    gate.release_one_step();
     list_order_events_until(&engine, &order, "OrderFinished").await;
     assert_eq!(calls.entries(), ["c"], "the order continues on the current chain");
 
     let order = add_order(&engine, "/x,2", "1").await;
     gate.wait_for_arrival().await;
     engine.reconfigure(builder_with_nodes(vec![step_node("b", "end"), end_node("end")]).setup).await.unwrap();
-    gate.release_one();
+    gate.release_one_step();
     list_order_events_until(&engine, &order, "OrderStepEnded").await;
     wait_until("the order to wait at the removed chain node", || async {
         let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();

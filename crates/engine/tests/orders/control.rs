@@ -14,7 +14,7 @@ async fn suspending_an_order_lets_its_running_step_finish() {
     let store = in_memory_store();
     let (gate, calls) = (StepGate::new(), CallLog::default());
     let engine = TestEngineBuilder::default()
-        .handler("a", gate.gated_step())
+        .handler("a", gate.gated_step_handler())
         .handler("b", recording_handler(&calls))
         .chain(chain("/x", vec![step_node("a", "b"), step_node("b", "end"), end_node("end")]))
         .start(&store)
@@ -24,7 +24,7 @@ async fn suspending_an_order_lets_its_running_step_finish() {
     engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Suspend).await.unwrap().unwrap();
     let refused = engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Remove).await.unwrap();
     assert_eq!(refused, Err(OrderError::StepRunning(order.clone())));
-    gate.release_one();
+    gate.release_one_step();
     let published = list_order_events_until(&engine, &order, "OrderNodeChanged").await;
     assert_eq!(
         published[2..],
@@ -59,7 +59,7 @@ async fn chain_nodes_can_be_stopped_skipped_and_resumed() {
     let (statistics, _) = engine.read_order_statistics(&Default::default(), None).await.unwrap();
     assert_eq!((statistics.total, statistics.started, statistics.in_process), (1, 1, 0));
     let (chains, _) = engine.list_chains().await.unwrap();
-    assert_eq!(chains[0].order_counts, [(chain_node_id("b"), 1)]);
+    assert_eq!(chains[0].order_counts_by_node, [(chain_node_id("b"), 1)]);
     engine
         .set_chain_node_action(&path, &chain_node_id("b"), ChainNodeAction::NextState)
         .await

@@ -1,6 +1,6 @@
 //! Orders that are created by events and schedules, and the engine events about nodes.
 
-use pointsman_core::engine_event::SchedulerState;
+use pointsman_core::engine_event::EngineState;
 use pointsman_core::event::MAX_CAUSE_DEPTH;
 use pointsman_core::fire::FireAction;
 use pointsman_core::store::{OrderError, Schedules};
@@ -10,12 +10,12 @@ use pointsman_engine::{BoundedRun, ScheduleRunResult, ScheduleSpec};
 use super::*;
 
 /// An engine with a chain of one step, which records the order and its value.
-fn engine_with_recording_chain(calls: &CallLog) -> TestEngineBuilder {
+fn builder_with_recording_chain(calls: &CallLog) -> TestEngineBuilder {
     let calls = calls.clone();
     TestEngineBuilder::default()
         .handler("a", move |delivery| {
             let step = step_of_delivery(&delivery);
-            calls.record(format!("{} {}", step.order, step.value.as_str()));
+            calls.record(format!("{} {}", step.order_key, step.value.as_str()));
             async { HandlerOutcome::succeeded() }
         })
         .chain(chain("/x", vec![step_node("a", "end"), end_node("end")]))
@@ -25,7 +25,7 @@ fn engine_with_recording_chain(calls: &CallLog) -> TestEngineBuilder {
 async fn an_event_creates_an_order_with_its_id_and_value() {
     let store = in_memory_store();
     let calls = CallLog::default();
-    let mut builder = engine_with_recording_chain(&calls);
+    let mut builder = builder_with_recording_chain(&calls);
     builder.setup.chain_routes.bind(event_type("article"), parse_order_key("/x,1").chain);
     let engine = builder.start(&store).await;
     let article = NewEvent { value: parse_json(r#"{"n":1.0}"#), ..keyed_event("article.written", "k") };
@@ -75,11 +75,11 @@ async fn a_schedule_creates_orders() {
     let order = NewOrder { value: parse_json("[1]"), ..NewOrder::new(parse_order_key("/x,1").chain) };
     let order_schedule_per_second = order_schedule("tick", "every 1s", order.clone());
     let engine =
-        engine_with_recording_chain(&calls).schedule(order_schedule_per_second.clone()).start(&store).await;
+        builder_with_recording_chain(&calls).schedule(order_schedule_per_second.clone()).start(&store).await;
     wait_until("two orders", || async { calls.entries().len() >= 2 }).await;
     assert!(calls.entries().iter().all(|note| note.starts_with("/x,") && note.ends_with(" [1]")));
     let fires = store.list_fires(&order_schedule_per_second.name, None, 1).await.unwrap().fires;
-    assert!(fires[0].event.is_some() && fires[0].task.is_none());
+    assert!(fires[0].event_id.is_some() && fires[0].task.is_none());
     assert!(list_emitted_events(&engine).await.is_empty());
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -90,7 +90,7 @@ async fn an_order_schedule_can_be_run_manually() {
     let calls = CallLog::default();
     let schedule_of_missing_chain =
         order_schedule("missing-chain", "@yearly", NewOrder::new(parse_order_key("/missing,1").chain));
-    let engine = engine_with_recording_chain(&calls)
+    let engine = builder_with_recording_chain(&calls)
         .schedule(order_schedule("yearly", "@yearly", NewOrder::new(parse_order_key("/x,1").chain)))
         .schedule(schedule_of_missing_chain.clone())
         .start(&store)
@@ -118,9 +118,9 @@ async fn a_node_publishes_its_state_and_a_bounded_run_does_not() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default().start(&store).await;
     let state_changed_text =
-        |state: SchedulerState| format!(r#"SchedulerStateChanged {{"state":"{}"}}"#, state.as_str());
+        |state: EngineState| format!(r#"SchedulerStateChanged {{"state":"{}"}}"#, state.as_str());
     let mut expected =
-        vec![state_changed_text(SchedulerState::Starting), state_changed_text(SchedulerState::Running)];
+        vec![state_changed_text(EngineState::Starting), state_changed_text(EngineState::Running)];
     assert_eq!(list_scheduler_events(&engine).await, expected);
     let mut bounded_run = TestEngineBuilder::default();
     bounded_run.settings.bounded_run = Some(BoundedRun { handlers: Default::default(), max_attempts: 1 });
@@ -128,9 +128,8 @@ async fn a_node_publishes_its_state_and_a_bounded_run_does_not() {
     bounded_run.stop(TEST_TIMEOUT).await;
     assert_eq!(list_scheduler_events(&engine).await, expected);
     engine.stop(TEST_TIMEOUT).await;
-    expected.extend([state_changed_text(SchedulerState::Stopping), "SchedulerClosed {}".into()]);
-    expected
-        .extend([state_changed_text(SchedulerState::Starting), state_changed_text(SchedulerState::Running)]);
+    expected.extend([state_changed_text(EngineState::Stopping), "SchedulerClosed {}".into()]);
+    expected.extend([state_changed_text(EngineState::Starting), state_changed_text(EngineState::Running)]);
     let engine = TestEngineBuilder::default().start(&store).await;
     assert_eq!(list_scheduler_events(&engine).await, expected);
     engine.stop(TEST_TIMEOUT).await;

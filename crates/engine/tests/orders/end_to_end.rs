@@ -6,7 +6,7 @@ use pointsman_core::HandlerName;
 use pointsman_core::store::AttemptResult;
 use pointsman_engine::PullRequest;
 
-use super::server::{build_response, http_handler, start_server};
+use super::test_server::{build_response, http_handler, start_server};
 use super::*;
 
 /// Prints its input, and returns a value.
@@ -29,7 +29,7 @@ async fn an_order_passes_its_value_through_a_command_a_target_and_a_function() {
         .handler_with_runner("two", Some(Arc::new(http_handler(url))), |_| {})
         .handler("three", move |delivery| {
             let step = step_of_delivery(&delivery);
-            recorded_calls.record(format!("{} {} {}", step.order, step.node, step.value.as_str()));
+            recorded_calls.record(format!("{} {} {}", step.order_key, step.node, step.value.as_str()));
             let mut outcome = outcome_with_result(r#"{"n":4}"#);
             outcome.emitted_events.push(keyed_event("done", "x"));
             async { outcome }
@@ -108,14 +108,14 @@ async fn a_pull_worker_runs_a_step_and_returns_its_value() {
         handlers: [HandlerName::new("far").unwrap()].into(),
         max_tasks: 1,
         max_wait: TEST_TIMEOUT,
-        lease: Duration::from_secs(60),
+        lease_duration: Duration::from_secs(60),
         tenant: None,
     };
     let task = engine.pull_tasks(request.clone()).await.unwrap().remove(0);
     let TaskSubject::Step(run) = &task.subject else { panic!("{task:?}") };
-    assert_eq!((run.order.clone(), run.value.as_str()), (order.clone(), "[1]"));
+    assert_eq!((run.order_key.clone(), run.value.as_str()), (order.clone(), "[1]"));
     let ended = engine.end_leased_task(&task.id, task.fence, failed_with_code(7)).await.unwrap().unwrap();
-    assert!(ended.due.is_some());
+    assert!(ended.next_attempt_due_at.is_some());
     let task = engine.pull_tasks(request).await.unwrap().remove(0);
     let done = HandlerOutcome {
         result: AttemptResult::Succeeded { result: Some(parse_json("[2]")) },
@@ -130,13 +130,13 @@ async fn a_pull_worker_runs_a_step_and_returns_its_value() {
 /// Orders of one chain run concurrently; the steps of one order never do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn orders_run_concurrently_and_their_steps_in_order() {
-    const ORDERS: usize = 200;
+    const ORDER_COUNT: usize = 200;
     let store = in_memory_store();
     let calls = CallLog::default();
     let recording_step = |name: &'static str| {
         let calls = calls.clone();
         move |delivery: Delivery| {
-            calls.record(format!("{} {name}", step_of_delivery(&delivery).order.id));
+            calls.record(format!("{} {name}", step_of_delivery(&delivery).order_key.id));
             async { HandlerOutcome::succeeded() }
         }
     };
@@ -150,7 +150,8 @@ async fn orders_run_concurrently_and_their_steps_in_order() {
         ))
         .start(&store)
         .await;
-    let new_orders = (0..ORDERS).map(|_| NewOrder::new(parse_order_key("/x,1").chain)).collect::<Vec<_>>();
+    let new_orders =
+        (0..ORDER_COUNT).map(|_| NewOrder::new(parse_order_key("/x,1").chain)).collect::<Vec<_>>();
     let added: Vec<_> = engine
         .add_orders(new_orders)
         .await
@@ -181,7 +182,7 @@ async fn an_order_continues_after_a_restart() {
     let builder = || {
         TestEngineBuilder::default()
             .handler("a", recording_handler(&calls))
-            .handler("b", gate.gated_step())
+            .handler("b", gate.gated_step_handler())
             .handler("c", recording_handler(&calls))
             .chain(chain(
                 "/x",
@@ -194,7 +195,7 @@ async fn an_order_continues_after_a_restart() {
     engine.stop(Duration::ZERO).await;
     let engine = builder().start(&store).await;
     gate.wait_for_arrival().await;
-    gate.release_one();
+    gate.release_one_step();
     let published = list_order_events_until(&engine, &order, "OrderFinished").await;
     assert!(published.contains(&"OrderStepEnded Keep".into()), "the step was released: {published:?}");
     assert_eq!(published.iter().filter(|line| *line == "OrderStepEnded Success").count(), 3);

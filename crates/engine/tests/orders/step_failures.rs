@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pointsman_core::store::OrderCommand;
 use pointsman_core::task::retry::{Backoff, RetryPolicy};
 
-use super::server::{build_response, http_handler, start_server};
+use super::test_server::{build_response, http_handler, start_server};
 use super::*;
 
 /// A step that fails the given number of times, with return code 3, and then succeeds.
-fn failing_step(
+fn step_failing_first_attempts(
     failures: usize,
 ) -> impl Fn(Delivery) -> std::future::Ready<HandlerOutcome> + Send + Sync + 'static {
     let attempt_count = AtomicUsize::new(0);
@@ -38,7 +38,7 @@ async fn a_chain_node_retry_policy_overrides_the_handlers() {
         ..Default::default()
     };
     let engine = TestEngineBuilder::default()
-        .handler_with_spec("a", disable_retries, failing_step(2))
+        .handler_with_spec("a", disable_retries, step_failing_first_attempts(2))
         .chain(chain(
             "/x",
             vec![
@@ -66,11 +66,11 @@ async fn a_chain_node_retry_policy_overrides_the_handlers() {
 }
 
 #[tokio::test]
-async fn a_finally_failed_step_follows_on_error() {
+async fn a_finally_failed_step_leads_to_its_on_error_node() {
     let store = in_memory_store();
     let calls = CallLog::default();
     let engine = TestEngineBuilder::default()
-        .handler_with_spec("a", disable_retries, failing_step(1))
+        .handler_with_spec("a", disable_retries, step_failing_first_attempts(1))
         .handler("repair", recording_handler(&calls))
         .chain(chain(
             "/x",
@@ -96,7 +96,7 @@ async fn a_finally_failed_step_follows_on_error() {
 async fn without_on_error_a_failed_order_is_suspended_and_can_be_resumed() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
-        .handler_with_spec("a", disable_retries, failing_step(1))
+        .handler_with_spec("a", disable_retries, step_failing_first_attempts(1))
         .chain(chain("/x", vec![step_node("a", "end"), end_node("end")]))
         .start(&store)
         .await;

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use pointsman_core::TaskStatus;
 use pointsman_core::chain::ChainNodeAction;
-use pointsman_core::event_json::{MAX_RESULT_BYTES, MAX_VALUE_BYTES};
+use pointsman_core::event_json_parser::{MAX_RESULT_BYTES, MAX_VALUE_BYTES};
 use pointsman_core::store::ClaimedTask;
 use pointsman_engine::{PullRequest, Runner};
 
-use super::server::{build_response, http_handler, start_server};
+use super::test_server::{build_response, http_handler, start_server};
 use super::*;
 
 /// A JSON string of this size.
@@ -38,7 +38,7 @@ async fn pull_step(engine: &Engine) -> ClaimedTask {
         handlers: [handler_name("far")].into(),
         max_tasks: 1,
         max_wait: TEST_TIMEOUT,
-        lease: Duration::from_secs(60),
+        lease_duration: Duration::from_secs(60),
         tenant: None,
     };
     engine.pull_tasks(request).await.unwrap().remove(0)
@@ -55,7 +55,7 @@ async fn end_pulled_step(engine: &Engine, bytes: usize) {
 }
 
 /// Handlers of every kind that return a result of this size, each in its own chain.
-async fn engine_with_result_size(bytes: usize) -> TestEngineBuilder {
+async fn builder_with_result_size(bytes: usize) -> TestEngineBuilder {
     let two_step_chain = |name: &str| {
         chain(&format!("/{name}"), vec![step_node(name, "last"), step_node("last", "end"), end_node("end")])
     };
@@ -77,7 +77,7 @@ const HANDLER_OF_EACH_KIND: [&str; 4] = ["command", "http", "function", "far"];
 async fn a_step_result_may_be_as_large_as_a_value() {
     for bytes in [200_000, MAX_VALUE_BYTES] {
         let store = in_memory_store();
-        let engine = engine_with_result_size(bytes).await.start(&store).await;
+        let engine = builder_with_result_size(bytes).await.start(&store).await;
         // Seen before the last step.
         for handler in HANDLER_OF_EACH_KIND {
             let path = parse_order_key(&format!("/{handler},1")).chain;
@@ -102,7 +102,7 @@ async fn a_step_result_may_be_as_large_as_a_value() {
 async fn a_step_result_over_the_limit_fails_for_good() {
     let bytes = MAX_VALUE_BYTES + 1;
     let store = in_memory_store();
-    let engine = engine_with_result_size(bytes).await.start(&store).await;
+    let engine = builder_with_result_size(bytes).await.start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     for handler in HANDLER_OF_EACH_KIND {
         let order = add_order(&engine, &format!("/{handler},1"), "1").await;
@@ -123,7 +123,7 @@ async fn a_step_result_over_the_limit_fails_for_good() {
 async fn results_of_event_tasks_have_a_lower_limit_than_those_of_steps() {
     for (bytes, status) in [(MAX_RESULT_BYTES, TaskStatus::Done), (MAX_RESULT_BYTES + 1, TaskStatus::Error)] {
         let store = in_memory_store();
-        let engine = engine_with_result_size(bytes)
+        let engine = builder_with_result_size(bytes)
             .await
             .route("a", "command")
             .route("a", "http")

@@ -33,7 +33,7 @@ async fn planned_times_of_a_removed_source_are_recorded_as_skipped() {
 }
 
 /// A source whose tasks wait for a pull worker that never connects.
-fn engine_with_pulled_source() -> TestEngineBuilder {
+fn builder_with_pulled_source() -> TestEngineBuilder {
     let pulled = |spec: &mut HandlerSpec| {
         make_orders_source(&mut spec.def);
         (spec.def.pull, spec.runner) = (true, None);
@@ -44,7 +44,7 @@ fn engine_with_pulled_source() -> TestEngineBuilder {
 #[tokio::test]
 async fn watchers_are_notified_of_scheduled_tasks() {
     let store = in_memory_store();
-    let builder = engine_with_pulled_source()
+    let builder = builder_with_pulled_source()
         .handler("h", |_| async { HandlerOutcome::succeeded() })
         .route("tick", "h");
     let setup = builder
@@ -66,13 +66,13 @@ async fn a_manual_run_creates_the_event_or_task_without_a_ledger_row() {
     let store = in_memory_store();
     let (daily, collection_run_schedule) =
         (daily_schedule_due_twelve_hours_ago(), collection_schedule("shop/orders", "@yearly"));
-    let engine = engine_with_pulled_source()
+    let engine = builder_with_pulled_source()
         .schedule(daily.clone())
         .schedule(collection_run_schedule.clone())
         .start(&store)
         .await;
     let run_result = engine.run_schedule(&daily.name).await.unwrap();
-    let events = list_events(&engine).await;
+    let events = list_all_emitted_events(&engine).await;
     assert_eq!(run_result, Some(ScheduleRunResult::Event(events[0].id)));
     assert_eq!(events[0].context.get("schedule").map(String::as_str), Some("daily"));
     assert_eq!(events[0].context.get("planned_at"), None);

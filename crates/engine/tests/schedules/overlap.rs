@@ -27,11 +27,15 @@ impl GatedRunner {
     }
 
     /// A node that runs this as the handler `h`, at every tick.
-    fn engine_with_tick_handler(&self) -> TestEngineBuilder {
-        self.engine_with_handler("h", |_| {}).route("tick", "h")
+    fn builder_with_tick_handler(&self) -> TestEngineBuilder {
+        self.builder_with_gated_handler("h", |_| {}).route("tick", "h")
     }
 
-    fn engine_with_handler(&self, handler: &str, change: impl FnOnce(&mut HandlerDef)) -> TestEngineBuilder {
+    fn builder_with_gated_handler(
+        &self,
+        handler: &str,
+        change: impl FnOnce(&mut HandlerDef),
+    ) -> TestEngineBuilder {
         let runner = Arc::new(self.clone());
         let change = |spec: &mut HandlerSpec| {
             spec.runner = Some(runner);
@@ -44,7 +48,7 @@ impl GatedRunner {
 
 #[async_trait]
 impl Runner for GatedRunner {
-    fn kind(&self) -> &'static str {
+    fn handler_kind(&self) -> &'static str {
         "gated"
     }
 
@@ -67,7 +71,7 @@ async fn list_tasks(store: &SqliteStore) -> Vec<Task> {
 async fn overlap_skip_skips_the_planned_time() {
     let (store, runner) = (in_memory_store(), GatedRunner::new());
     let tick = ScheduleSpec { overlap: OverlapPolicy::Skip, ..every_second_schedule() };
-    let engine = runner.engine_with_tick_handler().schedule(tick.clone()).start(&store).await;
+    let engine = runner.builder_with_tick_handler().schedule(tick.clone()).start(&store).await;
     let fires =
         wait_for_ledger(&store, &tick, "overlaps", |fires| count_outcome(fires, SKIPPED_BY_OVERLAP) >= 2)
             .await;
@@ -87,7 +91,7 @@ async fn overlap_skip_skips_the_planned_time() {
 async fn overlap_queue_fires_while_the_last_task_runs() {
     let (store, runner) = (in_memory_store(), GatedRunner::new());
     let tick = ScheduleSpec { overlap: OverlapPolicy::Queue, ..every_second_schedule() };
-    let engine = runner.engine_with_tick_handler().slots(1).schedule(tick.clone()).start(&store).await;
+    let engine = runner.builder_with_tick_handler().slots(1).schedule(tick.clone()).start(&store).await;
     let fires = wait_for_ledger(&store, &tick, "firings", |fires| fires.len() >= 3).await;
     assert_eq!(created_event_ids(&fires).len(), fires.len());
     let tasks = list_tasks(&store).await;
@@ -102,7 +106,7 @@ async fn overlap_queue_fires_while_the_last_task_runs() {
 async fn overlap_cancel_cancels_the_running_task() {
     let (store, runner) = (in_memory_store(), GatedRunner::new());
     let tick = ScheduleSpec { overlap: OverlapPolicy::Cancel, ..every_second_schedule() };
-    let engine = runner.engine_with_tick_handler().schedule(tick.clone()).start(&store).await;
+    let engine = runner.builder_with_tick_handler().schedule(tick.clone()).start(&store).await;
     let fires = wait_for_ledger(&store, &tick, "firings", |fires| fires.len() >= 3).await;
     assert_eq!(created_event_ids(&fires).len(), fires.len());
     within_timeout("the cancellation of the attempts", async {
@@ -122,16 +126,16 @@ async fn a_source_is_run_one_task_at_a_time() {
     let (store, runner) = (in_memory_store(), GatedRunner::new());
     let sync = firing::collection_schedule("shop/orders", "every 1s");
     let engine = runner
-        .engine_with_handler("shop", firing::make_orders_source)
+        .builder_with_gated_handler("shop", firing::make_orders_source)
         .schedule(sync.clone())
         .start(&store)
         .await;
     let fires = wait_for_ledger(&store, &sync, "some times", |fires| fires.len() >= 3).await;
-    assert!(list_events(&engine).await.is_empty());
+    assert!(list_all_emitted_events(&engine).await.is_empty());
     let tasks = list_tasks(&store).await;
     assert_eq!(tasks.len(), 1);
     assert_eq!((tasks[0].handler.as_str(), &*tasks[0].subject_name), ("shop", "orders"));
-    assert_eq!((tasks[0].event, tasks[0].planned_at), (None, Some(fires[0].planned_at)));
+    assert_eq!((tasks[0].event_id, tasks[0].planned_at), (None, Some(fires[0].planned_at)));
     assert!(fires.iter().all(|fire| fire.task.as_ref() == Some(&tasks[0].id)), "{fires:?}");
     assert_eq!(fire_outcomes(&fires[1..]), vec![SKIPPED_BY_OVERLAP; fires.len() - 1]);
     runner.gate.close();

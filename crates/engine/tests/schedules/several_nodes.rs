@@ -7,7 +7,7 @@ use pointsman_engine::Setup;
 
 use super::*;
 
-fn engine_with_tick_schedule() -> TestEngineBuilder {
+fn builder_with_tick_schedule() -> TestEngineBuilder {
     TestEngineBuilder::default().schedule(every_second_schedule())
 }
 
@@ -16,11 +16,11 @@ async fn two_clocks_fire_each_planned_time_once() {
     let store = in_memory_store();
     let tick = every_second_schedule();
     let (one, other) =
-        (engine_with_tick_schedule().start(&store).await, engine_with_tick_schedule().start(&store).await);
+        (builder_with_tick_schedule().start(&store).await, builder_with_tick_schedule().start(&store).await);
     wait_for_ledger(&store, &tick, "some firings", |fires| fires.len() >= 2).await;
     one.stop(TEST_TIMEOUT).await;
     // A third node joins while the second one fires.
-    let third = engine_with_tick_schedule().start(&store).await;
+    let third = builder_with_tick_schedule().start(&store).await;
     wait_for_ledger(&store, &tick, "more firings", |fires| fires.len() >= 4).await;
     other.stop(TEST_TIMEOUT).await;
     wait_for_ledger(&store, &tick, "yet more firings", |fires| fires.len() >= 6).await;
@@ -35,7 +35,7 @@ async fn two_clocks_fire_each_planned_time_once() {
         "no time was left out"
     );
     assert!(fires.iter().all(|fire| matches!(fire.outcome, FireOutcome::Fired | FireOutcome::Late)));
-    let events = list_events(&third).await;
+    let events = list_all_emitted_events(&third).await;
     assert_eq!(
         created_event_ids(&fires),
         events.iter().map(|event| event.id).collect::<Vec<_>>(),
@@ -51,7 +51,7 @@ async fn two_clocks_fire_each_planned_time_once() {
 async fn a_restored_schedule_records_the_times_of_its_absence() {
     let store = in_memory_store();
     let tick = every_second_schedule();
-    let engine = engine_with_tick_schedule().start(&store).await;
+    let engine = builder_with_tick_schedule().start(&store).await;
     wait_for_ledger(&store, &tick, "a firing", |fires| !fires.is_empty()).await;
     // A fire of another schedule shows that the clock has read the new setup.
     let other = event_schedule("other", "every 1s");
@@ -91,15 +91,15 @@ async fn after_an_undone_clock_step_only_times_without_a_row_fire() {
         },
     };
     let rows: Vec<_> = times_with_row.iter().copied().chain([far_ahead]).map(fire_request).collect();
-    store.record_fires(rows, begin.plus(HOUR)).await.unwrap();
+    store.execute_fire_requests(rows, begin.plus(HOUR)).await.unwrap();
 
-    let engine = engine_with_tick_schedule().start(&store).await;
+    let engine = builder_with_tick_schedule().start(&store).await;
     let last = times_with_row[times_with_row.len() - 1];
     let has_fired_later_times =
         |fires: &[Fire]| fires.iter().filter(|fire| (last..far_ahead).contains(&fire.planned_at)).count() > 2;
     wait_for_ledger(&store, &tick, "times after those that have a row", has_fired_later_times).await;
     engine.stop(TEST_TIMEOUT).await;
-    let (fires, emitted) = (read_ledger(&store, &tick).await, list_events(&engine).await);
+    let (fires, emitted) = (read_ledger(&store, &tick).await, list_all_emitted_events(&engine).await);
     for fire in &fires {
         let has_row = times_with_row.contains(&fire.planned_at) || fire.planned_at == far_ahead;
         assert_eq!(fire.outcome == FireOutcome::CaughtUp, has_row, "{fire:?}");

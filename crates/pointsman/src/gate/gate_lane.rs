@@ -12,9 +12,9 @@ use super::{IncomingEvent, MissingEvent, TenantObjectKey};
 #[derive(Debug)]
 pub(super) struct GateLane<T> {
     /// The event that the consumer is handling.
-    pub(super) in_progress: Option<EventId>,
+    pub(super) in_progress_id: Option<EventId>,
     /// Keyed by predecessor, then id: events that become ready or turn out to be forks after a new position come first.
-    waiting: BTreeMap<(EventId, EventId), WaitingEvent<T>>,
+    waiting_events: BTreeMap<(EventId, EventId), WaitingEvent<T>>,
     /// The ids of the waiting events.
     waiting_ids: BTreeSet<EventId>,
 }
@@ -28,7 +28,7 @@ struct WaitingEvent<T> {
 
 impl<T> Default for GateLane<T> {
     fn default() -> Self {
-        Self { in_progress: None, waiting: BTreeMap::new(), waiting_ids: BTreeSet::new() }
+        Self { in_progress_id: None, waiting_events: BTreeMap::new(), waiting_ids: BTreeSet::new() }
     }
 }
 
@@ -39,17 +39,17 @@ impl<T> GateLane<T> {
 
     /// Whether the event is in progress or waits.
     pub(super) fn contains(&self, id: EventId) -> bool {
-        self.in_progress == Some(id) || self.waiting_ids.contains(&id)
+        self.in_progress_id == Some(id) || self.waiting_ids.contains(&id)
     }
 
     /// The id of the oldest waiting event.
-    pub(super) fn oldest_waiting(&self) -> Option<EventId> {
+    pub(super) fn oldest_waiting_id(&self) -> Option<EventId> {
         self.waiting_ids.first().copied()
     }
 
     /// Buffers an event until its predecessor is handled.
     pub(super) fn insert_waiting(&mut self, prev: EventId, id: EventId, received_at: Instant, payload: T) {
-        self.waiting.insert((prev, id), WaitingEvent { received_at, payload });
+        self.waiting_events.insert((prev, id), WaitingEvent { received_at, payload });
         self.waiting_ids.insert(id);
     }
 
@@ -59,17 +59,17 @@ impl<T> GateLane<T> {
         object: &TenantObjectKey,
         id: EventId,
     ) -> Option<IncomingEvent<T>> {
-        let key = *self.waiting.keys().find(|(_, waiting)| *waiting == id)?;
+        let key = *self.waiting_events.keys().find(|(_, waiting)| *waiting == id)?;
         self.remove_waiting(object, key)
     }
 
     /// Removes and returns the first waiting event, unless its predecessor is not handled yet.
-    pub(super) fn take_first_unblocked(
+    pub(super) fn take_first_unblocked_event(
         &mut self,
         object: &TenantObjectKey,
         position: ObjectPosition,
     ) -> Option<(SequenceStatus, IncomingEvent<T>)> {
-        let (prev, id) = *self.waiting.keys().next()?;
+        let (prev, id) = *self.waiting_events.keys().next()?;
         match position.classify_event(id, Some(prev)) {
             SequenceStatus::Later { .. } => None,
             status @ (SequenceStatus::AlreadyHandled | SequenceStatus::Next | SequenceStatus::Fork) => {
@@ -83,7 +83,7 @@ impl<T> GateLane<T> {
         object: &TenantObjectKey,
         key: (EventId, EventId),
     ) -> Option<IncomingEvent<T>> {
-        let WaitingEvent { payload, .. } = self.waiting.remove(&key)?;
+        let WaitingEvent { payload, .. } = self.waiting_events.remove(&key)?;
         let (prev, id) = key;
         self.waiting_ids.remove(&id);
         Some(IncomingEvent { object: Some(object.clone()), id, prev: Some(prev), payload })
@@ -92,20 +92,20 @@ impl<T> GateLane<T> {
     /// The missing events: each predecessor that neither waits nor is in progress, with the events that wait for it.
     pub(super) fn missing_events(&self, object: &TenantObjectKey) -> Vec<MissingEvent> {
         let mut missing_events: Vec<MissingEvent> = Vec::new();
-        for ((prev, id), waiting) in &self.waiting {
-            if self.in_progress == Some(*prev) {
+        for ((prev, id), waiting) in &self.waiting_events {
+            if self.in_progress_id == Some(*prev) {
                 continue;
             }
             match missing_events
                 .iter_mut()
-                .find(|missing| missing.missing_id == *prev || missing.waiting.contains(prev))
+                .find(|missing| missing.missing_id == *prev || missing.waiting_ids.contains(prev))
             {
-                Some(missing) => missing.waiting.push(*id),
+                Some(missing) => missing.waiting_ids.push(*id),
                 None if self.waiting_ids.contains(prev) => {}
                 None => missing_events.push(MissingEvent {
                     object: object.clone(),
                     missing_id: *prev,
-                    waiting: vec![*id],
+                    waiting_ids: vec![*id],
                     waiting_since: waiting.received_at,
                 }),
             }

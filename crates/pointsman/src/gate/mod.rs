@@ -42,7 +42,7 @@
 //! The id of the last handled event of each object is stored through the trait [`PositionStore`]:
 //! [`InMemoryPositions`], or [`SqlitePositions`], which survive the process. Waiting events and events in progress are
 //! only in memory. So acknowledge an event to its sender after `mark_done`, not while it waits: then a crash loses
-//! nothing, and an event that was handled without `mark_done` is ready once more. With [`Gate::write_position_in`] the
+//! nothing, and an event that was handled without `mark_done` is ready once more. With [`Gate::write_position_in_transaction`] the
 //! position is part of the consumer's own transaction, and each event is handled exactly once as far as that database
 //! is concerned:
 //!
@@ -64,7 +64,7 @@
 //! if let GateDecision::Ready(event) = gate.receive(event, Instant::now())? {
 //!     let tx = rows.transaction()?;
 //!     tx.execute("INSERT INTO words VALUES (?1)", [event.payload])?;
-//!     gate.write_position_in(&tx, &event)?;
+//!     gate.write_position_in_transaction(&tx, &event)?;
 //!     tx.commit()?; // if it fails: `gate.release(&event)`
 //!     gate.mark_done(&event)?;
 //! }
@@ -76,11 +76,11 @@
 //!
 //! The gate cannot know whether a missing event will arrive. It reports that its buffer is full
 //! ([`HoleReason::BufferFull`]), that an event contradicts the object's position ([`HoleReason::Fork`]), or that an
-//! event has been missing for too long ([`Gate::list_overdue`]). The consumer then provides the missing event, or skips
+//! event has been missing for too long ([`Gate::list_overdue_missing_events`]). The consumer then provides the missing event, or skips
 //! it with [`Gate::skip_to`].
 
-mod decision;
 mod error;
+mod events_and_decisions;
 mod gate_lane;
 mod positions;
 mod sqlite_positions;
@@ -90,8 +90,10 @@ use std::time::{Duration, Instant};
 
 use pointsman_core::EventId;
 
-pub use decision::{GateDecision, Hole, HoleReason, IncomingEvent, MissingEvent, TenantObjectKey};
 pub use error::GateError;
+pub use events_and_decisions::{
+    EventAfterHole, GateDecision, HoleReason, IncomingEvent, MissingEvent, TenantObjectKey,
+};
 pub use pointsman_core::{ObjectKey, Tenant};
 pub use positions::{InMemoryPositions, ObjectPosition, PositionStore};
 pub use rusqlite;
@@ -170,7 +172,7 @@ impl<T, P: PositionStore> Gate<T, P> {
         if lane.is_some_and(|lane| lane.contains(event.id)) {
             return Ok(GateDecision::Duplicate);
         }
-        let in_progress = lane.and_then(|lane| lane.in_progress);
+        let in_progress = lane.and_then(|lane| lane.in_progress_id);
         // The position may be ahead of `mark_done`, if it was written with the consumer's own rows.
         if let Some(predecessor) =
             in_progress.filter(|_| status == SequenceStatus::Next && event.prev == in_progress)
@@ -182,15 +184,15 @@ impl<T, P: PositionStore> Gate<T, P> {
         Ok(match status {
             SequenceStatus::AlreadyHandled => GateDecision::Duplicate,
             SequenceStatus::Next if in_progress.is_none() => {
-                self.lanes.entry(object).or_default().in_progress = Some(event.id);
+                self.lanes.entry(object).or_default().in_progress_id = Some(event.id);
                 GateDecision::Ready(event)
             }
             // If the event is the next one, another event with the same predecessor is in progress.
             SequenceStatus::Next | SequenceStatus::Fork => {
-                GateDecision::Hole(Hole { event, reason: HoleReason::Fork })
+                GateDecision::Hole(EventAfterHole { event, reason: HoleReason::Fork })
             }
             SequenceStatus::Later { .. } if is_full => {
-                GateDecision::Hole(Hole { event, reason: HoleReason::BufferFull })
+                GateDecision::Hole(EventAfterHole { event, reason: HoleReason::BufferFull })
             }
             SequenceStatus::Later { predecessor } => {
                 self.lanes.entry(object).or_default().insert_waiting(
@@ -219,7 +221,7 @@ impl<T, P: PositionStore> Gate<T, P> {
             self.positions.write_position(object, position).map_err(GateError::PositionStore)?;
         }
         self.clear_in_progress(object);
-        Ok(self.take_unblocked(object, position))
+        Ok(self.take_unblocked_events(object, position))
     }
 
     /// Records that the event could not be handled: it is no longer in progress, and is ready again when it is received
@@ -241,10 +243,10 @@ impl<T, P: PositionStore> Gate<T, P> {
         to: EventId,
     ) -> Result<Vec<GateDecision<T>>, GateError<P::Error>> {
         let lane = self.lanes.get(object);
-        if let Some(id) = lane.and_then(|lane| lane.in_progress) {
+        if let Some(id) = lane.and_then(|lane| lane.in_progress_id) {
             return Err(GateError::InProgress { id });
         }
-        if let Some(first) = lane.and_then(GateLane::oldest_waiting).filter(|first| *first < to) {
+        if let Some(first) = lane.and_then(GateLane::oldest_waiting_id).filter(|first| *first < to) {
             return Err(GateError::OlderEventWaits { id: to, older_id: first });
         }
         let position = self.read_position(object).map_err(GateError::PositionStore)?;
@@ -256,13 +258,13 @@ impl<T, P: PositionStore> Gate<T, P> {
         let waiting_event = self.lanes.get_mut(object).and_then(|lane| lane.take_waiting_by_id(object, to));
         Ok(match waiting_event {
             Some(event) => vec![self.start_waiting_event(object, event)],
-            None => self.take_unblocked(object, position),
+            None => self.take_unblocked_events(object, position),
         })
     }
 
     /// Lists the events that have been missing for longer than the limits allow, with the events that wait for each.
     /// They stay overdue until they arrive or are skipped.
-    pub fn list_overdue(&self, now: Instant) -> Vec<MissingEvent> {
+    pub fn list_overdue_missing_events(&self, now: Instant) -> Vec<MissingEvent> {
         let all_missing = self.lanes.iter().flat_map(|(object, lane)| lane.missing_events(object));
         let is_overdue = |missing: &MissingEvent| {
             now.saturating_duration_since(missing.waiting_since) > self.limits.overdue_after
@@ -280,17 +282,21 @@ impl<T, P: PositionStore> Gate<T, P> {
     }
 
     /// Takes the waiting events that the position unblocks. No event of the object may be in progress.
-    fn take_unblocked(&mut self, object: &TenantObjectKey, position: ObjectPosition) -> Vec<GateDecision<T>> {
+    fn take_unblocked_events(
+        &mut self,
+        object: &TenantObjectKey,
+        position: ObjectPosition,
+    ) -> Vec<GateDecision<T>> {
         let mut decisions = Vec::new();
         while let Some((status, event)) =
-            self.lanes.get_mut(object).and_then(|lane| lane.take_first_unblocked(object, position))
+            self.lanes.get_mut(object).and_then(|lane| lane.take_first_unblocked_event(object, position))
         {
             if status == SequenceStatus::Next {
                 decisions.push(self.start_waiting_event(object, event));
                 return decisions;
             }
             self.waiting_count -= 1;
-            decisions.push(GateDecision::Hole(Hole { event, reason: HoleReason::Fork }));
+            decisions.push(GateDecision::Hole(EventAfterHole { event, reason: HoleReason::Fork }));
         }
         self.remove_empty_lane(object);
         decisions
@@ -299,26 +305,29 @@ impl<T, P: PositionStore> Gate<T, P> {
     /// Puts a waiting event in progress.
     fn start_waiting_event(&mut self, object: &TenantObjectKey, event: IncomingEvent<T>) -> GateDecision<T> {
         self.waiting_count -= 1;
-        self.lanes.entry(object.clone()).or_default().in_progress = Some(event.id);
+        self.lanes.entry(object.clone()).or_default().in_progress_id = Some(event.id);
         GateDecision::Ready(event)
     }
 
     fn clear_in_progress(&mut self, object: &TenantObjectKey) {
         if let Some(lane) = self.lanes.get_mut(object) {
-            lane.in_progress = None;
+            lane.in_progress_id = None;
         }
     }
 
     /// Removes a lane without events, so that idle objects take no memory.
     fn remove_empty_lane(&mut self, object: &TenantObjectKey) {
-        if self.lanes.get(object).is_some_and(|lane| lane.in_progress.is_none() && lane.waiting_count() == 0)
+        if self
+            .lanes
+            .get(object)
+            .is_some_and(|lane| lane.in_progress_id.is_none() && lane.waiting_count() == 0)
         {
             self.lanes.remove(object);
         }
     }
 
     fn check_in_progress<E>(&self, object: &TenantObjectKey, id: EventId) -> Result<(), GateError<E>> {
-        match self.lanes.get(object).and_then(|lane| lane.in_progress) {
+        match self.lanes.get(object).and_then(|lane| lane.in_progress_id) {
             Some(in_progress) if in_progress == id => Ok(()),
             Some(_) | None => Err(GateError::NotInProgress { id }),
         }
@@ -329,7 +338,7 @@ impl<T> Gate<T, SqlitePositions> {
     /// Writes the position of an event in progress inside a transaction on the database of the positions, so that it
     /// commits with the consumer's own rows. Call [`Gate::mark_done`] after the commit, or [`Gate::release`] if it
     /// failed; until the commit the gate cannot write, because the transaction has the write lock.
-    pub fn write_position_in(
+    pub fn write_position_in_transaction(
         &self,
         tx: &rusqlite::Transaction<'_>,
         event: &IncomingEvent<T>,

@@ -62,7 +62,7 @@ impl CommittedEvents {
     }
 
     /// The events, if the commit journaled them: on SQLite.
-    pub fn events(&self) -> Option<&[EmittedEvent]> {
+    pub fn journaled_events(&self) -> Option<&[EmittedEvent]> {
         match &self.events {
             UnitOfWorkEvents::Journaled(events) => Some(events),
             UnitOfWorkEvents::InOutbox(_) => None,
@@ -70,7 +70,7 @@ impl CommittedEvents {
     }
 
     /// A receipt for each event, if the commit left them in the outbox: on PostgreSQL.
-    pub fn receipts(&self) -> &[EventReceipt] {
+    pub fn outbox_receipts(&self) -> &[EventReceipt] {
         match &self.events {
             UnitOfWorkEvents::Journaled(_) => &[],
             UnitOfWorkEvents::InOutbox(receipts) => receipts,
@@ -94,7 +94,7 @@ impl CommittedEvents {
 async fn wait_for_event_of_receipt(bus: &Bus, receipt: EventReceipt) -> Result<EmittedEvent, StoreError> {
     let (observer, any_event) = (bus.engine().observer(), EventFilter::default());
     loop {
-        let mut head = observer.read_journal_range().await?.head;
+        let mut head = observer.read_journal_range().await?.newest_event_id;
         if let Some(id) = bus.store().find_event_id_of_receipt(receipt).await? {
             let no_such_event =
                 || StoreError::Damaged(format!("the event of the receipt {receipt} does not exist"));
@@ -103,7 +103,7 @@ async fn wait_for_event_of_receipt(bus: &Bus, receipt: EventReceipt) -> Result<E
             return Ok(EmittedEvent { id, prev: view.event.prev, tasks, is_repeat: false });
         }
         tokio::select! {
-            _ = timeout(RECEIPT_RECHECK_INTERVAL, observer.wait_for_match(&any_event, &mut head)) => {}
+            _ = timeout(RECEIPT_RECHECK_INTERVAL, observer.wait_for_matching_event(&any_event, &mut head)) => {}
             () = observer.wait_until_stopped() => return Err(StoreError::Closed),
         }
     }

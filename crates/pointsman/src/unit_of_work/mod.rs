@@ -1,11 +1,11 @@
 //! A unit of work: the program's own writes and the events about them, in one transaction.
 //!
 //! ```text
-//!  register ─▶ on_register          at once
-//!  emit                             buffered until the commit
-//!  commit ───▶ on_commit, in order  inside the transaction ─▶ COMMIT ─▶ on_post_commit, in order
-//!                │ one fails                                   │ fails
-//!                └──────────────▶ rolled back ◀────────────────┘
+//!  register ─▶ on_register              at once
+//!  emit                                 buffered until the commit
+//!  commit ───▶ before_commit, in order  inside the transaction ─▶ COMMIT ─▶ on_post_commit, in order
+//!                │ one fails                                       │ fails
+//!                └──────────────▶ rolled back ◀────────────────────┘
 //!                                 on_rollback, in reverse order
 //! ```
 //!
@@ -44,9 +44,9 @@ pub use tx::Tx;
 
 use crate::emit::{EmitOptions, InvalidEvent};
 use crate::event::to_new_event;
-use crate::handler::panic_message;
+use crate::handler::panic_error_text;
 use crate::{Bus, Event, RequestContext, SqlValue, attempt_scope};
-use operation::{CommitOperation, EmitOperation, PostCommitOperation};
+use operation::{BeforeCommitOperation, EmitOperation, PostCommitOperation};
 
 /// An error of any type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -96,12 +96,12 @@ impl UnitOfWork {
     /// Runs a statement inside the transaction.
     pub fn execute(&mut self, sql: impl Into<String>, parameters: impl IntoIterator<Item = SqlValue>) {
         let (sql, parameters) = (sql.into(), parameters.into_iter().collect::<Vec<_>>());
-        self.on_commit(move |tx| Ok(tx.execute(&sql, &parameters).map(|_| ())?));
+        self.before_commit(move |tx| Ok(tx.execute(&sql, &parameters).map(|_| ())?));
     }
 
     /// Adds a function that runs inside the transaction. An error rolls everything back.
-    pub fn on_commit(&mut self, work: impl FnOnce(&mut Tx<'_>) -> Result<(), BoxError> + Send + 'static) {
-        self.operations.push(Box::new(CommitOperation(Some(work))));
+    pub fn before_commit(&mut self, work: impl FnOnce(&mut Tx<'_>) -> Result<(), BoxError> + Send + 'static) {
+        self.operations.push(Box::new(BeforeCommitOperation(Some(work))));
     }
 
     /// Adds a function that runs after the commit, and only if it succeeded.
@@ -135,7 +135,7 @@ impl UnitOfWork {
 
 impl Drop for UnitOfWork {
     fn drop(&mut self) {
-        roll_back_operations(std::mem::take(&mut self.operations));
+        run_rollback_hooks(std::mem::take(&mut self.operations));
     }
 }
 
@@ -152,7 +152,7 @@ async fn run_commit(
     let work = move |sql: &mut dyn SqlTransaction| {
         let mut operations = operations_for_commit.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tx = Tx::new(sql, context, cause, now);
-        operations.iter_mut().try_for_each(|operation| operation.on_commit(&mut tx))?;
+        operations.iter_mut().try_for_each(|operation| operation.before_commit(&mut tx))?;
         Ok(tx.into_events())
     };
     let committed = bus.store().transact(work, now).await;
@@ -167,17 +167,17 @@ async fn run_commit(
         // No hook runs, because each would imply that the outcome is known.
         Err(TransactError::OutcomeUnknown(reason)) => Err(CommitError::OutcomeUnknown(reason)),
         Err(TransactError::WorkFailed(error)) => {
-            roll_back_operations(operations);
+            run_rollback_hooks(operations);
             Err(CommitError::Operation(error))
         }
         Err(TransactError::Store(error)) => {
-            roll_back_operations(operations);
+            run_rollback_hooks(operations);
             Err(CommitError::Store(error))
         }
     }
 }
 
-fn roll_back_operations(operations: Operations) {
+fn run_rollback_hooks(operations: Operations) {
     for mut operation in operations.into_iter().rev() {
         run_hook("on_rollback", || operation.on_rollback());
     }
@@ -188,7 +188,7 @@ fn run_hook(hook: &str, run: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
         tracing::error!(
             hook,
-            error = panic_message(&*panic),
+            error = panic_error_text(&*panic),
             "a hook of a unit of work panicked; the commit or rollback is unaffected and the remaining hooks run; fix the hook"
         );
     }

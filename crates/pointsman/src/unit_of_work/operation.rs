@@ -12,7 +12,7 @@ use super::{BoxError, Tx, UnitOfWork};
 /// struct SaveTitle { id: i64, title: String }
 ///
 /// impl Operation for SaveTitle {
-///     fn on_commit(&mut self, tx: &mut Tx<'_>) -> Result<(), BoxError> {
+///     fn before_commit(&mut self, tx: &mut Tx<'_>) -> Result<(), BoxError> {
 ///         let changed = tx.execute(
 ///             "UPDATE records SET title = ?1 WHERE id = ?2",
 ///             &[self.title.as_str().into(), self.id.into()],
@@ -29,7 +29,7 @@ pub trait Operation: Send + 'static {
     }
 
     /// Called inside the transaction. An error rolls everything back.
-    fn on_commit(&mut self, tx: &mut Tx<'_>) -> Result<(), BoxError> {
+    fn before_commit(&mut self, tx: &mut Tx<'_>) -> Result<(), BoxError> {
         let _ = tx;
         Ok(())
     }
@@ -45,16 +45,16 @@ pub trait Operation: Send + 'static {
 pub(super) struct EmitOperation(pub(super) Option<NewEvent>);
 
 impl Operation for EmitOperation {
-    fn on_commit(&mut self, tx: &mut Tx<'_>) -> Result<(), BoxError> {
+    fn before_commit(&mut self, tx: &mut Tx<'_>) -> Result<(), BoxError> {
         Ok(self.0.take().map_or(Ok(()), |event| tx.add_event(event))?)
     }
 }
 
 /// An operation that runs a function inside the transaction.
-pub(super) struct CommitOperation<F>(pub(super) Option<F>);
+pub(super) struct BeforeCommitOperation<F>(pub(super) Option<F>);
 
-impl<F: FnOnce(&mut Tx<'_>) -> Result<(), BoxError> + Send + 'static> Operation for CommitOperation<F> {
-    fn on_commit(&mut self, tx: &mut Tx<'_>) -> Result<(), BoxError> {
+impl<F: FnOnce(&mut Tx<'_>) -> Result<(), BoxError> + Send + 'static> Operation for BeforeCommitOperation<F> {
+    fn before_commit(&mut self, tx: &mut Tx<'_>) -> Result<(), BoxError> {
         self.0.take().map_or(Ok(()), |work| work(tx))
     }
 }

@@ -8,7 +8,7 @@ use super::*;
 
 #[tokio::test]
 async fn events_emitted_by_a_handler_name_their_cause_and_keep_the_trace() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = Bus::builder(&folder.url())
         .handler("index", |event: RecordPublished, ctx: Ctx| async move {
             ctx.emit(RecordIndexed { id: event.id })
@@ -34,7 +34,7 @@ async fn events_emitted_by_a_handler_name_their_cause_and_keep_the_trace() {
 
 #[tokio::test]
 async fn a_failed_attempt_emits_nothing() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let retries_without_delay = RetryPolicy {
         max_retries: 2,
         backoff: Backoff::Fixed,
@@ -63,7 +63,7 @@ async fn a_failed_attempt_emits_nothing() {
 
 #[tokio::test]
 async fn log_lines_of_the_context_keep_their_order() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = Bus::builder(&folder.url())
         .handler("index", |ctx: Ctx| async move {
             ctx.log("started");
@@ -89,17 +89,17 @@ async fn log_lines_of_the_context_keep_their_order() {
 
 #[tokio::test]
 async fn context_rejects_events_after_the_attempt_has_ended() {
-    let folder = StoreFolder::new();
-    let (probe, mut received) = Probe::<Ctx>::new();
+    let folder = SqliteStoreFolder::new();
+    let (probe, mut received) = HandlerProbe::<Ctx>::new();
     let bus = Bus::builder(&folder.url())
         .state(probe)
-        .handler("leak", |ctx: Ctx, State(probe): State<Probe<Ctx>>| async move { probe.send(ctx) })
+        .handler("leak", |ctx: Ctx, State(probe): State<HandlerProbe<Ctx>>| async move { probe.send(ctx) })
         .on::<RecordPublished>("leak")
         .start()
         .await
         .unwrap();
     emit_and_wait_for_task(&bus, RecordPublished::new(1)).await;
-    let ctx = receive(&mut received).await;
+    let ctx = receive_probed_value(&mut received).await;
     assert_eq!(ctx.emit(RecordIndexed { id: 1 }), Err(CtxError::AttemptEnded));
     assert_eq!(read_emitted_events(&bus).await.len(), 1);
     bus.stop().await;
@@ -107,7 +107,7 @@ async fn context_rejects_events_after_the_attempt_has_ended() {
 
 #[tokio::test]
 async fn idempotency_key_is_rejected_inside_an_attempt() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = Bus::builder(&folder.url())
         .handler("index", |ctx: Ctx| async move {
             ctx.emit_with(RecordIndexed { id: 1 }, EmitOptions::new().idempotency_key("k"))
@@ -124,14 +124,14 @@ async fn idempotency_key_is_rejected_inside_an_attempt() {
 
 #[tokio::test]
 async fn events_emitted_through_the_bus_name_their_cause() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = Bus::builder(&folder.url())
         .handler("index", |event: RecordPublished, bus: Bus| async move {
             let id = event.id;
             bus.emit(RecordIndexed { id }).await?;
             let mut uow = bus.unit_of_work();
             uow.emit(RecordIndexed { id })?;
-            uow.on_commit(move |tx| Ok(tx.emit(RecordIndexed { id })?));
+            uow.before_commit(move |tx| Ok(tx.emit(RecordIndexed { id })?));
             uow.commit().await?;
             Ok::<_, HandlerError>(())
         })
@@ -160,7 +160,7 @@ async fn event_storm_is_stopped_whether_emitted_by_context_or_bus() {
     async fn emit_by_bus(event: RecordIndexed, bus: Bus) -> Result<(), HandlerError> {
         bus.emit(event).await.map(|_| ()).map_err(HandlerError::permanent)
     }
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = Bus::builder(&folder.url())
         .handler("by_context", emit_by_context)
         .handler("by_bus", emit_by_bus)

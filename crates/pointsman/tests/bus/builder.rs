@@ -6,7 +6,7 @@ async fn do_nothing(_: RecordPublished) {}
 
 #[tokio::test]
 async fn invalid_builders_fail_before_the_store_is_opened() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let url = folder.url();
     let start = async |builder: pointsman::BusBuilder<_>| builder.start().await.unwrap_err();
 
@@ -22,7 +22,7 @@ async fn invalid_builders_fail_before_the_store_is_opened() {
         "record.published is routed to the handler other, which does not exist; add it with `handler`"
     );
 
-    let error = start(Bus::builder(&url).handler("h", do_nothing).on_key("record..x", "h")).await;
+    let error = start(Bus::builder(&url).handler("h", do_nothing).on_event_type("record..x", "h")).await;
     assert!(error.to_string().contains("empty segment"), "{error}");
 
     let error = start(Bus::builder(&url).handler("h", |_: State<u8>| async {})).await;
@@ -46,13 +46,17 @@ async fn unknown_store_kinds_and_missing_folders_are_rejected() {
 
 #[tokio::test]
 async fn restarted_bus_continues_the_journal() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let first_bus = Bus::builder(&folder.url()).start().await.unwrap();
     let first_event = first_bus.emit(RecordPublished::new(1)).await.unwrap();
     first_bus.stop().await;
 
-    let second_bus =
-        Bus::builder(&folder.url()).handler("h", do_nothing).on_key("record", "h").start().await.unwrap();
+    let second_bus = Bus::builder(&folder.url())
+        .handler("h", do_nothing)
+        .on_event_type("record", "h")
+        .start()
+        .await
+        .unwrap();
     assert!(first_event.tasks.is_empty(), "it was journaled before the handler was added");
     let second_event = second_bus.emit(RecordPublished::new(1)).await.unwrap();
     assert!(second_event.id > first_event.id);
@@ -66,7 +70,7 @@ async fn restarted_bus_continues_the_journal() {
 
 #[tokio::test]
 async fn tasks_left_by_a_stopped_bus_are_run_by_the_next_one() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let first_bus = Bus::builder(&folder.url())
         .handler("h", |_: RecordPublished, ctx: Ctx| async move { ctx.cancelled().await })
         .on::<RecordPublished>("h")

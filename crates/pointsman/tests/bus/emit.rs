@@ -14,7 +14,7 @@ struct Note {
 
 #[tokio::test]
 async fn events_of_one_object_name_their_predecessor() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = Bus::builder(&folder.url()).start().await.unwrap();
     let one = bus.emit(RecordPublished::new(1)).await.unwrap();
     let other = bus.emit(RecordPublished::new(2)).await.unwrap();
@@ -28,7 +28,7 @@ async fn events_of_one_object_name_their_predecessor() {
 
 #[tokio::test]
 async fn repeated_idempotency_key_returns_the_first_result_and_rejects_other_content() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = Bus::builder(&folder.url()).start().await.unwrap();
     let options_with_key = || EmitOptions::new().idempotency_key("import-7").delay(Duration::from_secs(3600));
     let first = bus.emit_with(RecordPublished::new(1), options_with_key()).await.unwrap();
@@ -42,7 +42,7 @@ async fn repeated_idempotency_key_returns_the_first_result_and_rejects_other_con
         bus.emit_with(RecordPublished::new(1), options_with_key().delay(Duration::ZERO)).await,
     ] {
         let error = other.unwrap_err();
-        assert!(matches!(&error, EmitError::NotJournaled(_)), "{error}");
+        assert!(matches!(&error, EmitError::EmitFailed(_)), "{error}");
         assert!(error.to_string().contains("import-7"), "{error}");
     }
     let other_tenant =
@@ -54,7 +54,7 @@ async fn repeated_idempotency_key_returns_the_first_result_and_rejects_other_con
 
 #[tokio::test]
 async fn delayed_event_is_journaled_now_and_handled_later() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = Bus::builder(&folder.url())
         .handler("h", |_: RecordPublished| async {})
         .on::<RecordPublished>("h")
@@ -73,10 +73,10 @@ async fn delayed_event_is_journaled_now_and_handled_later() {
 
 #[tokio::test]
 async fn options_override_the_priority_of_the_event_type() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = Bus::builder(&folder.url())
         .handler("h", |_: RawEvent| async {})
-        .on_key("record", "h")
+        .on_event_type("record", "h")
         .on::<Note>("h")
         .start()
         .await
@@ -92,7 +92,7 @@ async fn options_override_the_priority_of_the_event_type() {
 
 #[tokio::test]
 async fn invalid_events_are_rejected_and_not_stored() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = Bus::builder(&folder.url()).start().await.unwrap();
     let note = |key: &str| Note { key: key.into() };
     for (event, options) in [
@@ -119,7 +119,7 @@ async fn invalid_events_are_rejected_and_not_stored() {
 
 #[tokio::test]
 async fn watch_returns_every_event_once_and_in_order() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = Bus::builder(&folder.url()).start().await.unwrap();
     bus.emit(RecordPublished::new(0)).await.unwrap();
     let stream = bus.watch().await.unwrap().into_stream();
@@ -139,7 +139,7 @@ async fn watch_returns_every_event_once_and_in_order() {
 
 #[tokio::test]
 async fn watch_after_an_unassigned_id_is_torn() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = Bus::builder(&folder.url()).start().await.unwrap();
     bus.emit(RecordPublished::new(0)).await.unwrap();
     let mut watch = bus.watch_after(EventId::MAX, pointsman::EventFilter::default());
@@ -149,7 +149,7 @@ async fn watch_after_an_unassigned_id_is_torn() {
 
 #[tokio::test]
 async fn watch_returns_an_error_when_the_bus_stops() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = Bus::builder(&folder.url()).start().await.unwrap();
     let mut watch = bus.watch().await.unwrap();
     let watch_task = tokio::spawn(async move {

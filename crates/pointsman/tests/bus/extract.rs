@@ -12,7 +12,7 @@ async fn handler_arguments_are_extracted_from_the_attempt() {
         request: RequestContext,
         raw: RawEvent,
         State(shared_text): State<&'static str>,
-        State(probe): State<Probe<Received>>,
+        State(probe): State<HandlerProbe<Received>>,
     ) {
         assert_eq!((ctx.attempt(), ctx.fence()), (task.attempt, task.fence));
         assert_eq!(
@@ -21,8 +21,8 @@ async fn handler_arguments_are_extracted_from_the_attempt() {
         );
         probe.send((event, task, request, raw, shared_text));
     }
-    let folder = StoreFolder::new();
-    let (probe, mut received) = Probe::<Received>::new();
+    let folder = SqliteStoreFolder::new();
+    let (probe, mut received) = HandlerProbe::<Received>::new();
     let bus = Bus::builder(&folder.url())
         .state(probe)
         .state("shared")
@@ -42,11 +42,14 @@ async fn handler_arguments_are_extracted_from_the_attempt() {
     let emitted =
         bus.emit_with(RecordPublished::new(1), EmitOptions::new().context(request.clone())).await.unwrap();
 
-    receive(&mut received).await;
-    let (event, task, context, raw, shared_text) = receive(&mut received).await;
+    receive_probed_value(&mut received).await;
+    let (event, task, context, raw, shared_text) = receive_probed_value(&mut received).await;
     assert_eq!(event, RecordPublished::new(1));
     assert_eq!(context, request);
-    assert_eq!((task.event, task.prev, task.prev_sent), (Some(emitted.id), Some(first.id), Some(first.id)));
+    assert_eq!(
+        (task.event_id, task.prev, task.prev_sent),
+        (Some(emitted.id), Some(first.id), Some(first.id))
+    );
     assert_eq!((task.handler.as_str(), task.attempt, task.retries, task.is_out_of_order), ("h", 1, 0, false));
     assert_eq!(task.id, emitted.tasks[0]);
     assert_eq!(
@@ -59,15 +62,15 @@ async fn handler_arguments_are_extracted_from_the_attempt() {
 
 #[tokio::test]
 async fn handler_of_a_parent_type_gets_subtypes_and_each_event_once() {
-    let folder = StoreFolder::new();
-    let (probe, mut received) = Probe::<String>::new();
+    let folder = SqliteStoreFolder::new();
+    let (probe, mut received) = HandlerProbe::<String>::new();
     let bus = Bus::builder(&folder.url())
         .state(probe)
-        .handler("audit", |raw: RawEvent, State(probe): State<Probe<String>>| async move {
+        .handler("audit", |raw: RawEvent, State(probe): State<HandlerProbe<String>>| async move {
             probe.send(raw.event_type.to_string());
         })
         .lane_ordering(LaneOrdering::Key)
-        .on_key("record", "audit")
+        .on_event_type("record", "audit")
         .on::<RecordPublished>("audit")
         .start()
         .await
@@ -77,7 +80,7 @@ async fn handler_of_a_parent_type_gets_subtypes_and_each_event_once() {
     assert_eq!((published.tasks.len(), indexed.tasks.len()), (1, 1));
     wait_until_only_task_finished(&bus, &indexed).await;
     assert_eq!(
-        [receive(&mut received).await, receive(&mut received).await],
+        [receive_probed_value(&mut received).await, receive_probed_value(&mut received).await],
         ["record.published", "record.indexed"]
     );
     assert!(received.try_recv().is_err());
@@ -86,10 +89,10 @@ async fn handler_of_a_parent_type_gets_subtypes_and_each_event_once() {
 
 #[tokio::test]
 async fn synchronous_handlers_run_first_and_in_order() {
-    let folder = StoreFolder::new();
-    let (probe, mut received) = Probe::<&'static str>::new();
+    let folder = SqliteStoreFolder::new();
+    let (probe, mut received) = HandlerProbe::<&'static str>::new();
     let report_name = |name: &'static str| {
-        move |State(probe): State<Probe<&'static str>>| {
+        move |State(probe): State<HandlerProbe<&'static str>>| {
             probe.send(name);
             async {}
         }
@@ -99,16 +102,20 @@ async fn synchronous_handlers_run_first_and_in_order() {
         .handler("queued", report_name("queued"))
         .handler("first", report_name("first"))
         .handler("second", report_name("second"))
-        .on_key("record", "queued")
+        .on_event_type("record", "queued")
         .on_sync::<RecordPublished>("first")
-        .on_key_sync("record.published", "second")
+        .on_event_type_sync("record.published", "second")
         .start()
         .await
         .unwrap();
     for id in 0..20 {
         bus.emit(RecordPublished::new(id)).await.unwrap();
         assert_eq!(
-            [receive(&mut received).await, receive(&mut received).await, receive(&mut received).await],
+            [
+                receive_probed_value(&mut received).await,
+                receive_probed_value(&mut received).await,
+                receive_probed_value(&mut received).await
+            ],
             ["first", "second", "queued"]
         );
     }
@@ -122,7 +129,7 @@ async fn payload_of_another_type_fails_for_good_with_the_reason() {
     struct OlderRecordPublished {
         id: u64,
     }
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = Bus::builder(&folder.url())
         .handler("h", |_: RecordPublished| async {})
         .on::<RecordPublished>("h")
@@ -149,7 +156,7 @@ async fn programs_can_define_extractors() {
             actor.map(Actor).ok_or_else(|| HandlerError::permanent("no actor in the context"))
         }
     }
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = Bus::builder(&folder.url())
         .handler("h", |actor: Actor| async move { Ok::<_, String>(actor.0) })
         .on::<RecordPublished>("h")

@@ -20,7 +20,7 @@ fn retries_without_delay(max: u32) -> RetryPolicy {
 
 /// Emits one event to a handler with three retries, and returns its finished task.
 async fn run_handler_until_task_finished<Args: 'static>(handler: impl pointsman::Handler<Args>) -> Task {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = Bus::builder(&folder.url())
         .handler("h", handler)
         .retry_policy(retries_without_delay(3))
@@ -121,23 +121,23 @@ async fn panic_fails_the_attempt_and_is_retried() {
 
 #[tokio::test]
 async fn attempt_that_times_out_is_cancelled_and_fails() {
-    let folder = StoreFolder::new();
-    let (probe, mut received) = Probe::<()>::new();
+    let folder = SqliteStoreFolder::new();
+    let (probe, mut received) = HandlerProbe::<()>::new();
     let bus = Bus::builder(&folder.url())
         .state(probe)
-        .handler("slow", |ctx: Ctx, State(probe): State<Probe<()>>| async move {
+        .handler("slow", |ctx: Ctx, State(probe): State<HandlerProbe<()>>| async move {
             ctx.cancelled().await;
             probe.send(());
             std::future::pending::<()>().await;
         })
         .retries(0)
-        .timeout(Duration::from_millis(50))
+        .attempt_timeout(Duration::from_millis(50))
         .on::<RecordPublished>("slow")
         .start()
         .await
         .unwrap();
     let task = emit_and_wait_for_task(&bus, RecordPublished::new(1)).await;
-    receive(&mut received).await;
+    receive_probed_value(&mut received).await;
     assert_eq!(task.lifecycle.state.status(), TaskStatus::Error);
     assert!(task.error.unwrap().contains("timed out"));
     bus.stop().await;

@@ -51,9 +51,9 @@ impl Event for ReservedTypeEvent {
 }
 
 /// A temporary folder with a SQLite store.
-struct StoreFolder(TempDir);
+struct SqliteStoreFolder(TempDir);
 
-impl StoreFolder {
+impl SqliteStoreFolder {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -69,15 +69,15 @@ async fn with_timeout<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Sends values from handlers to the test.
-struct Probe<T>(UnboundedSender<T>);
+struct HandlerProbe<T>(UnboundedSender<T>);
 
-impl<T> Clone for Probe<T> {
+impl<T> Clone for HandlerProbe<T> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<T> Probe<T> {
+impl<T> HandlerProbe<T> {
     fn new() -> (Self, UnboundedReceiver<T>) {
         let (sender, receiver) = unbounded_channel();
         (Self(sender), receiver)
@@ -88,8 +88,8 @@ impl<T> Probe<T> {
     }
 }
 
-/// Waits for the next value that a [`Probe`] sends.
-async fn receive<T>(receiver: &mut UnboundedReceiver<T>) -> T {
+/// Waits for the next value that a [`HandlerProbe`] sends.
+async fn receive_probed_value<T>(receiver: &mut UnboundedReceiver<T>) -> T {
     with_timeout(receiver.recv()).await.expect("all probes were dropped")
 }
 
@@ -108,7 +108,7 @@ async fn wait_until_only_task_finished(bus: &Bus, emitted: &EmittedEvent) -> Tas
 
 /// Reads all emitted events, oldest first, without engine events.
 async fn read_emitted_events(bus: &Bus) -> Vec<RawEvent> {
-    let head = bus.engine().store().read_journal_range().await.unwrap().head;
+    let head = bus.engine().store().read_journal_range().await.unwrap().newest_event_id;
     let mut watch = bus.watch_after(pointsman::EventId::ZERO, pointsman::EventFilter::default());
     let mut events = Vec::new();
     while events.last().map_or(pointsman::EventId::ZERO, |event: &RawEvent| event.id) < head {

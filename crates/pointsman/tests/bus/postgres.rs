@@ -4,7 +4,7 @@ use pointsman::{CommitError, SqlValue};
 
 use super::*;
 
-fn create_database() -> String {
+fn create_postgres_database() -> String {
     pointsman_testing::shared_postgres().unwrap().create_database().unwrap()
 }
 
@@ -26,21 +26,21 @@ fn insert_record(uow: &mut UnitOfWork, id: i64) {
 }
 
 async fn read_record_ids(bus: &Bus) -> Vec<i64> {
-    let (probe, mut received) = Probe::new();
+    let (probe, mut received) = HandlerProbe::new();
     let mut uow = bus.unit_of_work();
-    uow.on_commit(move |tx| {
+    uow.before_commit(move |tx| {
         let rows = tx.query("SELECT id FROM records ORDER BY id", &[])?;
         let id = |value: &SqlValue| if let SqlValue::Integer(id) = value { *id } else { panic!("{value:?}") };
         probe.send(rows.iter().map(|row| id(row.get(0).unwrap())).collect());
         Ok(())
     });
     uow.commit().await.unwrap();
-    receive(&mut received).await
+    receive_probed_value(&mut received).await
 }
 
 #[tokio::test]
 async fn events_exist_if_and_only_if_the_commit_succeeded() {
-    let url = create_database();
+    let url = create_postgres_database();
     let bus = start_bus_with_record_table(&url).await;
     let commits: Vec<_> = (0..30u64)
         .map(|id| {
@@ -48,8 +48,8 @@ async fn events_exist_if_and_only_if_the_commit_succeeded() {
             insert_record(&mut uow, id as i64);
             uow.emit(RecordPublished::new(id)).unwrap();
             match id % 3 {
-                0 => uow.on_commit(|_| Err("every third unit of work fails".into())),
-                1 if id % 2 == 0 => uow.on_commit(|_| panic!("some units of work panic")),
+                0 => uow.before_commit(|_| Err("every third unit of work fails".into())),
+                1 if id % 2 == 0 => uow.before_commit(|_| panic!("some units of work panic")),
                 _ => {}
             }
             tokio::spawn(uow.commit())
@@ -58,7 +58,10 @@ async fn events_exist_if_and_only_if_the_commit_succeeded() {
     let mut committed = Vec::new();
     for (id, commit) in commits.into_iter().enumerate() {
         if let Ok(committed_events) = commit.await.unwrap() {
-            assert_eq!((committed_events.events(), committed_events.receipts().len()), (None, 1));
+            assert_eq!(
+                (committed_events.journaled_events(), committed_events.outbox_receipts().len()),
+                (None, 1)
+            );
             assert_eq!(with_timeout(committed_events.wait_until_journaled()).await.unwrap().len(), 1);
             committed.push(id as i64);
         }
@@ -77,11 +80,11 @@ async fn events_exist_if_and_only_if_the_commit_succeeded() {
 
 #[tokio::test]
 async fn events_keep_the_order_of_operations_and_their_exact_values() {
-    let bus = start_bus_with_record_table(&create_database()).await;
+    let bus = start_bus_with_record_table(&create_postgres_database()).await;
     let mut uow = bus.unit_of_work();
     uow.set_context(RequestContext::new().request_id("r-1"));
     uow.emit(RecordPublished::new(1)).unwrap();
-    uow.on_commit(|tx| {
+    uow.before_commit(|tx| {
         let rows = tx.query(
             "INSERT INTO records VALUES (1, 'new', now()) RETURNING id, at::text, at > '1970-01-01'",
             &[],
@@ -119,7 +122,7 @@ async fn events_keep_the_order_of_operations_and_their_exact_values() {
 
 #[tokio::test]
 async fn events_committed_by_a_handler_name_their_cause() {
-    let bus = Bus::builder(&create_database())
+    let bus = Bus::builder(&create_postgres_database())
         .handler("index", |event: RecordPublished, bus: Bus| async move {
             let mut uow = bus.unit_of_work();
             uow.emit(RecordIndexed { id: event.id })?;
@@ -142,7 +145,7 @@ async fn events_committed_by_a_handler_name_their_cause() {
 
 #[tokio::test]
 async fn statements_on_the_transaction_or_the_store_are_rejected() {
-    let bus = start_bus_with_record_table(&create_database()).await;
+    let bus = start_bus_with_record_table(&create_postgres_database()).await;
     for sql in [
         "COMMIT",
         "/* /* */ */ commit",
@@ -171,11 +174,11 @@ async fn statements_on_the_transaction_or_the_store_are_rejected() {
 
 #[tokio::test]
 async fn unit_of_work_is_rolled_back_if_the_database_rejects_a_part() {
-    let bus = start_bus_with_record_table(&create_database()).await;
+    let bus = start_bus_with_record_table(&create_postgres_database()).await;
     // The operation ignores a failed statement, but the database does not.
     let mut uow = bus.unit_of_work();
     insert_record(&mut uow, 1);
-    uow.on_commit(|tx| {
+    uow.before_commit(|tx| {
         assert!(tx.execute("INSERT INTO nowhere VALUES (1)", &[]).is_err());
         let after = tx.execute("INSERT INTO records (id, title) VALUES (2, 'x')", &[]).unwrap_err();
         assert!(after.to_string().contains("rolled the whole transaction back"), "{after}");
@@ -194,7 +197,7 @@ async fn unit_of_work_is_rolled_back_if_the_database_rejects_a_part() {
     );
     // The error about a column type that cannot be read says what to do.
     let mut uow = bus.unit_of_work();
-    uow.on_commit(|tx| Ok(tx.query("SELECT now() AS at", &[]).map(|_| ())?));
+    uow.before_commit(|tx| Ok(tx.query("SELECT now() AS at", &[]).map(|_| ())?));
     let refused = uow.commit().await;
     assert!(
         matches!(&refused, Err(CommitError::Operation(error)) if error.to_string().contains("at::text")),
@@ -206,7 +209,7 @@ async fn unit_of_work_is_rolled_back_if_the_database_rejects_a_part() {
 
 #[tokio::test]
 async fn values_round_trip_through_column_types() {
-    let bus = start_bus_with_record_table(&create_database()).await;
+    let bus = start_bus_with_record_table(&create_postgres_database()).await;
     let mut uow = bus.unit_of_work();
     uow.execute(
         "CREATE TABLE every (small smallint, yes boolean, wide double precision, exact numeric, day date, id uuid, \
@@ -228,8 +231,8 @@ async fn values_round_trip_through_column_types() {
             SqlValue::Null,
         ],
     );
-    let (probe, mut received) = Probe::new();
-    uow.on_commit(move |tx| {
+    let (probe, mut received) = HandlerProbe::new();
+    uow.before_commit(move |tx| {
         let sql =
             "SELECT small, yes, wide, exact::text, day::text, id, doc, raw, none FROM every WHERE small = $1";
         let rows = tx.query(sql, &[7.into()])?;
@@ -248,24 +251,24 @@ async fn values_round_trip_through_column_types() {
         vec![0, 255].into(),
         SqlValue::Null,
     ];
-    assert_eq!(receive(&mut received).await, expected);
+    assert_eq!(receive_probed_value(&mut received).await, expected);
     bus.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_unit_of_work_does_not_block_others() {
-    let bus = start_bus_with_record_table(&create_database()).await;
-    let (started, mut commit_started) = Probe::new();
+    let bus = start_bus_with_record_table(&create_postgres_database()).await;
+    let (started, mut commit_started) = HandlerProbe::new();
     let (resume, resumed) = std::sync::mpsc::channel::<()>();
     let mut uow = bus.unit_of_work();
     insert_record(&mut uow, 1);
-    uow.on_commit(move |_| {
+    uow.before_commit(move |_| {
         started.send(());
         Ok(resumed.recv()?)
     });
     uow.emit(RecordPublished::new(1)).unwrap();
     let slow_commit = tokio::spawn(uow.commit());
-    receive(&mut commit_started).await;
+    receive_probed_value(&mut commit_started).await;
     for id in 2..5 {
         with_timeout(bus.emit(RecordPublished::new(id))).await.unwrap();
     }

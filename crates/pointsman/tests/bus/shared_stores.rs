@@ -16,11 +16,11 @@ async fn programs_with_different_handlers_share_redis() {
 }
 
 async fn check_programs_share_store(url: &str) {
-    let (probe, mut received) = Probe::<u64>::new();
+    let (probe, mut received) = HandlerProbe::<u64>::new();
     let indexer = Bus::builder(url)
-        .name("indexer")
+        .program_name("indexer")
         .state(probe)
-        .handler("index", |event: RecordPublished, State(probe): State<Probe<u64>>| async move {
+        .handler("index", |event: RecordPublished, State(probe): State<HandlerProbe<u64>>| async move {
             probe.send(event.id)
         })
         .on::<RecordPublished>("index")
@@ -28,7 +28,7 @@ async fn check_programs_share_store(url: &str) {
         .await
         .unwrap();
     let mailer = Bus::builder(url)
-        .name("mailer")
+        .program_name("mailer")
         .handler("mail", |_: RecordPublished| async {})
         .on::<RecordPublished>("mail")
         .start()
@@ -36,7 +36,7 @@ async fn check_programs_share_store(url: &str) {
         .unwrap();
     let emitted = mailer.emit(RecordPublished::new(7)).await.unwrap();
     assert_eq!(emitted.tasks.len(), 2, "one for a handler of each program");
-    assert_eq!(receive(&mut received).await, 7);
+    assert_eq!(receive_probed_value(&mut received).await, 7);
     let finished = with_timeout(mailer.wait_for_tasks(&emitted)).await.unwrap();
     assert!(finished.iter().all(|task| task.lifecycle.state.status() == TaskStatus::Done));
     indexer.stop().await;

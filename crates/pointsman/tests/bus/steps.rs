@@ -25,7 +25,7 @@ fn chain_with_end(mut nodes: Vec<ChainNode>) -> Chain {
 }
 
 /// Waits for an event of this type.
-async fn wait_for_event(bus: &Bus, event_type: &str) -> RawEvent {
+async fn wait_for_event_of_type(bus: &Bus, event_type: &str) -> RawEvent {
     let filter = EventFilter { event_types: vec![event_type.parse().unwrap()], ..EventFilter::default() };
     with_timeout(bus.watch_after(pointsman::EventId::ZERO, filter).next()).await.unwrap()
 }
@@ -41,15 +41,15 @@ async fn value_returned_by_a_step_becomes_the_value_of_the_order() {
     async fn check_key(_: RecordPublished, raw: RawEvent) {
         assert_eq!(raw.key.as_ref().unwrap().as_str(), "/publish,7");
     }
-    let folder = StoreFolder::new();
-    let (probe, mut received) = Probe::<Received>::new();
+    let folder = SqliteStoreFolder::new();
+    let (probe, mut received) = HandlerProbe::<Received>::new();
     let bus = Bus::builder(&folder.url())
         .state(probe)
         .handler("set_title", set_title)
         .handler("check_key", check_key)
         .handler(
             "note",
-            |step: Step<RecordPublished>, task: TaskInfo, State(probe): State<Probe<Received>>| async move {
+            |step: Step<RecordPublished>, task: TaskInfo, State(probe): State<HandlerProbe<Received>>| async move {
                 probe.send((step, task));
             },
         )
@@ -65,11 +65,11 @@ async fn value_returned_by_a_step_becomes_the_value_of_the_order() {
     let value = Json::from_value(&RecordPublished::new(5)).unwrap();
     let new_order = NewOrder { id: Some(order.id.clone()), value, ..NewOrder::new(order.chain.clone()) };
     bus.engine().add_orders(vec![new_order]).await.unwrap().unwrap();
-    let (step, task) = receive(&mut received).await;
+    let (step, task) = receive_probed_value(&mut received).await;
     assert_eq!((step.order, step.node), (order, chain_node_id("c")));
     assert_eq!(step.value, RecordPublished { id: 5, title: "renamed".into() });
-    assert_eq!((task.event, task.attempt, task.handler.as_str()), (None, 1, "note"));
-    wait_for_event(&bus, "OrderFinished").await;
+    assert_eq!((task.event_id, task.attempt, task.handler.as_str()), (None, 1, "note"));
+    wait_for_event_of_type(&bus, "OrderFinished").await;
     let emitted = read_emitted_events(&bus).await;
     assert_eq!(emitted.len(), 1);
     let cause = emitted[0].cause.unwrap();
@@ -79,7 +79,7 @@ async fn value_returned_by_a_step_becomes_the_value_of_the_order() {
 
 #[tokio::test]
 async fn event_starts_an_order_and_a_value_of_another_type_suspends_it() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = Bus::builder(&folder.url())
         .handler("h", |_: Step<Vec<u8>>| async {})
         .chain(chain_with_end(vec![step_node("a", "h", "end")]))
@@ -88,7 +88,7 @@ async fn event_starts_an_order_and_a_value_of_another_type_suspends_it() {
         .await
         .unwrap();
     let emitted = bus.emit(RecordPublished::new(1)).await.unwrap();
-    let suspended = wait_for_event(&bus, "OrderSuspended").await;
+    let suspended = wait_for_event_of_type(&bus, "OrderSuspended").await;
     assert_eq!(suspended.key.as_ref().unwrap().as_str(), format!("/publish,{}", emitted.id));
     bus.stop().await;
 }
@@ -99,12 +99,12 @@ async fn returned_value_may_be_as_large_as_an_order_value_and_no_larger() {
     async fn return_long_text(step: Step<usize>) -> Result<String, HandlerError> {
         Ok("x".repeat(step.value))
     }
-    let folder = StoreFolder::new();
-    let (probe, mut received) = Probe::<usize>::new();
+    let folder = SqliteStoreFolder::new();
+    let (probe, mut received) = HandlerProbe::<usize>::new();
     let bus = Bus::builder(&folder.url())
         .state(probe)
         .handler("grow", return_long_text)
-        .handler("note", |step: Step<String>, State(probe): State<Probe<usize>>| async move {
+        .handler("note", |step: Step<String>, State(probe): State<HandlerProbe<usize>>| async move {
             probe.send(step.value.len());
         })
         .chain(chain_with_end(vec![step_node("a", "grow", "b"), step_node("b", "note", "end")]))
@@ -119,10 +119,10 @@ async fn returned_value_may_be_as_large_as_an_order_value_and_no_larger() {
     // JSON adds two quotation marks.
     for text_len in [200_000, (1 << 20) - 2] {
         add(text_len).await;
-        assert_eq!(receive(&mut received).await, text_len);
+        assert_eq!(receive_probed_value(&mut received).await, text_len);
     }
     add((1 << 20) - 1).await;
-    wait_for_event(&bus, "OrderSuspended").await;
+    wait_for_event_of_type(&bus, "OrderSuspended").await;
     let failed = TaskFilter { statuses: vec![TaskStatus::Error], ..TaskFilter::default() };
     let failed = bus.engine().store().list_tasks(failed, None, 10).await.unwrap().tasks;
     assert_eq!(failed.len(), 1);
@@ -139,7 +139,7 @@ async fn events_emitted_by_a_step_are_caused_by_the_event_that_started_its_order
         bus.emit(RecordIndexed { id: 2 }).await.map_err(HandlerError::permanent)?;
         Ok(())
     }
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = Bus::builder(&folder.url())
         .handler("emit", emit_twice)
         .chain(chain_with_end(vec![step_node("a", "emit", "end")]))
@@ -148,7 +148,7 @@ async fn events_emitted_by_a_step_are_caused_by_the_event_that_started_its_order
         .await
         .unwrap();
     let causing_event = bus.emit(RecordPublished::new(1)).await.unwrap().id;
-    wait_for_event(&bus, "OrderFinished").await;
+    wait_for_event_of_type(&bus, "OrderFinished").await;
     let emitted = read_emitted_events(&bus).await;
     assert_eq!(emitted.len(), 3);
     for event in &emitted[1..] {

@@ -18,16 +18,16 @@ impl HookLog {
     }
 }
 
-/// Logs its hooks; its `on_commit` may fail or panic.
+/// Logs its hooks; its `before_commit` may fail or panic.
 struct LoggingOperation {
     name: &'static str,
     hook_log: HookLog,
-    on_commit: fn() -> Result<(), BoxError>,
+    before_commit_result: fn() -> Result<(), BoxError>,
 }
 
 impl LoggingOperation {
     fn new(name: &'static str, hook_log: &HookLog) -> Self {
-        Self { name, hook_log: hook_log.clone(), on_commit: || Ok(()) }
+        Self { name, hook_log: hook_log.clone(), before_commit_result: || Ok(()) }
     }
 }
 
@@ -37,9 +37,9 @@ impl Operation for LoggingOperation {
         Ok(())
     }
 
-    fn on_commit(&mut self, _: &mut Tx<'_>) -> Result<(), BoxError> {
+    fn before_commit(&mut self, _: &mut Tx<'_>) -> Result<(), BoxError> {
         self.hook_log.add(format!("{} commits", self.name));
-        (self.on_commit)()
+        (self.before_commit_result)()
     }
 
     fn on_post_commit(&mut self) {
@@ -52,7 +52,7 @@ impl Operation for LoggingOperation {
 }
 
 /// Starts a bus whose file also has a table of the program.
-async fn start_bus_with_record_table(folder: &StoreFolder) -> Bus {
+async fn start_bus_with_record_table(folder: &SqliteStoreFolder) -> Bus {
     let bus = Bus::builder(&folder.url()).start().await.unwrap();
     let mut uow = bus.unit_of_work();
     uow.execute("CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY, title TEXT NOT NULL)", []);
@@ -62,16 +62,16 @@ async fn start_bus_with_record_table(folder: &StoreFolder) -> Bus {
 
 /// Reads the ids in the table, by a unit of work that changes nothing.
 async fn read_record_ids(bus: &Bus) -> Vec<i64> {
-    let (probe, mut received) = Probe::new();
+    let (probe, mut received) = HandlerProbe::new();
     let mut uow = bus.unit_of_work();
-    uow.on_commit(move |tx| {
+    uow.before_commit(move |tx| {
         let rows = tx.query("SELECT id FROM records ORDER BY id", &[])?;
         let id = |value: &SqlValue| if let SqlValue::Integer(id) = value { *id } else { panic!("{value:?}") };
         probe.send(rows.iter().map(|row| id(row.get(0).unwrap())).collect());
         Ok(())
     });
     uow.commit().await.unwrap();
-    receive(&mut received).await
+    receive_probed_value(&mut received).await
 }
 
 fn insert_record(uow: &mut UnitOfWork, id: i64) {
@@ -80,7 +80,7 @@ fn insert_record(uow: &mut UnitOfWork, id: i64) {
 
 #[tokio::test]
 async fn hooks_run_in_order() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = start_bus_with_record_table(&folder).await;
     let hook_log = HookLog::default();
     let mut uow = bus.unit_of_work();
@@ -97,7 +97,7 @@ async fn hooks_run_in_order() {
 
 #[tokio::test]
 async fn failed_operation_rolls_everything_back_in_reverse_order() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = start_bus_with_record_table(&folder).await;
     let failures: [fn() -> Result<(), BoxError>; 2] =
         [|| Err("the operation failed".into()), || panic!("the operation failed")];
@@ -107,8 +107,11 @@ async fn failed_operation_rolls_everything_back_in_reverse_order() {
         insert_record(&mut uow, 1);
         uow.emit(RecordPublished::new(1)).unwrap();
         uow.register(LoggingOperation::new("a", &hook_log)).unwrap();
-        uow.register(LoggingOperation { on_commit: failure, ..LoggingOperation::new("b", &hook_log) })
-            .unwrap();
+        uow.register(LoggingOperation {
+            before_commit_result: failure,
+            ..LoggingOperation::new("b", &hook_log)
+        })
+        .unwrap();
         uow.register(LoggingOperation::new("c", &hook_log)).unwrap();
         let unreached_log = hook_log.clone();
         uow.on_post_commit(move || unreached_log.add("must not run"));
@@ -135,7 +138,7 @@ async fn failed_operation_rolls_everything_back_in_reverse_order() {
 
 #[tokio::test]
 async fn failed_statement_fails_the_operation() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = start_bus_with_record_table(&folder).await;
     for sql in ["INSERT INTO nowhere VALUES (1)", "not sql at all", "INSERT INTO records (id) VALUES (1)"] {
         let mut uow = bus.unit_of_work();
@@ -151,7 +154,7 @@ async fn failed_statement_fails_the_operation() {
 
 #[tokio::test]
 async fn dropped_unit_of_work_is_rolled_back() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = start_bus_with_record_table(&folder).await;
     let hook_log = HookLog::default();
     let mut uow = bus.unit_of_work();
@@ -168,7 +171,7 @@ async fn dropped_unit_of_work_is_rolled_back() {
 
 #[tokio::test]
 async fn events_exist_if_and_only_if_the_commit_succeeded() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = start_bus_with_record_table(&folder).await;
     let commits: Vec<_> = (0..60u64)
         .map(|id| {
@@ -176,7 +179,7 @@ async fn events_exist_if_and_only_if_the_commit_succeeded() {
             insert_record(&mut uow, id as i64);
             uow.emit(RecordPublished::new(id)).unwrap();
             if id % 3 == 0 {
-                uow.on_commit(|_| Err("every third unit of work fails".into()));
+                uow.before_commit(|_| Err("every third unit of work fails".into()));
             }
             tokio::spawn(uow.commit())
         })
@@ -204,7 +207,7 @@ async fn events_exist_if_and_only_if_the_commit_succeeded() {
 
 #[tokio::test]
 async fn reserved_event_type_is_rejected() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = start_bus_with_record_table(&folder).await;
     let mut uow = bus.unit_of_work();
     let refused = uow.emit(ReservedTypeEvent {}).unwrap_err().to_string();
@@ -214,12 +217,12 @@ async fn reserved_event_type_is_rejected() {
 
 #[tokio::test]
 async fn events_keep_the_order_of_operations_and_can_contain_query_results() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = start_bus_with_record_table(&folder).await;
     let mut uow = bus.unit_of_work();
     uow.set_context(RequestContext::new().request_id("r-1"));
     uow.emit(RecordPublished::new(1)).unwrap();
-    uow.on_commit(|tx| {
+    uow.before_commit(|tx| {
         let rows = tx.query("INSERT INTO records (title) VALUES ('new') RETURNING id", &[])?;
         let Some(SqlValue::Integer(id)) = rows[0].get(0) else { return Err("no id".into()) };
         Ok(tx.emit(RecordIndexed { id: *id as u64 })?)
@@ -247,7 +250,7 @@ async fn events_keep_the_order_of_operations_and_can_contain_query_results() {
 
 #[tokio::test]
 async fn handlers_of_committed_events_run() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = Bus::builder(&folder.url())
         .handler("h", |_: RecordPublished| async {})
         .on::<RecordPublished>("h")
@@ -276,7 +279,7 @@ async fn operation_may_add_others_or_reject_itself() {
             Ok(uow.emit(RecordPublished::new(self.0))?)
         }
     }
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = start_bus_with_record_table(&folder).await;
     let mut uow = bus.unit_of_work();
     uow.register(PublishOperation(0)).unwrap_err();
@@ -288,30 +291,30 @@ async fn operation_may_add_others_or_reject_itself() {
 
 #[tokio::test]
 async fn commit_completes_although_its_caller_is_dropped() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = start_bus_with_record_table(&folder).await;
-    let (probe, mut received) = Probe::new();
-    let (started, mut commit_started) = Probe::new();
+    let (probe, mut received) = HandlerProbe::new();
+    let (started, mut commit_started) = HandlerProbe::new();
     let (resume, resumed) = std::sync::mpsc::channel::<()>();
     let mut uow = bus.unit_of_work();
-    uow.on_commit(move |_| {
+    uow.before_commit(move |_| {
         started.send(());
         Ok(resumed.recv()?)
     });
     insert_record(&mut uow, 1);
     uow.on_post_commit(move || probe.send(()));
     let caller = tokio::spawn(uow.commit());
-    receive(&mut commit_started).await;
+    receive_probed_value(&mut commit_started).await;
     caller.abort();
     resume.send(()).unwrap();
-    receive(&mut received).await;
+    receive_probed_value(&mut received).await;
     assert_eq!(read_record_ids(&bus).await, [1]);
     bus.stop().await;
 }
 
 #[tokio::test]
 async fn panic_in_a_post_commit_hook_does_not_stop_other_hooks() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = start_bus_with_record_table(&folder).await;
     let hook_log = HookLog::default();
     let mut uow = bus.unit_of_work();
@@ -324,7 +327,7 @@ async fn panic_in_a_post_commit_hook_does_not_stop_other_hooks() {
 
 #[tokio::test]
 async fn commit_fails_after_the_bus_has_stopped() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = start_bus_with_record_table(&folder).await;
     let hook_log = HookLog::default();
     let mut uow = bus.unit_of_work();
@@ -336,7 +339,7 @@ async fn commit_fails_after_the_bus_has_stopped() {
 
 #[tokio::test]
 async fn context_of_a_unit_of_work_is_checked_against_the_limits() {
-    let folder = StoreFolder::new();
+    let folder = SqliteStoreFolder::new();
     let bus = start_bus_with_record_table(&folder).await;
     let mut uow = bus.unit_of_work();
     uow.set_context(RequestContext::new().with_entry("session", "x".repeat(10_000)));

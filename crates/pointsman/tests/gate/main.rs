@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod decisions;
-mod exhaustive;
+mod exhaustive_arrival_orders;
 mod restarts;
 mod with_bus;
 
@@ -11,30 +11,35 @@ use std::time::{Duration, Instant};
 
 use pointsman::EventId;
 use pointsman::gate::{
-    Gate, GateDecision, GateLimits, Hole, HoleReason, InMemoryPositions, IncomingEvent, PositionStore,
-    TenantObjectKey,
+    EventAfterHole, Gate, GateDecision, GateLimits, HoleReason, InMemoryPositions, IncomingEvent,
+    PositionStore, TenantObjectKey,
 };
 
 /// An event whose payload is its own id.
 type NumberedEvent = IncomingEvent<u64>;
 
-fn id(number: u64) -> EventId {
+fn event_id(number: u64) -> EventId {
     EventId::new(number).unwrap()
 }
 
-fn object(key: &str) -> TenantObjectKey {
+fn object_key(key: &str) -> TenantObjectKey {
     TenantObjectKey::new("default", key).unwrap()
 }
 
-fn event(key: &str, number: u64, prev: impl Into<Option<u64>>) -> NumberedEvent {
-    IncomingEvent { object: Some(object(key)), id: id(number), prev: prev.into().map(id), payload: number }
+fn numbered_event(key: &str, number: u64, prev: impl Into<Option<u64>>) -> NumberedEvent {
+    IncomingEvent {
+        object: Some(object_key(key)),
+        id: event_id(number),
+        prev: prev.into().map(event_id),
+        payload: number,
+    }
 }
 
 /// One event for each key, with the ids 10, 20, …; each names the preceding event of its object.
 fn build_history(keys: &[&str]) -> Vec<NumberedEvent> {
     let numbered = || keys.iter().zip(1..).map(|(key, n)| (*key, n * 10));
     let before = |key: &str, n: u64| numbered().filter(|(other, m)| *other == key && *m < n).last();
-    numbered().map(|(key, n)| event(key, n, before(key, n).map(|(_, m)| m))).collect()
+    numbered().map(|(key, n)| numbered_event(key, n, before(key, n).map(|(_, m)| m))).collect()
 }
 
 /// Every assignment of one of two objects to `count` events; the first is always `a`.
@@ -83,7 +88,7 @@ fn handle_ready<P: PositionStore>(gate: &mut Gate<u64, P>, decision: GateDecisio
 }
 
 fn hole_decision(event: NumberedEvent, reason: HoleReason) -> GateDecision<u64> {
-    GateDecision::Hole(Hole { event, reason })
+    GateDecision::Hole(EventAfterHole { event, reason })
 }
 
 fn ample_limits() -> GateLimits {

@@ -17,7 +17,7 @@ fn open_connection_without_syncs(path: &Path) -> Connection {
 
 /// A consumer that writes the payload of each event into a table, and counts its steps. At one of them it crashes and
 /// loses its memory.
-struct Consumer {
+struct CrashingConsumer {
     folder: TempDir,
     gate: Gate<u64, SqlitePositions>,
     row_connection: Connection,
@@ -31,15 +31,15 @@ struct Consumer {
 #[derive(Debug)]
 struct SimulatedCrash;
 
-impl Consumer {
+impl CrashingConsumer {
     fn new(crash_step: usize, commits_position_with_row: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (gate, row_connection) = Self::open(&folder);
+        let (gate, row_connection) = Self::open_gate_and_row_connection(&folder);
         row_connection.execute_batch("CREATE TABLE handled (number INTEGER)").unwrap();
         Self { folder, gate, row_connection, step_count: 0, crash_step, commits_position_with_row }
     }
 
-    fn open(folder: &TempDir) -> (Gate<u64, SqlitePositions>, Connection) {
+    fn open_gate_and_row_connection(folder: &TempDir) -> (Gate<u64, SqlitePositions>, Connection) {
         let path = folder.path().join("consumer.db");
         let positions =
             SqlitePositions::with_connection(open_connection_without_syncs(&path), "test").unwrap();
@@ -68,7 +68,7 @@ impl Consumer {
         let tx = self.row_connection.transaction().unwrap();
         tx.execute("INSERT INTO handled VALUES (?1)", [event.payload as i64]).unwrap();
         if self.commits_position_with_row {
-            self.gate.write_position_in(&tx, event).unwrap();
+            self.gate.write_position_in_transaction(&tx, event).unwrap();
         }
         // The consumer may also crash here, before the commit.
         self.step_count += 1;
@@ -82,11 +82,11 @@ impl Consumer {
     /// Sends all events again after each crash, as a bus does without an acknowledgement.
     fn receive_all(&mut self, arrivals: &[NumberedEvent]) {
         while arrivals.iter().try_for_each(|event| self.receive(event)).is_err() {
-            (self.gate, self.row_connection) = Self::open(&self.folder);
+            (self.gate, self.row_connection) = Self::open_gate_and_row_connection(&self.folder);
         }
     }
 
-    fn read_handled(&self) -> Vec<u64> {
+    fn read_handled_numbers(&self) -> Vec<u64> {
         let mut statement = self.row_connection.prepare("SELECT number FROM handled ORDER BY rowid").unwrap();
         let numbers = statement.query_map([], |row| row.get::<_, i64>(0)).unwrap();
         numbers.map(|number| number.unwrap() as u64).collect()
@@ -100,15 +100,15 @@ fn count_repeats_with_a_crash_at_every_step(commits_position_with_row: bool) -> 
         let history = build_history(&keys);
         for arrivals in ordered_subsets(&history).into_iter().filter(|order| order.len() == 4) {
             for crash_step in 1.. {
-                let mut consumer = Consumer::new(crash_step, commits_position_with_row);
+                let mut consumer = CrashingConsumer::new(crash_step, commits_position_with_row);
                 consumer.receive_all(&arrivals);
-                let handled = consumer.read_handled();
+                let handled = consumer.read_handled_numbers();
                 let mut distinct = handled.clone();
                 distinct.dedup();
                 repeat_count += handled.len() - distinct.len();
                 assert!(handled.len() <= 5, "one crash causes at most one repeat: {handled:?}");
                 for key in ["a", "b"] {
-                    let events_of_key = history.iter().filter(|event| event.object == Some(object(key)));
+                    let events_of_key = history.iter().filter(|event| event.object == Some(object_key(key)));
                     let expected: Vec<u64> = events_of_key.map(|event| event.payload).collect();
                     let mut order = handled.clone();
                     order.retain(|number| expected.contains(number));
@@ -141,19 +141,23 @@ fn positions_in_a_file_survive_a_restart_per_consumer() {
     let open =
         |name: &str| Gate::new(SqlitePositions::open(&path, name).unwrap()).with_limits(ample_limits());
     let mut gate = open("one");
-    let decision = gate.receive(event("a", 1, None), now()).unwrap();
+    let decision = gate.receive(numbered_event("a", 1, None), now()).unwrap();
     assert_eq!(handle_ready(&mut gate, decision), [1]);
-    gate.skip_to(&object("b"), id(5)).unwrap();
-    gate.skip_to(&object("a"), id(2)).unwrap();
+    gate.skip_to(&object_key("b"), event_id(5)).unwrap();
+    gate.skip_to(&object_key("a"), event_id(2)).unwrap();
     drop(gate);
     let mut gate = open("one");
-    assert_eq!(gate.receive(event("a", 1, None), now()).unwrap(), GateDecision::Duplicate);
-    assert_eq!(gate.receive(event("b", 4, None), now()).unwrap(), GateDecision::Duplicate, "skipped");
-    let (fork, after_skip) = (event("a", 2, None), event("b", 5, 4));
+    assert_eq!(gate.receive(numbered_event("a", 1, None), now()).unwrap(), GateDecision::Duplicate);
+    assert_eq!(
+        gate.receive(numbered_event("b", 4, None), now()).unwrap(),
+        GateDecision::Duplicate,
+        "skipped"
+    );
+    let (fork, after_skip) = (numbered_event("a", 2, None), numbered_event("b", 5, 4));
     assert_eq!(gate.receive(fork.clone(), now()).unwrap(), GateDecision::Ready(fork), "that was skipped to");
     assert_eq!(gate.receive(after_skip.clone(), now()).unwrap(), GateDecision::Ready(after_skip));
     let mut other = open("two");
-    assert!(matches!(other.receive(event("a", 1, None), now()).unwrap(), GateDecision::Ready(_)));
+    assert!(matches!(other.receive(numbered_event("a", 1, None), now()).unwrap(), GateDecision::Ready(_)));
 }
 
 #[test]
@@ -162,16 +166,19 @@ fn rollback_of_the_transaction_undoes_the_position() {
     let path = folder.path().join("positions.db");
     let mut gate = Gate::new(SqlitePositions::open(&path, "one").unwrap());
     let mut rows = Connection::open(&path).unwrap();
-    let (first, second) = (event("a", 1, None), event("a", 2, 1));
+    let (first, second) = (numbered_event("a", 1, None), numbered_event("a", 2, 1));
     let tx = rows.transaction().unwrap();
-    assert_eq!(gate.write_position_in(&tx, &first), Err(GateError::NotInProgress { id: id(1) }));
+    assert_eq!(
+        gate.write_position_in_transaction(&tx, &first),
+        Err(GateError::NotInProgress { id: event_id(1) })
+    );
     gate.receive(first.clone(), now()).unwrap();
-    gate.write_position_in(&tx, &first).unwrap();
+    gate.write_position_in_transaction(&tx, &first).unwrap();
     tx.rollback().unwrap();
     gate.release(&first).unwrap();
     assert_eq!(gate.receive(first.clone(), now()).unwrap(), GateDecision::Ready(first.clone()));
     let tx = rows.transaction().unwrap();
-    gate.write_position_in(&tx, &first).unwrap();
+    gate.write_position_in_transaction(&tx, &first).unwrap();
     tx.commit().unwrap();
     assert_eq!(
         gate.receive(second.clone(), now()).unwrap(),

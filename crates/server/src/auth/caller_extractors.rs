@@ -5,8 +5,8 @@ use http::request::Parts;
 use pointsman_core::Tenant;
 
 use super::{Caller, Identity, Role};
-use crate::app::App;
-use crate::listen::Connection;
+use crate::app_state::App;
+use crate::listen::ConnectionHandle;
 use crate::problem::Problem;
 
 /// Defines an extractor for each role: a caller whose role includes it.
@@ -38,8 +38,8 @@ impl FromRequestParts<App> for AnyCaller {
 fn authenticate_caller(parts: &Parts, app: &App) -> Result<Caller, Problem> {
     match parts.extensions.get::<Identity>() {
         Some(Identity::Authenticated(caller)) => Ok(caller.clone()),
-        Some(Identity::UnknownToken) => Err(match parts.extensions.get::<Connection>() {
-            Some(connection) => app.failed_authentications.refuse_unknown_token(connection.address()),
+        Some(Identity::UnknownToken) => Err(match parts.extensions.get::<ConnectionHandle>() {
+            Some(connection) => app.authentication_throttle.refuse_unknown_token(connection.address()),
             None => Problem::unauthorized("this token is not known"),
         }),
         Some(Identity::Anonymous) | None => {
@@ -54,15 +54,15 @@ impl Caller {
         if self.role.includes(required) {
             return Ok(self);
         }
-        let Self { name, role, .. } = self;
+        let Self { token_name: name, role, .. } = self;
         Err(Problem::forbidden(format!(
             "this needs the role {required}; the token {name:?} has the role {role}"
         )))
     }
 
     /// The tenant of a request that names `named`. A caller bound to a tenant gets its own and may not name another.
-    pub(crate) fn resolve_tenant(&self, named: Option<Tenant>) -> Result<Option<Tenant>, Problem> {
-        match (&self.tenant, named) {
+    pub(crate) fn restrict_to_own_tenant(&self, named: Option<Tenant>) -> Result<Option<Tenant>, Problem> {
+        match (&self.bound_tenant, named) {
             (Some(own), Some(named)) if *own != named => Err(self.tenant_forbidden_problem(&named)),
             (Some(own), _) => Ok(Some(own.clone())),
             (None, named) => Ok(named),
@@ -71,18 +71,22 @@ impl Caller {
 
     /// Refuses a caller that is bound to a tenant. `why` says what concerns all tenants.
     pub(crate) fn require_access_to_all_tenants(&self, why: &str) -> Result<(), Problem> {
-        match self.tenant {
+        match self.bound_tenant {
             None => Ok(()),
             Some(_) => Err(Problem::forbidden(format!("{why}; use a token that is not bound to a tenant"))),
         }
     }
 
     pub(crate) fn tenant_forbidden_problem(&self, tenant: &Tenant) -> Problem {
-        Problem::forbidden(format!("the token {:?} may not name the tenant {:?}", self.name, tenant.as_str()))
+        Problem::forbidden(format!(
+            "the token {:?} may not name the tenant {:?}",
+            self.token_name,
+            tenant.as_str()
+        ))
     }
 
     /// Whether the caller may see data of a tenant.
     pub(crate) fn can_see_tenant(&self, tenant: &Tenant) -> bool {
-        self.tenant.as_ref().is_none_or(|own| own == tenant)
+        self.bound_tenant.as_ref().is_none_or(|own| own == tenant)
     }
 }

@@ -18,20 +18,20 @@ use crate::config::TokenDef;
 pub(crate) struct FirstToken {
     pub(crate) def: TokenDef,
     /// The token itself, if it was generated just now.
-    pub(crate) plain_text: Option<String>,
+    pub(crate) newly_generated_plain_text: Option<String>,
 }
 
 impl FirstToken {
     /// A token that was generated earlier, of which only the hash is stored.
     pub(crate) fn from_hash(sha256: [u8; 32]) -> Self {
-        Self { def: admin_token_def(sha256), plain_text: None }
+        Self { def: first_token_def(sha256), newly_generated_plain_text: None }
     }
 }
 
 /// Generates a token that is not stored.
-pub(crate) fn new_first_token() -> FirstToken {
+pub(crate) fn generate_first_token() -> FirstToken {
     let plain_text = generate_token();
-    FirstToken { def: admin_token_def(hash_token(&plain_text)), plain_text: Some(plain_text) }
+    FirstToken { def: first_token_def(hash_token(&plain_text)), newly_generated_plain_text: Some(plain_text) }
 }
 
 /// Loads the hash of the token stored beside this store, or generates a token and stores its hash.
@@ -47,7 +47,7 @@ pub(crate) fn load_or_create_first_token(store: &Path) -> io::Result<FirstToken>
             Ok(FirstToken::from_hash(sha256))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let token = new_first_token();
+            let token = generate_first_token();
             write_token_hash(&path, &token.def.sha256)?;
             Ok(token)
         }
@@ -55,7 +55,7 @@ pub(crate) fn load_or_create_first_token(store: &Path) -> io::Result<FirstToken>
     }
 }
 
-fn admin_token_def(sha256: [u8; 32]) -> TokenDef {
+fn first_token_def(sha256: [u8; 32]) -> TokenDef {
     TokenDef { name: "first-start".into(), role: Role::Admin, tenant: None, sha256 }
 }
 
@@ -99,9 +99,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("a.db");
         let first = load_or_create_first_token(&store).unwrap();
-        let plain_text = first.plain_text.unwrap();
+        let plain_text = first.newly_generated_plain_text.unwrap();
         let again = load_or_create_first_token(&store).unwrap();
-        assert!(again.plain_text.is_none());
+        assert!(again.newly_generated_plain_text.is_none());
         assert_eq!(again.def.sha256, hash_token(&plain_text));
         assert!(!fs::read_to_string(token_hash_file_path(&store)).unwrap().contains(&plain_text));
     }

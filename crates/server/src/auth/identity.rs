@@ -17,14 +17,14 @@ pub(crate) enum Identity {
 
 impl Identity {
     pub(crate) fn from_headers(headers: &HeaderMap, tokens: &AcceptedTokens) -> Self {
-        match presented_token(headers) {
+        match find_token_in_headers(headers) {
             None => Self::Anonymous,
             Some(token) => tokens.find_caller(token).map_or(Self::UnknownToken, Self::Authenticated),
         }
     }
 
     /// Whether the token is accepted; none if the request has no token.
-    pub(crate) fn token_validity(&self) -> Option<bool> {
+    pub(crate) fn is_token_accepted(&self) -> Option<bool> {
         match self {
             Self::Anonymous => None,
             Self::UnknownToken => Some(false),
@@ -40,7 +40,7 @@ impl Identity {
     }
 }
 
-fn presented_token(headers: &HeaderMap) -> Option<&str> {
+fn find_token_in_headers(headers: &HeaderMap) -> Option<&str> {
     if let Some(value) = headers.get(AUTHORIZATION) {
         let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
         return scheme.eq_ignore_ascii_case("bearer").then(|| token.trim());

@@ -16,9 +16,9 @@ mod tokens;
 
 pub(crate) use caller_extractors::{Admin, AnyCaller, Operator, Producer, Viewer, Worker};
 pub(crate) use first_token::{
-    FirstToken, decode_sha256_hex, encode_sha256_hex, load_or_create_first_token, new_first_token,
+    FirstToken, decode_sha256_hex, encode_sha256_hex, generate_first_token, load_or_create_first_token,
 };
 pub(crate) use identity::Identity;
 pub use role::{BadRole, Role};
-pub(crate) use tokens::TokenId;
+pub(crate) use tokens::TokenHash;
 pub use tokens::{AcceptedTokens, Caller, generate_token, hash_token};

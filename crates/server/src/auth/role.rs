@@ -47,7 +47,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// A text is not the name of a role.
+/// The error for a text that is not the name of a role.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a role; there are viewer, producer, worker, operator and admin")]
 pub struct BadRole(String);

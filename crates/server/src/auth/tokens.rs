@@ -15,9 +15,9 @@ pub struct AcceptedTokens(Vec<TokenDef>);
 
 /// The identifier of a token: its hash.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct TokenId([u8; 32]);
+pub(crate) struct TokenHash([u8; 32]);
 
-impl std::fmt::Debug for TokenId {
+impl std::fmt::Debug for TokenHash {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("TokenId")
     }
@@ -27,16 +27,16 @@ impl std::fmt::Debug for TokenId {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Caller {
     /// The name of the token.
-    pub name: String,
+    pub token_name: String,
     pub role: Role,
     /// The only tenant that the caller may access; none if it may access all tenants.
-    pub tenant: Option<Tenant>,
-    sha256: [u8; 32],
+    pub bound_tenant: Option<Tenant>,
+    token_sha256: [u8; 32],
 }
 
 impl std::fmt::Debug for Caller {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { name, role, tenant, sha256: _ } = self;
+        let Self { token_name: name, role, bound_tenant: tenant, token_sha256: _ } = self;
         f.debug_struct("Caller").field("name", name).field("role", role).field("tenant", tenant).finish()
     }
 }
@@ -44,13 +44,13 @@ impl std::fmt::Debug for Caller {
 impl From<&TokenDef> for Caller {
     fn from(token: &TokenDef) -> Self {
         let TokenDef { name, role, tenant, sha256 } = token.clone();
-        Self { name, role, tenant, sha256 }
+        Self { token_name: name, role, bound_tenant: tenant, token_sha256: sha256 }
     }
 }
 
 impl Caller {
-    pub(crate) fn token_id(&self) -> TokenId {
-        TokenId(self.sha256)
+    pub(crate) fn token_hash(&self) -> TokenHash {
+        TokenHash(self.token_sha256)
     }
 }
 
@@ -72,7 +72,7 @@ impl AcceptedTokens {
     }
 
     /// Whether the caller's token is still accepted, with the same name, role and tenant.
-    pub(crate) fn accepts_caller(&self, caller: &Caller) -> bool {
+    pub(crate) fn is_token_still_accepted(&self, caller: &Caller) -> bool {
         self.0.iter().any(|token| Caller::from(token) == *caller)
     }
 }
@@ -106,7 +106,7 @@ mod tests {
             token_def("a", "one", Role::Viewer),
             token_def("b", "two", Role::Admin),
         ]);
-        assert_eq!(tokens.find_caller("one").unwrap().name, "a");
+        assert_eq!(tokens.find_caller("one").unwrap().token_name, "a");
         assert_eq!(tokens.find_caller("two").unwrap().role, Role::Admin);
         for bad in ["", "three", "One", "one "] {
             assert!(tokens.find_caller(bad).is_none(), "{bad:?}");

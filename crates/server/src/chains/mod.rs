@@ -3,9 +3,9 @@
 //! The path of a chain has folders, and the endpoint follows it in the URL: `…/state`, `…/nodes/ID/action`, `…/pause`,
 //! `…/block`.
 
-mod control;
-mod overview;
+mod chain_bodies;
 mod rules;
+mod state_and_node_action;
 
 use axum::Json;
 use axum::extract::{FromRequest, Request, State};
@@ -18,31 +18,32 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::{Operator, Role, Viewer};
-use crate::json_body::{JsonBody, RuleRequest};
+use crate::json_body::{OptionalJsonBody, RuleRequest};
 use crate::path_tail::{PathTail, parse_path_parameter};
 use crate::problem::Problem;
-use crate::query::Query;
+use crate::request_query::RequestQuery;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::with_openapi(ChainPathsDescription::openapi())
-        .routes(routes!(list_chains))
-        .route("/api/v1/chains/{*path}", get(show_chain).put(dispatch_put).delete(dispatch_delete))
+pub(crate) fn http_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(ChainPathsOpenApi::openapi()).routes(routes!(list_chains)).route(
+        "/api/v1/chains/{*path}",
+        get(show_chain).put(dispatch_chain_put).delete(dispatch_chain_delete),
+    )
 }
 
 /// The calls whose URL ends in a chain's path and an optional endpoint. They share one route.
 #[derive(OpenApi)]
 #[openapi(paths(
     show_chain,
-    control::set_chain_state,
-    control::set_chain_node_action,
+    state_and_node_action::set_chain_state,
+    state_and_node_action::set_chain_node_action,
     rules::pause_chain,
     rules::unpause_chain,
     rules::block_chain,
     rules::unblock_chain
 ))]
-struct ChainPathsDescription;
+struct ChainPathsOpenApi;
 
 /// All chains.
 #[utoipa::path(
@@ -57,8 +58,8 @@ pub(crate) async fn list_chains(
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<ChainList>, Problem> {
-    Query::from_uri(&uri, &[])?;
-    overview::list_chains(&app, &caller).await.map(Json)
+    RequestQuery::from_uri(&uri, &[])?;
+    chain_bodies::list_chains(&app, &caller).await.map(Json)
 }
 
 /// One chain: its nodes, the number of orders at each, and its rules.
@@ -76,8 +77,8 @@ pub(crate) async fn show_chain(
     PathTail(path): PathTail<ChainPath>,
     uri: Uri,
 ) -> Result<Json<ChainDetail>, Problem> {
-    Query::from_uri(&uri, &[])?;
-    overview::find_chain(&app, &caller, &path).await.map(Json)
+    RequestQuery::from_uri(&uri, &[])?;
+    chain_bodies::find_chain(&app, &caller, &path).await.map(Json)
 }
 
 /// The endpoint of a chain that a URL names.
@@ -109,7 +110,7 @@ impl ChainEndpoint {
     }
 }
 
-async fn dispatch_put(
+async fn dispatch_chain_put(
     Operator(caller): Operator,
     State(app): State<App>,
     PathTail(text): PathTail<String>,
@@ -117,12 +118,12 @@ async fn dispatch_put(
 ) -> Result<Json<ChainDetail>, Problem> {
     match ChainEndpoint::parse(&text)? {
         ChainEndpoint::State(path) => {
-            let JsonBody(members) = JsonBody::from_request(request, &app).await?;
-            control::set_chain_state(&app, caller, path, members).await
+            let OptionalJsonBody(members) = OptionalJsonBody::from_request(request, &app).await?;
+            state_and_node_action::set_chain_state(&app, caller, path, members).await
         }
         ChainEndpoint::NodeAction(path, node) => {
-            let JsonBody(members) = JsonBody::from_request(request, &app).await?;
-            control::set_chain_node_action(&app, caller, path, node, members).await
+            let OptionalJsonBody(members) = OptionalJsonBody::from_request(request, &app).await?;
+            state_and_node_action::set_chain_node_action(&app, caller, path, node, members).await
         }
         ChainEndpoint::Rule(path, RuleKind::Pause) => {
             rules::pause_chain(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
@@ -134,7 +135,7 @@ async fn dispatch_put(
     }
 }
 
-async fn dispatch_delete(
+async fn dispatch_chain_delete(
     Operator(caller): Operator,
     State(app): State<App>,
     PathTail(text): PathTail<String>,

@@ -5,8 +5,8 @@ use pointsman_api::{ChainDetail, RuleRequestBody};
 use pointsman_core::chain::ChainPath;
 use pointsman_core::{RuleKind, RuleScope};
 
-use super::overview::find_chain;
-use crate::app::App;
+use super::chain_bodies::find_chain;
+use crate::app_state::App;
 use crate::auth::Caller;
 use crate::json_body::RuleRequest;
 use crate::problem::Problem;
@@ -95,7 +95,7 @@ async fn set_chain_rule(
     path: ChainPath,
     request: RuleRequest,
 ) -> Result<Json<ChainDetail>, Problem> {
-    let tenant = caller.resolve_tenant(request.tenant)?;
+    let tenant = caller.restrict_to_own_tenant(request.tenant)?;
     find_chain(app, caller, &path).await?;
     rules::set_rule(app, caller, kind, RuleScope::Chain(path.clone()), tenant, request.reason).await?;
     find_chain(app, caller, &path).await.map(Json)
@@ -108,7 +108,7 @@ async fn lift_chain_rule(
     path: ChainPath,
     request: RuleRequest,
 ) -> Result<Json<ChainDetail>, Problem> {
-    let tenant = caller.resolve_tenant(request.tenant)?;
+    let tenant = caller.restrict_to_own_tenant(request.tenant)?;
     // Read before the rule is lifted: a chain that is no longer defined disappears with its last rule.
     let before = find_chain(app, caller, &path).await?;
     rules::lift_rule(app, caller, kind, RuleScope::Chain(path.clone()), tenant, request.reason).await?;

@@ -23,7 +23,7 @@ use super::yaml::{self, YamlKind, YamlNode};
 use super::{ChainConfig, Config, ConfigWarning, HandlerConfig, ScheduleConfig, StoreUrl, TokenDef};
 use super::{
     chains, handlers, lints, merge, network, overrides, retention, routes, schedules, server, services,
-    sources, store, tenants, tokens,
+    sources, store_url, tenants, tokens,
 };
 use crate::auth::Role;
 
@@ -140,23 +140,23 @@ fn parse_config_file(
 
 /// The sections of a configuration, before the files and warnings are added.
 struct ConfigDraft {
-    store: StoreUrl,
-    name: HandlerName,
+    store_url: StoreUrl,
+    registration_name: HandlerName,
     server: server::ServerSettings,
     workers: usize,
-    services: services::SelectedServices,
+    selected_services: services::SelectedServices,
     journal_retention: Retention,
     history_retention: Retention,
     object_retention: Duration,
     tokens: Vec<TokenDef>,
     network_access: NetworkAccess,
     tenant_weights: BTreeMap<Tenant, Weight>,
-    work_sections: WorkSections,
+    work_definitions: WorkDefinitions,
     merged_tree: YamlNode,
 }
 
 /// The sections that define handlers, routes, sources, schedules and chains.
-pub(super) struct WorkSections {
+pub(super) struct WorkDefinitions {
     pub(super) handlers: Vec<HandlerConfig>,
     pub(super) routes: Routes,
     pub(super) chain_routes: ChainRoutes,
@@ -171,9 +171,10 @@ fn read_sections(
     resolver: &mut SecretResolver,
     findings: &mut Findings,
 ) -> Option<ConfigDraft> {
-    let root = CheckedMap::check_keys(&tree, &ROOT_KEYS, findings)?;
-    let owner = ROOT_KEYS.owner;
-    let store = root.get_required("store", owner, findings).and_then(|n| store::read_store_url(n, findings));
+    let root = CheckedMap::from_node_with_known_keys(&tree, &ROOT_KEYS, findings)?;
+    let owner = ROOT_KEYS.described_thing;
+    let store =
+        root.get_required("store", owner, findings).and_then(|n| store_url::read_store_url(n, findings));
     let name = root
         .get_required("name", owner, findings)
         .and_then(|n| parse_scalar(n, findings, str::parse::<HandlerName>));
@@ -203,36 +204,36 @@ fn read_sections(
         .get_required("network", owner, findings)
         .and_then(|n| network::read_network(n, is_loopback, findings));
     let tenants = root.get_required("tenants", owner, findings).map(|n| tenants::read_tenants(n, findings));
-    let permissive = NetworkAccess { allows_loopback: true, allowed_addresses: vec![] };
+    let permissive = NetworkAccess { allows_loopback: true, allowed_destinations: vec![] };
     let work_sections =
-        read_work_sections(&root, network.as_ref().unwrap_or(&permissive), resolver, findings);
+        read_work_definitions(&root, network.as_ref().unwrap_or(&permissive), resolver, findings);
     let draft = ConfigDraft {
-        store: store?,
-        name: name?,
+        store_url: store?,
+        registration_name: name?,
         server: server?,
         workers: usize::try_from(workers?).ok()?,
-        services: services?,
+        selected_services: services?,
         journal_retention: journal?,
         history_retention: history?,
         object_retention: objects?,
         tokens: tokens?,
         network_access: network?,
         tenant_weights: tenants?,
-        work_sections: work_sections?,
+        work_definitions: work_sections?,
         merged_tree: tree,
     };
-    lints::add_lint_warnings(&draft.merged_tree, &draft.work_sections, resolver.env, findings);
+    lints::add_lint_warnings(&draft.merged_tree, &draft.work_definitions, resolver.env, findings);
     Some(draft)
 }
 
 /// Reads the sections that define work. They are read together because they share names and refer to each other.
-fn read_work_sections(
+fn read_work_definitions(
     root: &CheckedMap,
     network: &NetworkAccess,
     resolver: &mut SecretResolver,
     findings: &mut Findings,
-) -> Option<WorkSections> {
-    let owner = ROOT_KEYS.owner;
+) -> Option<WorkDefinitions> {
+    let owner = ROOT_KEYS.described_thing;
     let mut names = NameLocations::new();
     let handlers = root
         .get_required("handlers", owner, findings)
@@ -248,7 +249,8 @@ fn read_work_sections(
     let defined = DefinedNames { sources: &parse_names(&names) - &handler_names, handlers: handler_names };
     let chains_section =
         root.get_required("chains", owner, findings).map(|n| chains::read_chains(n, &defined, findings));
-    let chains::ChainsSection { chains, defined_chains } = chains_section.unwrap_or_default();
+    let chains::ChainsSection { chains, node_ids_of_defined_chains: defined_chains } =
+        chains_section.unwrap_or_default();
     let routes = root
         .get_required("event_handlers", owner, findings)
         .map(|n| routes::read_routes(n, &defined, &defined_chains, findings));
@@ -259,7 +261,7 @@ fn read_work_sections(
     let mut schedules = schedules?;
     schedules.extend(source_schedules);
     let routes::RoutesSection { routes, chain_routes } = routes?;
-    Some(WorkSections { handlers: handlers?, routes, chain_routes, sources, schedules, chains })
+    Some(WorkDefinitions { handlers: handlers?, routes, chain_routes, sources, schedules, chains })
 }
 
 /// Reports a fault if the server listens beyond loopback without a token, and a warning if no token is an admin's.
@@ -296,27 +298,27 @@ impl ConfigDraft {
         fingerprint: ConfigFingerprint,
     ) -> Config {
         Config {
-            store: self.store,
-            name: self.name.to_string(),
+            store_url: self.store_url,
+            registration_name: self.registration_name.to_string(),
             listen_address: self.server.listen_address,
             max_connections: self.server.max_connections,
             server_limits: self.server.limits,
             drain_timeout: self.server.drain_timeout,
             workers: self.workers,
-            services: self.services.engine_services,
-            serves_http: self.services.serves_http,
+            engine_services: self.selected_services.engine_services,
+            serves_http: self.selected_services.serves_http,
             journal_retention: self.journal_retention,
             history_retention: self.history_retention,
             object_retention: self.object_retention,
             tokens: self.tokens,
             network_access: self.network_access,
             tenant_weights: self.tenant_weights,
-            handlers: self.work_sections.handlers,
-            routes: self.work_sections.routes,
-            sources: self.work_sections.sources,
-            schedules: self.work_sections.schedules,
-            chains: self.work_sections.chains,
-            chain_routes: self.work_sections.chain_routes,
+            handlers: self.work_definitions.handlers,
+            routes: self.work_definitions.routes,
+            sources: self.work_definitions.sources,
+            schedules: self.work_definitions.schedules,
+            chains: self.work_definitions.chains,
+            chain_routes: self.work_definitions.chain_routes,
             files,
             warnings,
             merged_tree: self.merged_tree,

@@ -23,9 +23,9 @@ use super::suggestion::did_you_mean_suffix;
 use super::yaml::{YamlEntry, YamlKind, YamlNode};
 
 pub(super) const CHAIN_KEYS: AllowedKeys =
-    AllowedKeys { owner: "a chain", names: &["nodes"], not_yet_supported: &[] };
+    AllowedKeys { described_thing: "a chain", names: &["nodes"], not_yet_supported: &[] };
 const CHAIN_NODE_KEYS: AllowedKeys = AllowedKeys {
-    owner: "a node",
+    described_thing: "a node",
     names: &["id", "handler", "next", "on_error", "setback", "end"],
     not_yet_supported: &[],
 };
@@ -42,13 +42,13 @@ pub struct ChainConfig {
 }
 
 /// The paths of all defined chains, including those with faults, with the ids of their nodes.
-pub(super) type DefinedChains = BTreeMap<ChainPath, Vec<ChainNodeId>>;
+pub(super) type NodeIdsOfDefinedChains = BTreeMap<ChainPath, Vec<ChainNodeId>>;
 
 /// The section `chains`.
 #[derive(Debug, Default)]
 pub(super) struct ChainsSection {
     pub(super) chains: Vec<ChainConfig>,
-    pub(super) defined_chains: DefinedChains,
+    pub(super) node_ids_of_defined_chains: NodeIdsOfDefinedChains,
 }
 
 pub(super) fn read_chains(
@@ -59,12 +59,14 @@ pub(super) fn read_chains(
     let mut section = ChainsSection::default();
     for entry in read_map_entries(node, "`chains`", findings).unwrap_or_default() {
         let path = ChainPath::new(&entry.key)
-            .map_err(|error| findings.add_fault(&entry.location, error.to_string()))
+            .map_err(|error| findings.add_fault(&entry.key_location, error.to_string()))
             .ok();
         let read = read_chain_nodes(entry, handlers, findings);
         let Some(path) = path else { continue };
         let (nodes, node_locations): (Vec<ChainNode>, Vec<SettingLocation>) = read.into_iter().unzip();
-        section.defined_chains.insert(path.clone(), nodes.iter().map(|node| node.id.clone()).collect());
+        section
+            .node_ids_of_defined_chains
+            .insert(path.clone(), nodes.iter().map(|node| node.id.clone()).collect());
         section.chains.push(ChainConfig { chain: Chain { path, nodes }, node_locations });
     }
     section
@@ -76,17 +78,19 @@ fn read_chain_nodes(
     handlers: &DefinedNames,
     findings: &mut Findings,
 ) -> Vec<(ChainNode, SettingLocation)> {
-    let Some(fields) = CheckedMap::check_keys(&entry.value, &CHAIN_KEYS, findings) else { return vec![] };
+    let Some(fields) = CheckedMap::from_node_with_known_keys(&entry.value, &CHAIN_KEYS, findings) else {
+        return vec![];
+    };
     let Some(list) = fields.get("nodes") else {
         findings.add_fault(
-            &entry.location,
+            &entry.key_location,
             format!("the chain {:?} needs `nodes`: where its orders go", entry.key),
         );
         return vec![];
     };
     let Some(list) = read_list_items(list, "`nodes`", findings) else { return vec![] };
     if list.is_empty() {
-        findings.add_fault(&entry.location, format!("the chain {:?} needs at least one node", entry.key));
+        findings.add_fault(&entry.key_location, format!("the chain {:?} needs at least one node", entry.key));
         return vec![];
     }
     if list.len() > MAX_CHAIN_NODES {
@@ -127,9 +131,9 @@ fn check_whole_chain(path: &str, nodes: Vec<ChainNode>, list: &[YamlNode], findi
 
 /// Reads a node. It needs an id; other faults do not prevent a result.
 fn read_chain_node(item: &YamlNode, handlers: &DefinedNames, findings: &mut Findings) -> Option<ChainNode> {
-    let fields = CheckedMap::check_keys(item, &CHAIN_NODE_KEYS, findings)?;
+    let fields = CheckedMap::from_node_with_known_keys(item, &CHAIN_NODE_KEYS, findings)?;
     let id = fields
-        .get_required("id", CHAIN_NODE_KEYS.owner, findings)
+        .get_required("id", CHAIN_NODE_KEYS.described_thing, findings)
         .and_then(|n| read_chain_node_id(n, findings));
     let role = match fields.read_or_default("end", false, findings, read_boolean) {
         true => {
@@ -146,7 +150,7 @@ fn check_end_node_keys(item: &YamlNode, findings: &mut Findings) {
     for entry in item.entries().iter().filter(|entry| !matches!(entry.key.as_str(), "id" | "end")) {
         if CHAIN_NODE_KEYS.names.contains(&entry.key.as_str()) {
             let message = format!("a node with `end: true` has no `{}`: orders end there", entry.key);
-            findings.add_fault(&entry.location, message);
+            findings.add_fault(&entry.key_location, message);
         }
     }
 }
@@ -183,7 +187,7 @@ pub(super) fn read_chain_node_id(node: &YamlNode, findings: &mut Findings) -> Op
     })
 }
 
-/// The fault of an invalid id. Orders and nodes have the same format of ids.
+/// The message of the fault for an invalid id. Orders and nodes have the same format of ids.
 pub(super) fn invalid_id_message(text: &str, owner: &str) -> String {
     format!("{text:?} is not the id of {owner}: 1 to {MAX_NAME_BYTES} letters, digits, `.`, `_` and `-`")
 }
@@ -202,7 +206,7 @@ fn read_step_handler(
 /// Reads the path of a chain that must exist.
 pub(super) fn read_chain_reference(
     node: &YamlNode,
-    defined: &DefinedChains,
+    defined: &NodeIdsOfDefinedChains,
     findings: &mut Findings,
 ) -> Option<ChainPath> {
     let path = parse_scalar(node, findings, str::parse::<ChainPath>)?;
@@ -213,7 +217,7 @@ pub(super) fn read_chain_reference(
 pub(super) fn check_chain_exists(
     node: &YamlNode,
     path: &ChainPath,
-    defined: &DefinedChains,
+    defined: &NodeIdsOfDefinedChains,
     findings: &mut Findings,
 ) -> bool {
     let exists = defined.contains_key(path);
@@ -230,7 +234,7 @@ mod tests {
 
     use pointsman_core::task::retry::{Backoff, RetryPolicy};
 
-    use super::super::testing::{fault_messages, read_value_from};
+    use super::super::testing::{fault_messages, read_value_from_yaml};
     use super::*;
 
     fn read_all_chains(node: &YamlNode, findings: &mut Findings) -> Option<Vec<Chain>> {
@@ -250,7 +254,7 @@ mod tests {
         let text = "/publish/article:\n  nodes:\n  - {id: render, handler: render, next: deploy, on_error: failed}\n\
                     \x20 - {id: deploy, handler: deploy, next: done, on_error: failed, setback: {delay: 30s, max: 5}}\n\
                     \x20 - {id: done, end: true}\n  - {id: failed, end: true}\n";
-        let chains = read_value_from(text, read_all_chains).unwrap();
+        let chains = read_value_from_yaml(text, read_all_chains).unwrap();
         assert_eq!(chains[0].path.as_str(), "/publish/article");
         let ids: Vec<&str> = chains[0].nodes.iter().map(|node| node.id.as_str()).collect();
         assert_eq!(ids, ["render", "deploy", "done", "failed"]);

@@ -43,7 +43,7 @@ pub struct ConfigSummary {
     pub schedules: Vec<ScheduleSummary>,
     pub chains: Vec<ChainSummary>,
     /// Tenants and their weights.
-    pub tenants: Vec<(String, u16)>,
+    pub tenant_weights: Vec<(String, u16)>,
     pub token_count: usize,
     pub warnings: Vec<ConfigWarning>,
 }
@@ -131,12 +131,17 @@ impl CheckReport {
 
 fn summarize_config(config: &Config, now: Timestamp) -> ConfigSummary {
     let summarize_route = |event_type: &EventType| {
-        let handlers =
-            config.routes.resolve_handlers(event_type).into_iter().map(|binding| match binding.sync {
+        let handlers = config.routes.find_handlers_of_event_type(event_type).into_iter().map(|binding| {
+            match binding.sync {
                 true => format!("{} (sync)", binding.handler),
                 false => binding.handler.to_string(),
-            });
-        let chains = config.chain_routes.resolve_chains(event_type).into_iter().map(|path| path.to_string());
+            }
+        });
+        let chains = config
+            .chain_routes
+            .find_chains_of_event_type(event_type)
+            .into_iter()
+            .map(|path| path.to_string());
         (event_type.to_string(), handlers.chain(chains).collect())
     };
     let event_types: BTreeSet<&EventType> = config.routes.iter().map(|(event_type, _)| event_type).collect();
@@ -154,7 +159,7 @@ fn summarize_config(config: &Config, now: Timestamp) -> ConfigSummary {
             .map(|schedule_config| summarize_schedule(&schedule_config.schedule, now))
             .collect(),
         chains: config.chains.iter().map(|chain_config| summarize_chain(&chain_config.chain)).collect(),
-        tenants: config
+        tenant_weights: config
             .tenant_weights
             .iter()
             .map(|(name, weight)| (name.to_string(), weight.get()))
@@ -307,15 +312,15 @@ impl fmt::Display for ConfigSummary {
         write!(
             f,
             "The configuration is good: {}, {}, {}, {}, {}, {}.",
-            format_count(self.handlers.len(), "handler"),
-            format_count(self.routes.len(), "routed event type"),
-            format_count(self.sources.len(), "source"),
-            format_count(self.schedules.len(), "schedule"),
-            format_count(self.chains.len(), "chain"),
-            format_count(self.token_count, "token"),
+            format_count_with_noun(self.handlers.len(), "handler"),
+            format_count_with_noun(self.routes.len(), "routed event type"),
+            format_count_with_noun(self.sources.len(), "source"),
+            format_count_with_noun(self.schedules.len(), "schedule"),
+            format_count_with_noun(self.chains.len(), "chain"),
+            format_count_with_noun(self.token_count, "token"),
         )?;
         write!(f, "\n{}", describe_config_files(&self.files))?;
-        for (name, weight) in &self.tenants {
+        for (name, weight) in &self.tenant_weights {
             write!(f, "\ntenant {name}: weight {weight}")?;
         }
         for handler in &self.handlers {
@@ -371,7 +376,8 @@ impl fmt::Display for SourceSummary {
 
 impl fmt::Display for ScheduleSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let times: Vec<String> = self.upcoming_times.iter().map(|time| format_timestamp(*time)).collect();
+        let times: Vec<String> =
+            self.upcoming_times.iter().map(|time| format_without_zero_fraction(*time)).collect();
         let next = if times.is_empty() { "never".into() } else { format!("at {}", times.join(", ")) };
         write!(f, "schedule {}: {}; next {next}", self.name, self.description)
     }
@@ -394,11 +400,11 @@ fn format_run_summary(kind: &str, target: &str, run_as: Option<&str>) -> String 
 }
 
 /// A time without its fraction of a second if that is zero, as it mostly is for schedules.
-fn format_timestamp(time: Timestamp) -> String {
+fn format_without_zero_fraction(time: Timestamp) -> String {
     time.to_string().replace(".000000Z", "Z")
 }
 
-fn format_count(count: usize, noun: &str) -> String {
+fn format_count_with_noun(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }

@@ -12,20 +12,20 @@ use super::yaml::YamlNode;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CommandUser {
     pub(super) run_as: RunAsUser,
-    user: Option<String>,
-    group: Option<String>,
+    user_name: Option<String>,
+    group_name: Option<String>,
 }
 
 impl CommandUser {
     /// Whether a user is named, and not only a group.
     pub(super) fn has_user(&self) -> bool {
-        self.user.is_some()
+        self.user_name.is_some()
     }
 }
 
 impl fmt::Display for CommandUser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.user, &self.group) {
+        match (&self.user_name, &self.group_name) {
             (Some(user), Some(group)) => write!(f, "user {user}, group {group}"),
             (Some(user), None) => write!(f, "user {user}"),
             (None, Some(group)) => write!(f, "group {group}"),
@@ -44,7 +44,7 @@ pub(super) fn read_command_user(fields: &CheckedMap, findings: &mut Findings) ->
     };
     let (user, group) = (read_name(user_node)?, read_name(group_node)?);
     let error = match RunAsUser::find(user.as_deref(), group.as_deref()) {
-        Ok(run_as) => return Some(Some(CommandUser { run_as, user, group })),
+        Ok(run_as) => return Some(Some(CommandUser { run_as, user_name: user, group_name: group })),
         Err(error) => error,
     };
     let wrong_node = match &error {

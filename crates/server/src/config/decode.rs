@@ -14,19 +14,20 @@ use super::yaml::{YamlEntry, YamlKind, YamlNode};
 #[derive(Debug)]
 pub(super) struct AllowedKeys {
     /// The thing that the map describes, as in "unknown setting of a handler".
-    pub(super) owner: &'static str,
+    pub(super) described_thing: &'static str,
     pub(super) names: &'static [&'static str],
     /// Names that are reserved for settings that do not exist yet.
     pub(super) not_yet_supported: &'static [&'static str],
 }
 
-/// Different names of the same setting in different maps. They are too different to be found as typing errors.
-const KEY_SYNONYMS: &[(&str, &str)] = &[("schedule", "cron"), ("cron", "schedule")];
+/// Names of one setting in different maps, suggested for each other. They are too different to be found as typos.
+const SUGGESTED_KEY_SYNONYMS: &[(&str, &str)] = &[("schedule", "cron"), ("cron", "schedule")];
 
 impl AllowedKeys {
     /// `; did you mean …?` with the most similar name, or an empty text.
     fn suggest_key(&self, wrong: &str) -> String {
-        let synonym = KEY_SYNONYMS.iter().find(|(other, own)| *other == wrong && self.names.contains(own));
+        let synonym =
+            SUGGESTED_KEY_SYNONYMS.iter().find(|(other, own)| *other == wrong && self.names.contains(own));
         match synonym {
             Some((_, own)) => format!("; did you mean `{own}`?"),
             None => did_you_mean_suffix(wrong, self.names.iter().copied()),
@@ -42,23 +43,23 @@ pub(super) struct CheckedMap<'n> {
 
 impl<'n> CheckedMap<'n> {
     /// Checks that a node is a map with known keys. A null counts as an empty map.
-    pub(super) fn check_keys(
+    pub(super) fn from_node_with_known_keys(
         node: &'n YamlNode,
         keys: &AllowedKeys,
         findings: &mut Findings,
     ) -> Option<Self> {
-        for entry in read_map_entries(node, keys.owner, findings)? {
+        for entry in read_map_entries(node, keys.described_thing, findings)? {
             let key = entry.key.as_str();
             if keys.names.contains(&key) {
                 continue;
             }
-            let (of, name) = (keys.owner, &entry.key);
+            let (of, name) = (keys.described_thing, &entry.key);
             let message = if keys.not_yet_supported.contains(&key) {
                 format!("`{key}` is not supported yet")
             } else {
                 format!("unknown setting {name:?} of {of}{}", keys.suggest_key(key))
             };
-            findings.add_fault(&entry.location, message);
+            findings.add_fault(&entry.key_location, message);
         }
         Some(Self { node })
     }
@@ -263,12 +264,12 @@ pub(super) fn format_duration(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{fault_messages, read_value_from};
+    use super::super::testing::{fault_messages, read_value_from_yaml};
     use super::*;
 
     #[test]
     fn integers_outside_their_bounds_are_faults() {
-        assert_eq!(read_value_from("1_000", |n, f| read_integer(n, f, 1..=2000)), Ok(1000));
+        assert_eq!(read_value_from_yaml("1_000", |n, f| read_integer(n, f, 1..=2000)), Ok(1000));
         for (text, want) in [
             ("0", "0 is too small; the least is 1"),
             ("11", "11 is too large; the most is 10"),
@@ -287,7 +288,7 @@ mod tests {
     #[test]
     fn durations_are_read_and_formatted() {
         let secs = Duration::from_secs;
-        assert_eq!(read_value_from("90s", |n, f| read_duration(n, f, secs(1))), Ok(secs(90)));
+        assert_eq!(read_value_from_yaml("90s", |n, f| read_duration(n, f, secs(1))), Ok(secs(90)));
         assert_eq!(
             fault_messages("1s", |n, f| read_duration(n, f, secs(60))),
             ["1s is too short; the least is 1m"]
@@ -299,9 +300,13 @@ mod tests {
 
     #[test]
     fn unknown_keys_get_a_suggestion_and_planned_keys_are_not_yet_supported() {
-        let keys =
-            AllowedKeys { owner: "a lamp", names: &["colour", "height"], not_yet_supported: &["dimmer"] };
-        let open = |n: &YamlNode, f: &mut Findings| CheckedMap::check_keys(n, &keys, f).map(|_| ());
+        let keys = AllowedKeys {
+            described_thing: "a lamp",
+            names: &["colour", "height"],
+            not_yet_supported: &["dimmer"],
+        };
+        let open =
+            |n: &YamlNode, f: &mut Findings| CheckedMap::from_node_with_known_keys(n, &keys, f).map(|_| ());
         assert_eq!(
             fault_messages("{color: red, dimmer: 1, zzz: 2, height: 3}", open),
             [

@@ -61,13 +61,20 @@ fn handler_to_json(handler: &HandlerConfig, schedules: Vec<Value>) -> Value {
 
 fn handler_run_to_json(run: &HandlerRunConfig) -> Value {
     match run {
-        HandlerRunConfig::Http(HttpRunConfig { url, timeout, secrets: _, secret_hashes, headers }) => {
+        HandlerRunConfig::Http(HttpRunConfig {
+            url,
+            timeout,
+            signing_secrets: _,
+            signing_secret_hashes: secret_hashes,
+            headers,
+        }) => {
             let headers: Vec<(&str, &[u8])> =
                 headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
             json!({"http": url.as_str(), "timeout": timeout, "secrets": secret_hashes, "headers": into_sorted(headers)})
         }
         HandlerRunConfig::Command(CommandRunConfig { spec, timeout, user: _ }) => {
-            let mut run = json!({"command": spec.argv, "dir": spec.dir, "env": spec.env, "timeout": timeout});
+            let mut run =
+                json!({"command": spec.argv, "dir": spec.working_dir, "env": spec.env, "timeout": timeout});
             if let Some(run_as) = &spec.run_as {
                 run["run_as"] = json!(run_as.uid_and_gid());
             }
@@ -110,7 +117,8 @@ fn fire_action_to_json(action: &FireAction) -> Value {
             json!({"run": pair.to_string(), "priority": priority.map(|priority| priority.get())})
         }
         FireAction::AddOrder(order) => {
-            let NewOrder { chain, id, node, value, planned_at: _, priority, tenant, origin: _ } = &**order;
+            let NewOrder { chain, id, start_node: node, value, planned_at: _, priority, tenant, origin: _ } =
+                &**order;
             let value = parse_json_or_text(value);
             json!({"order": chain, "id": id, "node": node, "value": value, "tenant": tenant,
                 "priority": priority.get()})

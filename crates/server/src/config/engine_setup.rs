@@ -21,7 +21,7 @@ impl Config {
                 Ok(runner) => {
                     handlers.push(HandlerSpec {
                         def: handler.def.clone(),
-                        timeout: handler.run.timeout(),
+                        attempt_timeout: handler.run.timeout(),
                         runner,
                     });
                 }
@@ -50,9 +50,9 @@ impl Config {
             HandlerRunConfig::Http(http) => {
                 let target = HttpTarget {
                     url: http.url.clone(),
-                    secrets: http.secrets.clone(),
+                    webhook_secrets: http.signing_secrets.clone(),
                     headers: http.headers.clone(),
-                    access: self.network_access.clone(),
+                    network_access: self.network_access.clone(),
                 };
                 let handler = HttpHandler::new(target).map_err(|error| error.to_string())?;
                 Ok(Some(Arc::new(handler)))

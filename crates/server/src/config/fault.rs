@@ -6,7 +6,7 @@
 //!       |     ^
 //! ```
 //!
-//! A line that holds a secret is never shown, and no message repeats a secret value.
+//! A line that contains a secret is never shown, and no message repeats a secret value.
 
 use std::fmt;
 
@@ -36,12 +36,15 @@ impl ConfigFault {
 
     /// The line of the fault with a caret below its column; none if the line contains a secret or there is no line.
     pub fn excerpt(&self) -> Option<String> {
-        self.location.config_text.visible_line(self.location.line).map(|text| self.format_excerpt(text))
+        self.location.config_text.line_unless_secret(self.location.line).map(|text| self.format_excerpt(text))
     }
 
     /// The excerpt for clients of the API, without lines that contain URLs or commands.
     pub fn excerpt_for_api(&self) -> Option<String> {
-        self.location.config_text.api_visible_line(self.location.line).map(|text| self.format_excerpt(text))
+        self.location
+            .config_text
+            .line_unless_hidden_from_api(self.location.line)
+            .map(|text| self.format_excerpt(text))
     }
 
     /// Formats a line with its number and a caret below the column of the fault.
@@ -146,13 +149,13 @@ impl Findings {
     ) -> Result<(T, Vec<ConfigWarning>), ConfigFaults> {
         match read {
             Some(read) if self.faults.is_empty() => {
-                self.warnings.sort_by(|a, b| a.0.location.compare(&b.0.location));
+                self.warnings.sort_by(|a, b| a.0.location.compare_in_reading_order(&b.0.location));
                 return Ok((read, self.warnings));
             }
             None if self.faults.is_empty() => self.add_fault(location, "this cannot be read"),
             Some(_) | None => {}
         }
-        self.faults.sort_by(|a, b| a.location.compare(&b.location));
+        self.faults.sort_by(|a, b| a.location.compare_in_reading_order(&b.location));
         Err(ConfigFaults(self.faults))
     }
 }

@@ -51,28 +51,28 @@ pub(super) fn read_weight(fields: &CheckedMap, findings: &mut Findings) -> Weigh
 #[cfg(test)]
 mod tests {
     use super::super::decode::AllowedKeys;
-    use super::super::testing::{fault_messages, read_value_from};
+    use super::super::testing::{fault_messages, read_value_from_yaml};
     use super::*;
 
     const LIMIT_KEYS: AllowedKeys = AllowedKeys {
-        owner: "limits",
+        described_thing: "limits",
         names: &["concurrency", "concurrency_per_key", "rate", "weight", "ageing"],
         not_yet_supported: &[],
     };
 
     fn read_limits_with_lane_order(node: &YamlNode, findings: &mut Findings) -> Option<Limits> {
-        CheckedMap::check_keys(node, &LIMIT_KEYS, findings)
+        CheckedMap::from_node_with_known_keys(node, &LIMIT_KEYS, findings)
             .map(|fields| read_handler_limits(&fields, LaneOrdering::Key, findings))
     }
 
     fn read_limits_without_lane_order(node: &YamlNode, findings: &mut Findings) -> Option<Limits> {
-        CheckedMap::check_keys(node, &LIMIT_KEYS, findings)
+        CheckedMap::from_node_with_known_keys(node, &LIMIT_KEYS, findings)
             .map(|fields| read_handler_limits(&fields, LaneOrdering::None, findings))
     }
 
     #[test]
     fn a_handler_without_limit_settings_has_no_limits() {
-        assert_eq!(read_value_from("{}", read_limits_with_lane_order), Ok(Limits::default()));
+        assert_eq!(read_value_from_yaml("{}", read_limits_with_lane_order), Ok(Limits::default()));
     }
 
     #[test]
@@ -85,7 +85,7 @@ mod tests {
             weight: Weight::new(3).unwrap(),
             ageing_interval: Some(Duration::from_secs(60)),
         };
-        assert_eq!(read_value_from(text, read_limits_without_lane_order), Ok(want));
+        assert_eq!(read_value_from_yaml(text, read_limits_without_lane_order), Ok(want));
     }
 
     #[test]
@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn concurrency_per_key_above_one_requires_order_none() {
-        assert!(read_value_from("{concurrency_per_key: 1}", read_limits_with_lane_order).is_ok());
-        assert!(read_value_from("{concurrency_per_key: 2}", read_limits_without_lane_order).is_ok());
+        assert!(read_value_from_yaml("{concurrency_per_key: 1}", read_limits_with_lane_order).is_ok());
+        assert!(read_value_from_yaml("{concurrency_per_key: 2}", read_limits_without_lane_order).is_ok());
         assert_eq!(
             fault_messages("{concurrency_per_key: 2}", read_limits_with_lane_order),
             [

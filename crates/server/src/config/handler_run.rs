@@ -20,18 +20,18 @@ use super::secrets::SecretResolver;
 use super::yaml::{YamlKind, YamlNode};
 
 pub(super) const HTTP_RUN_KEYS: AllowedKeys = AllowedKeys {
-    owner: "an HTTP handler's `run`",
+    described_thing: "an HTTP handler's `run`",
     names: &["http", "timeout", "secret", "secrets", "headers"],
     not_yet_supported: &[],
 };
 pub(super) const COMMAND_RUN_KEYS: AllowedKeys = AllowedKeys {
-    owner: "a command's `run`",
+    described_thing: "a command's `run`",
     names: &["command", "timeout", "env", "dir", "user", "group"],
     not_yet_supported: &[],
 };
 /// The keys of both kinds, for a `run` with neither or both of `http` and `command`.
 pub(super) const ANY_RUN_KEYS: AllowedKeys = AllowedKeys {
-    owner: "`run`",
+    described_thing: "`run`",
     names: &["http", "command", "timeout", "secret", "secrets", "headers", "env", "dir", "user", "group"],
     not_yet_supported: &[],
 };
@@ -83,15 +83,15 @@ pub struct HttpRunConfig {
     pub url: Url,
     pub timeout: Duration,
     /// The signing secrets, newest first.
-    pub secrets: Vec<WebhookSecret>,
+    pub signing_secrets: Vec<WebhookSecret>,
     /// The hash of each secret, used to detect a replaced one.
-    pub(super) secret_hashes: Vec<String>,
+    pub(super) signing_secret_hashes: Vec<String>,
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl fmt::Debug for HttpRunConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { url, timeout, secrets: _, secret_hashes: _, headers: _ } = self;
+        let Self { url, timeout, signing_secrets: _, signing_secret_hashes: _, headers: _ } = self;
         f.debug_struct("HttpRun")
             .field("origin", &url.origin().ascii_serialization())
             .field("timeout", timeout)
@@ -109,7 +109,7 @@ pub struct CommandRunConfig {
 
 impl fmt::Debug for CommandRunConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { spec: CommandSpec { argv, dir, env: _, run_as }, timeout, user: _ } = self;
+        let Self { spec: CommandSpec { argv, working_dir: dir, env: _, run_as }, timeout, user: _ } = self;
         let mut output = f.debug_struct("CommandRun");
         output.field("command", &summarize_command(argv)).field("dir", dir).field("run_as", run_as);
         output.field("timeout", timeout).finish_non_exhaustive()
@@ -140,7 +140,7 @@ pub(super) fn read_handler_run(
         (Some(_), None) => read_http_run(node, network, resolver, findings).map(HandlerRunConfig::Http),
         (None, Some(_)) => read_command_run(node, resolver, findings).map(HandlerRunConfig::Command),
         (http, _) => {
-            let fields = CheckedMap::check_keys(node, &ANY_RUN_KEYS, findings)?;
+            let fields = CheckedMap::from_node_with_known_keys(node, &ANY_RUN_KEYS, findings)?;
             let message = match http {
                 Some(_) => "a handler runs either `http` or a `command`, not both",
                 None => "`run` needs `http` or `command`, or is the word `pull`",
@@ -175,7 +175,7 @@ fn read_http_run(
     resolver: &mut SecretResolver,
     findings: &mut Findings,
 ) -> Option<HttpRunConfig> {
-    let fields = CheckedMap::check_keys(node, &HTTP_RUN_KEYS, findings)?;
+    let fields = CheckedMap::from_node_with_known_keys(node, &HTTP_RUN_KEYS, findings)?;
     let url = fields.get("http").and_then(|n| read_target_url(n, network, findings));
     let timeout = read_timeout(&fields, DEFAULT_HTTP_TIMEOUT, findings);
     let secrets = read_signing_secrets(&fields, resolver, findings);
@@ -184,7 +184,13 @@ fn read_http_run(
         None => Some(vec![]),
     };
     let (secrets, secret_hashes) = secrets?.into_iter().unzip();
-    Some(HttpRunConfig { url: url?, timeout, secrets, secret_hashes, headers: headers? })
+    Some(HttpRunConfig {
+        url: url?,
+        timeout,
+        signing_secrets: secrets,
+        signing_secret_hashes: secret_hashes,
+        headers: headers?,
+    })
 }
 
 /// A URL that `network` allows, as far as that is known without resolving its host.
@@ -246,14 +252,17 @@ fn read_headers(
     let mut headers = HeaderList::new();
     for entry in read_map_entries(node, "`headers`", findings)? {
         let Ok(name) = HeaderName::from_bytes(entry.key.as_bytes()) else {
-            findings.add_fault(&entry.location, format!("{:?} cannot be the name of a header", entry.key));
+            findings
+                .add_fault(&entry.key_location, format!("{:?} cannot be the name of a header", entry.key));
             continue;
         };
         let has_reserved_prefix =
             ["ce-", "webhook-", "pointsman-"].iter().any(|prefix| name.as_str().starts_with(prefix));
         if has_reserved_prefix || RESERVED_HEADERS.contains(&name.as_str()) {
-            findings
-                .add_fault(&entry.location, format!("the header `{name}` is written by Pointsman itself"));
+            findings.add_fault(
+                &entry.key_location,
+                format!("the header `{name}` is written by Pointsman itself"),
+            );
             continue;
         }
         let value = if CREDENTIAL_HEADERS.contains(&name.as_str()) {
@@ -275,7 +284,7 @@ fn read_command_run(
     resolver: &mut SecretResolver,
     findings: &mut Findings,
 ) -> Option<CommandRunConfig> {
-    let fields = CheckedMap::check_keys(node, &COMMAND_RUN_KEYS, findings)?;
+    let fields = CheckedMap::from_node_with_known_keys(node, &COMMAND_RUN_KEYS, findings)?;
     let argv = fields.get("command").and_then(|n| read_argv(n, findings));
     let timeout = read_timeout(&fields, DEFAULT_COMMAND_TIMEOUT, findings);
     let env = match fields.get("env") {
@@ -290,7 +299,7 @@ fn read_command_run(
     };
     let user = read_command_user(&fields, findings)?;
     let run_as = user.as_ref().map(|user| user.run_as.clone());
-    let spec = CommandSpec { argv: argv?, env: env?, dir: Some(dir?), run_as };
+    let spec = CommandSpec { argv: argv?, env: env?, working_dir: Some(dir?), run_as };
     Some(CommandRunConfig { spec, timeout, user })
 }
 
@@ -338,9 +347,10 @@ fn read_environment(
     }
     for entry in read_map_entries(node, "`env`", findings)? {
         if entry.key.is_empty() || entry.key.contains(['=', '\0']) {
-            findings.add_fault(&entry.location, format!("{:?} cannot be the name of a variable", entry.key));
+            findings
+                .add_fault(&entry.key_location, format!("{:?} cannot be the name of a variable", entry.key));
         } else if entry.key.starts_with("POINTSMAN_") {
-            findings.add_fault(&entry.location, "variables that begin with `POINTSMAN_` are reserved");
+            findings.add_fault(&entry.key_location, "variables that begin with `POINTSMAN_` are reserved");
         }
         match resolver.resolve_value(&entry.value, findings) {
             Some(value) if value.contains('\0') => {
@@ -359,7 +369,7 @@ mod tests {
 
     use super::super::location::{ConfigText, SettingLocation, SettingOrigin};
     use super::super::secrets::Environment;
-    use super::super::testing::{fault_messages, read_value_from};
+    use super::super::testing::{fault_messages, read_value_from_yaml};
     use super::super::yaml;
     use super::*;
 
@@ -369,7 +379,7 @@ mod tests {
     }
 
     fn read_command_run_from(text: &str) -> CommandRunConfig {
-        match read_value_from(text, read_any_run) {
+        match read_value_from_yaml(text, read_any_run) {
             Ok(HandlerRunConfig::Command(command)) => command,
             other => panic!("{other:?}"),
         }
@@ -380,7 +390,7 @@ mod tests {
         let working_dir = std::env::current_dir().unwrap();
         let command = read_command_run_from("{command: [./a.sh, ./b], timeout: 5s}");
         assert_eq!(command.spec.argv, [working_dir.join("a.sh").to_str().unwrap(), "./b"]);
-        assert_eq!((command.spec.dir, command.timeout), (Some(working_dir), Duration::from_secs(5)));
+        assert_eq!((command.spec.working_dir, command.timeout), (Some(working_dir), Duration::from_secs(5)));
         assert_eq!(read_command_run_from("{command: [sh]}").spec.argv, ["sh"]);
     }
 
@@ -527,6 +537,6 @@ mod tests {
         ] {
             assert_eq!(fault_messages(text, read_any_run), [want], "{text}");
         }
-        assert!(matches!(read_value_from("pull", read_any_run), Ok(HandlerRunConfig::Pull)));
+        assert!(matches!(read_value_from_yaml("pull", read_any_run), Ok(HandlerRunConfig::Pull)));
     }
 }

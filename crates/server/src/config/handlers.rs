@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pointsman_core::handler::ObservePolicy;
+use pointsman_core::handler::AttemptEventPolicy;
 use pointsman_core::task::retry::RetryPolicy;
 use pointsman_core::{HandlerDef, HandlerName, LaneFailurePolicy, LaneOrdering};
 use pointsman_engine::handlers::http::NetworkAccess;
@@ -16,7 +16,7 @@ use super::yaml::{YamlEntry, YamlNode};
 use super::{handler_limits, retry};
 
 pub(super) const HANDLER_KEYS: AllowedKeys = AllowedKeys {
-    owner: "a handler",
+    described_thing: "a handler",
     names: &[
         "run",
         "retry",
@@ -51,17 +51,17 @@ pub(super) fn claim_unique_name(
     findings: &mut Findings,
 ) -> Option<HandlerName> {
     let name = HandlerName::new(&entry.key)
-        .map_err(|error| findings.add_fault(&entry.location, error.to_string()))
+        .map_err(|error| findings.add_fault(&entry.key_location, error.to_string()))
         .ok();
     if let Some(first) = names.get(&entry.key) {
         let message = format!(
             "the name {:?} is already used at {first}; handlers, sources and schedules share one namespace",
             entry.key
         );
-        findings.add_fault(&entry.location, message);
+        findings.add_fault(&entry.key_location, message);
         return None;
     }
-    names.insert(entry.key.clone(), entry.location.clone());
+    names.insert(entry.key.clone(), entry.key_location.clone());
     name
 }
 
@@ -89,12 +89,14 @@ fn read_handler(
     resolver: &mut SecretResolver,
     findings: &mut Findings,
 ) -> Option<HandlerConfig> {
-    let fields = CheckedMap::check_keys(&entry.value, &HANDLER_KEYS, findings)?;
+    let fields = CheckedMap::from_node_with_known_keys(&entry.value, &HANDLER_KEYS, findings)?;
     let run = match fields.get("run") {
         Some(node) => handler_run::read_handler_run(node, network, resolver, findings),
         None => {
-            findings
-                .add_fault(&entry.location, format!("the handler {:?} needs `run`: what it does", entry.key));
+            findings.add_fault(
+                &entry.key_location,
+                format!("the handler {:?} needs `run`: what it does", entry.key),
+            );
             None
         }
     };
@@ -116,7 +118,8 @@ fn read_handler(
         );
     }
     let limits = handler_limits::read_handler_limits(&fields, order, findings);
-    let observe = fields.read_or_default("observe", ObservePolicy::default(), findings, read_observe_policy);
+    let observe =
+        fields.read_or_default("observe", AttemptEventPolicy::default(), findings, read_observe_policy);
     let (run, defaults) = (run?, HandlerDef::new(name?));
     let crashes = crashes.unwrap_or(defaults.max_crashes);
     let pull = matches!(run, HandlerRunConfig::Pull);
@@ -130,7 +133,7 @@ fn read_handler(
         pull,
         ..defaults
     };
-    Some(HandlerConfig { def, run, location: entry.location.clone() })
+    Some(HandlerConfig { def, run, location: entry.key_location.clone() })
 }
 
 /// Reads how many nodes or workers may crash while running one task.
@@ -139,9 +142,12 @@ pub(super) fn read_max_crashes(node: &YamlNode, findings: &mut Findings) -> Opti
 }
 
 /// Reads which attempts are published in the journal.
-pub(super) fn read_observe_policy(node: &YamlNode, findings: &mut Findings) -> Option<ObservePolicy> {
-    let choices =
-        [("all", ObservePolicy::All), ("failures", ObservePolicy::Failures), ("none", ObservePolicy::None)];
+pub(super) fn read_observe_policy(node: &YamlNode, findings: &mut Findings) -> Option<AttemptEventPolicy> {
+    let choices = [
+        ("all", AttemptEventPolicy::All),
+        ("failures", AttemptEventPolicy::Failures),
+        ("none", AttemptEventPolicy::None),
+    ];
     read_choice(node, findings, &choices)
 }
 
@@ -189,7 +195,7 @@ pub(super) fn check_handler_exists(
 #[cfg(test)]
 mod tests {
     use super::super::secrets::Environment;
-    use super::super::testing::{fault_messages, read_value_from};
+    use super::super::testing::{fault_messages, read_value_from_yaml};
     use super::*;
 
     fn read_all_handlers(node: &YamlNode, findings: &mut Findings) -> Option<Vec<HandlerConfig>> {
@@ -206,7 +212,8 @@ mod tests {
     #[test]
     fn settings_a_handler_omits_have_their_defaults() {
         let handlers =
-            read_value_from("a: {run: {command: [sh]}, order: none, crashes: 0}", read_all_handlers).unwrap();
+            read_value_from_yaml("a: {run: {command: [sh]}, order: none, crashes: 0}", read_all_handlers)
+                .unwrap();
         let want = HandlerDef {
             ordering: LaneOrdering::None,
             max_crashes: 0,
@@ -218,7 +225,7 @@ mod tests {
     #[test]
     fn a_pull_handler_can_have_limits() {
         let handlers =
-            read_value_from("a: {run: pull, concurrency: 2, rate: 10/s}", read_all_handlers).unwrap();
+            read_value_from_yaml("a: {run: pull, concurrency: 2, rate: 10/s}", read_all_handlers).unwrap();
         let HandlerConfig { def, run, .. } = &handlers[0];
         assert!(def.pull && matches!(run, HandlerRunConfig::Pull));
         assert_eq!((def.limits.concurrency, def.limits.rate), (Some(2), "10/s".parse().ok()));
@@ -233,9 +240,12 @@ mod tests {
     #[test]
     fn observe_setting_of_a_handler_is_read() {
         let text = "a: {run: pull}\nb: {run: pull, observe: all}\nc: {run: pull, observe: none}";
-        let handlers = read_value_from(text, read_all_handlers).unwrap();
-        let observed: Vec<ObservePolicy> = handlers.iter().map(|handler| handler.def.observe).collect();
-        assert_eq!(observed, [ObservePolicy::Failures, ObservePolicy::All, ObservePolicy::None]);
+        let handlers = read_value_from_yaml(text, read_all_handlers).unwrap();
+        let observed: Vec<AttemptEventPolicy> = handlers.iter().map(|handler| handler.def.observe).collect();
+        assert_eq!(
+            observed,
+            [AttemptEventPolicy::Failures, AttemptEventPolicy::All, AttemptEventPolicy::None]
+        );
     }
 
     #[test]

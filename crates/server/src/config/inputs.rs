@@ -17,7 +17,7 @@ pub struct ConfigInputs {
     /// Files, in the order of the command line.
     pub files: Vec<PathBuf>,
     /// A folder whose `*.yml` and `*.yaml` are read in the order of their names.
-    pub dir: Option<PathBuf>,
+    pub config_dir: Option<PathBuf>,
     /// The environment: settings (`POINTSMAN_…`), and secrets that the configuration refers to.
     pub env: Environment,
     /// Settings from the command line.
@@ -33,7 +33,7 @@ pub struct ConfigFlag {
     /// The flag, such as `--listen`.
     pub name: String,
     /// The path of the setting, such as `server.listen`.
-    pub setting: String,
+    pub setting_path: String,
     pub value: String,
 }
 
@@ -51,7 +51,7 @@ impl ConfigInputs {
         if result.is_ok() || unset_variables.is_empty() {
             return result.map(|config| (config, vec![]));
         }
-        unset_variables.sort_by(|(_, a), (_, b)| a.compare(b));
+        unset_variables.sort_by(|(_, a), (_, b)| a.compare_in_reading_order(b));
         let env =
             self.env.clone().with_placeholder_secrets(unset_variables.iter().map(|(name, _)| name.as_str()));
         let retried = build::build_config(&Self { env, ..self.clone() }, &snapshot);
@@ -71,7 +71,7 @@ impl ConfigInputs {
         };
         self.files.iter().cloned().for_each(&mut add);
         let mut folder_error = None;
-        match &self.dir {
+        match &self.config_dir {
             Some(dir) => match list_yaml_files(dir) {
                 Ok(found) => found.into_iter().for_each(add),
                 Err(error) => {

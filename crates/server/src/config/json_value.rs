@@ -63,12 +63,12 @@ pub(super) fn quote_json(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{fault_messages, read_value_from};
+    use super::super::testing::{fault_messages, read_value_from_yaml};
     use super::*;
 
     #[test]
     fn unquoted_scalars_become_json_numbers_booleans_and_null() {
-        let json = |text: &str| read_value_from(text, read_json).unwrap().as_str().to_owned();
+        let json = |text: &str| read_value_from_yaml(text, read_json).unwrap().as_str().to_owned();
         assert_eq!(
             json("[1, 1.50, -2e3, true, ~, yes, 0x1f, 007, '12', \"a\\nb\"]"),
             r#"[1,1.50,-2e3,true,null,"yes","0x1f","007","12","a\nb"]"#
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_stores_cannot_hold_is_a_fault() {
+    fn a_value_with_a_nul_character_is_a_fault() {
         assert_eq!(fault_messages("a: \"x\\0y\"", read_json).len(), 1);
     }
 }

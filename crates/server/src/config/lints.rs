@@ -9,7 +9,7 @@ use pointsman_core::chain::{ChainNodeId, ChainNodeRole};
 use pointsman_core::fire::FireAction;
 use pointsman_core::route::HandlerBinding;
 
-use super::build::WorkSections;
+use super::build::WorkDefinitions;
 use super::chains::ChainConfig;
 use super::fault::Findings;
 use super::handler_run::HandlerRunConfig;
@@ -23,7 +23,7 @@ use super::yaml::{YamlEntry, YamlNode};
 /// commands that cannot start.
 pub(super) fn add_lint_warnings(
     tree: &YamlNode,
-    work: &WorkSections,
+    work: &WorkDefinitions,
     env: &Environment,
     findings: &mut Findings,
 ) {
@@ -44,7 +44,7 @@ pub(super) fn add_lint_warnings(
         if let HandlerRunConfig::Command(command) = &handler.run {
             warn_of_unrunnable_command(
                 &command.spec.argv[0],
-                command.spec.dir.as_deref(),
+                command.spec.working_dir.as_deref(),
                 handler,
                 env,
                 findings,
@@ -67,10 +67,14 @@ pub(super) fn add_lint_warnings(
 }
 
 /// Warns of nodes that no path leads to, neither from the first node nor from one that a schedule adds orders to.
-fn warn_of_unreachable_chain_nodes(chain_config: &ChainConfig, work: &WorkSections, findings: &mut Findings) {
+fn warn_of_unreachable_chain_nodes(
+    chain_config: &ChainConfig,
+    work: &WorkDefinitions,
+    findings: &mut Findings,
+) {
     let ChainConfig { chain, node_locations } = chain_config;
     let starts = work.schedules.iter().filter_map(|schedule_config| match &schedule_config.schedule.action {
-        FireAction::AddOrder(order) if order.chain == chain.path => order.node.as_ref(),
+        FireAction::AddOrder(order) if order.chain == chain.path => order.start_node.as_ref(),
         FireAction::AddOrder(_) | FireAction::EmitEvent(_) | FireAction::RunCollection(_) => None,
     });
     let mut pending: Vec<&ChainNodeId> =
@@ -92,7 +96,7 @@ fn warn_of_unreachable_chain_nodes(chain_config: &ChainConfig, work: &WorkSectio
     }
 }
 
-fn warn_of_suspicious_routes(entries: &[YamlEntry], work: &WorkSections, findings: &mut Findings) {
+fn warn_of_suspicious_routes(entries: &[YamlEntry], work: &WorkDefinitions, findings: &mut Findings) {
     let pulled: BTreeSet<&HandlerName> =
         work.handlers.iter().filter(|handler| handler.def.pull).map(|handler| &handler.def.name).collect();
     let lists: BTreeMap<&str, &[HandlerBinding]> =
@@ -103,7 +107,7 @@ fn warn_of_suspicious_routes(entries: &[YamlEntry], work: &WorkSections, finding
         let list = lists.get(entry.key.as_str()).copied().unwrap_or_default();
         if list.is_empty() && !to_chains.contains(entry.key.as_str()) {
             findings.add_warning(
-                &entry.location,
+                &entry.key_location,
                 format!("events of type {:?} are routed to no handler", entry.key),
             );
         }
@@ -112,7 +116,7 @@ fn warn_of_suspicious_routes(entries: &[YamlEntry], work: &WorkSections, finding
             let message = format!(
                 "{name:?} is synchronous and pulled: the handlers after it wait until a worker has tried it"
             );
-            findings.add_warning(&entry.location, message);
+            findings.add_warning(&entry.key_location, message);
         }
     }
 }

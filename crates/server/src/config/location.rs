@@ -21,7 +21,7 @@ pub(super) enum SettingOrigin {
 pub(super) struct ConfigText {
     pub(super) origin: SettingOrigin,
     /// The index of the text among those of the same kind of origin.
-    pub(super) index: usize,
+    pub(super) index_among_same_origin_kind: usize,
     pub(super) text: String,
     /// The lines that contain a secret and must not be shown. Set once the text has been parsed.
     secret_lines: OnceLock<BTreeSet<usize>>,
@@ -35,7 +35,7 @@ impl ConfigText {
     pub(super) fn new(origin: SettingOrigin, index: usize, text: String) -> Arc<Self> {
         Arc::new(Self {
             origin,
-            index,
+            index_among_same_origin_kind: index,
             text,
             secret_lines: OnceLock::new(),
             lines_hidden_from_api: OnceLock::new(),
@@ -51,20 +51,20 @@ impl ConfigText {
     }
 
     /// A line of the text, unless it must not be shown over the API. None if the text could not be parsed.
-    pub(super) fn api_visible_line(&self, number: usize) -> Option<&str> {
+    pub(super) fn line_unless_hidden_from_api(&self, number: usize) -> Option<&str> {
         let hidden = self.lines_hidden_from_api.get()?;
-        if hidden.contains(&number) { None } else { self.visible_line(number) }
+        if hidden.contains(&number) { None } else { self.line_unless_secret(number) }
     }
 
     /// A line of the text, unless it contains a secret.
-    pub(super) fn visible_line(&self, number: usize) -> Option<&str> {
+    pub(super) fn line_unless_secret(&self, number: usize) -> Option<&str> {
         match self.origin {
             SettingOrigin::Default | SettingOrigin::File(_) => {}
             SettingOrigin::Env(_) | SettingOrigin::Flag(_) => return None,
         }
         let is_visible = match self.secret_lines.get() {
             Some(hidden) => !hidden.contains(&number),
-            None => !super::secrets::line_may_hold_secret(&self.text, number),
+            None => !super::secrets::line_may_contain_secret(&self.text, number),
         };
         let starts = self.line_starts.get_or_init(|| {
             std::iter::once(0).chain(self.text.match_indices('\n').map(|(at, _)| at + 1)).collect()
@@ -126,11 +126,11 @@ impl SettingLocation {
     }
 
     fn sort_key(&self) -> (&SettingOrigin, usize, usize, usize) {
-        (&self.config_text.origin, self.config_text.index, self.line, self.column)
+        (&self.config_text.origin, self.config_text.index_among_same_origin_kind, self.line, self.column)
     }
 
     /// Compares in reading order: file by file, from top to bottom.
-    pub(super) fn compare(&self, other: &Self) -> Ordering {
+    pub(super) fn compare_in_reading_order(&self, other: &Self) -> Ordering {
         let ((a, ra, la, ca), (b, rb, lb, cb)) = (self.sort_key(), other.sort_key());
         origin_precedence(a)
             .cmp(&origin_precedence(b))

@@ -76,8 +76,10 @@ fn merge_entries(first: &mut YamlEntry, second: YamlEntry, path: &mut Vec<String
 }
 
 fn report_duplicate_setting(first: &YamlEntry, second: &YamlEntry, path: &[String], findings: &mut Findings) {
-    findings
-        .add_fault(&second.location, format!("`{}` is already set at {}", path.join("."), first.location));
+    findings.add_fault(
+        &second.key_location,
+        format!("`{}` is already set at {}", path.join("."), first.key_location),
+    );
 }
 
 /// Overrides one layer with another: maps are merged, all other values replaced. An empty section changes nothing.
@@ -91,7 +93,7 @@ pub(super) fn override_layer(base: &mut YamlNode, over: YamlNode) {
                     None => base.push(entry),
                     Some(&existing) => {
                         let existing = &mut base[existing];
-                        existing.location = entry.location;
+                        existing.key_location = entry.key_location;
                         override_layer(&mut existing.value, entry.value);
                     }
                 }

@@ -49,7 +49,7 @@ mod server_limits;
 mod services;
 mod show;
 mod sources;
-mod store;
+mod store_url;
 pub mod suggestion;
 mod tenants;
 mod tokens;
@@ -84,16 +84,16 @@ pub use inputs::{ConfigFlag, ConfigInputs};
 pub use schedules::ScheduleConfig;
 pub use secrets::Environment;
 pub use server_limits::ServerLimits;
-pub use store::StoreUrl;
+pub use store_url::StoreUrl;
 pub use tokens::TokenDef;
 pub use watcher::{ConfigWatcher, watch_config};
 
 /// A configuration without faults.
 #[derive(Clone, Debug)]
 pub struct Config {
-    pub store: StoreUrl,
+    pub store_url: StoreUrl,
     /// The name of the configuration. Nodes with the same name on one store are set up alike.
-    pub name: String,
+    pub registration_name: String,
     pub listen_address: SocketAddr,
     pub max_connections: usize,
     /// The limits of connections, streams and response memory.
@@ -102,7 +102,7 @@ pub struct Config {
     pub drain_timeout: Duration,
     /// The number of tasks that this process runs at a time.
     pub workers: usize,
-    pub services: EnabledServices,
+    pub engine_services: EnabledServices,
     /// Whether this process serves HTTP, the service that is not part of the engine.
     pub serves_http: bool,
     pub journal_retention: Retention,
@@ -142,14 +142,17 @@ impl Config {
     /// The settings that differ from `running` and cannot change while the process runs.
     pub fn changed_fixed_settings(&self, running: &Self) -> Vec<&'static str> {
         let compared = [
-            ("store", self.store == running.store),
-            ("name", self.name == running.name),
+            ("store", self.store_url == running.store_url),
+            ("name", self.registration_name == running.registration_name),
             ("server.listen", self.listen_address == running.listen_address),
             ("server.max_connections", self.max_connections == running.max_connections),
             ("server.limits", self.server_limits == running.server_limits),
             ("server.drain", self.drain_timeout == running.drain_timeout),
             ("workers", self.workers == running.workers),
-            ("services", (self.services, self.serves_http) == (running.services, running.serves_http)),
+            (
+                "services",
+                (self.engine_services, self.serves_http) == (running.engine_services, running.serves_http),
+            ),
             ("journal", self.journal_retention == running.journal_retention),
             ("history", self.history_retention == running.history_retention),
             ("objects", self.object_retention == running.object_retention),

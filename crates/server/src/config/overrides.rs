@@ -95,7 +95,7 @@ pub(super) fn apply_flags(tree: &mut YamlNode, flags: &[ConfigFlag], findings: &
     for (text_index, flag) in flags.iter().enumerate() {
         let config_text =
             ConfigText::new(SettingOrigin::Flag(flag.name.clone()), text_index, flag.value.clone());
-        let path: Vec<String> = flag.setting.split('.').map(str::to_owned).collect();
+        let path: Vec<String> = flag.setting_path.split('.').map(str::to_owned).collect();
         set_setting_at_path(tree, &path, config_text, findings);
     }
 }
@@ -113,10 +113,10 @@ fn set_setting_at_path(
             Some(node) => node,
             None => return,
         },
-        _ => YamlNode::scalar(location.clone(), config_text.text.clone()),
+        _ => YamlNode::new_unquoted_scalar(location.clone(), config_text.text.clone()),
     };
     for key in path.iter().rev() {
-        let entry = YamlEntry { key: key.clone(), location: location.clone(), value: node };
+        let entry = YamlEntry { key: key.clone(), key_location: location.clone(), value: node };
         node = YamlNode { kind: YamlKind::Map(vec![entry]), location: location.clone(), end_line: 0 };
     }
     override_layer(tree, node);
@@ -233,7 +233,9 @@ mod tests {
         assert_eq!(scalar_at(&tree, &["tenants", "lab", "weight"]), "5");
         let collections = tree.get("sources").and_then(|n| n.get("shop")).and_then(|n| n.get("collections"));
         assert!(matches!(&collections.unwrap().kind, YamlKind::List(parts) if parts.len() == 2));
-        assert!(matches!(&tree.get("services").unwrap().kind, YamlKind::List(services) if services.len() == 2));
+        assert!(
+            matches!(&tree.get("services").unwrap().kind, YamlKind::List(services) if services.len() == 2)
+        );
     }
 
     #[test]

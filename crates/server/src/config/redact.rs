@@ -18,7 +18,7 @@ use pointsman_engine::handlers::command::summarize_command;
 use super::StoreUrl;
 use super::location::ConfigText;
 use super::schema::{SettingShape, setting_shape_at};
-use super::secrets::{MASK, is_secret_name, key_may_hold_secret, must_hide_value};
+use super::secrets::{MASK, is_secret_name, key_may_have_secret_value, must_hide_value};
 use super::suggestion::suggest_name;
 use super::yaml::{YamlEntry, YamlKind, YamlNode};
 
@@ -58,15 +58,15 @@ enum KeyKind {
     /// Names that the author has chosen for handlers, types and so on.
     AuthorChosenNames,
     /// Members of an event's or order's value.
-    ValueMembers,
+    PayloadMembers,
 }
 
 impl<'a> TreePosition<'a> {
     fn child(&self, key: &'a str) -> Self {
         let secret = match self.key_kind() {
-            KeyKind::SettingNames => key_may_hold_secret(key),
+            KeyKind::SettingNames => key_may_have_secret_value(key),
             KeyKind::AuthorChosenNames => false,
-            KeyKind::ValueMembers => is_secret_name(key),
+            KeyKind::PayloadMembers => is_secret_name(key),
         };
         let path = self.path.iter().copied().chain([key]).collect();
         Self { path, is_below_secret_key: self.is_below_secret_key || secret }
@@ -76,7 +76,7 @@ impl<'a> TreePosition<'a> {
         match self.path.as_slice() {
             ["event_handlers"] => KeyKind::AuthorChosenNames,
             ["schedules", _, "emit", "value" | "context", ..] | ["schedules", _, "order", "value", ..] => {
-                KeyKind::ValueMembers
+                KeyKind::PayloadMembers
             }
             path if matches!(setting_shape_at(path), SettingShape::AuthorNamedMap) => {
                 KeyKind::AuthorChosenNames
@@ -127,7 +127,7 @@ fn redact_node(node: &YamlNode, at: &TreePosition<'_>, audience: Audience) -> Ya
 
 fn redact_entry(entry: &YamlEntry, at: &TreePosition<'_>, audience: Audience) -> YamlEntry {
     let value = redact_node(&entry.value, &at.child(&entry.key), audience);
-    YamlEntry { key: entry.key.clone(), location: entry.location.clone(), value }
+    YamlEntry { key: entry.key.clone(), key_location: entry.key_location.clone(), value }
 }
 
 fn scalar_texts(items: &[YamlNode]) -> Vec<String> {

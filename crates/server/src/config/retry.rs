@@ -9,12 +9,12 @@ use super::fault::Findings;
 use super::yaml::{YamlKind, YamlNode};
 
 pub(super) const RETRY_KEYS: AllowedKeys = AllowedKeys {
-    owner: "`retry`",
+    described_thing: "`retry`",
     names: &["max", "backoff", "delay", "max_delay"],
     not_yet_supported: &[],
 };
 
-pub(super) const SETBACK_KEYS: AllowedKeys = AllowedKeys { owner: "`setback`", ..RETRY_KEYS };
+pub(super) const SETBACK_KEYS: AllowedKeys = AllowedKeys { described_thing: "`setback`", ..RETRY_KEYS };
 
 pub(super) fn read_retry(node: &YamlNode, findings: &mut Findings) -> Option<RetryPolicy> {
     read_retry_policy(node, &RETRY_KEYS, RetryPolicy::default(), findings)
@@ -36,7 +36,7 @@ fn read_retry_policy(
     default: RetryPolicy,
     findings: &mut Findings,
 ) -> Option<RetryPolicy> {
-    let fields = CheckedMap::check_keys(node, keys, findings)?;
+    let fields = CheckedMap::from_node_with_known_keys(node, keys, findings)?;
     let max = fields.read_or_default("max", default.max_retries.into(), findings, |n, f| {
         read_integer(n, f, 0..=1_000_000)
     });
@@ -75,24 +75,25 @@ fn read_backoff(node: &YamlNode, findings: &mut Findings) -> Option<Backoff> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{fault_messages, read_value_from};
+    use super::super::testing::{fault_messages, read_value_from_yaml};
     use super::*;
 
     #[test]
     fn omitted_retry_settings_have_their_defaults() {
-        assert_eq!(read_value_from("{}", read_retry), Ok(RetryPolicy::default()));
-        let policy = read_value_from("{max: 5, backoff: fixed, delay: 10m}", read_retry).unwrap();
+        assert_eq!(read_value_from_yaml("{}", read_retry), Ok(RetryPolicy::default()));
+        let policy = read_value_from_yaml("{max: 5, backoff: fixed, delay: 10m}", read_retry).unwrap();
         assert_eq!((policy.max_retries, policy.backoff), (5, Backoff::Fixed));
         assert_eq!(policy.delay, Duration::from_secs(600));
-        let policy = read_value_from("{backoff: [1s, 1m]}", read_retry).unwrap();
+        let policy = read_value_from_yaml("{backoff: [1s, 1m]}", read_retry).unwrap();
         assert_eq!(policy.backoff, Backoff::List(vec![Duration::from_secs(1), Duration::from_secs(60)]));
     }
 
     #[test]
     fn setback_backoff_is_fixed_by_default() {
-        let policy = read_value_from("{delay: 30s, max: 5}", read_setback).unwrap();
+        let policy = read_value_from_yaml("{delay: 30s, max: 5}", read_setback).unwrap();
         assert_eq!((policy.max_retries, policy.backoff), (5, Backoff::Fixed));
-        let policy = read_value_from("{delay: 30s, backoff: linear, max_delay: 2m}", read_setback).unwrap();
+        let policy =
+            read_value_from_yaml("{delay: 30s, backoff: linear, max_delay: 2m}", read_setback).unwrap();
         assert_eq!((policy.backoff, policy.max_delay), (Backoff::Linear, Duration::from_secs(120)));
     }
 

@@ -4,14 +4,14 @@ use pointsman_core::chain::ChainPath;
 use pointsman_core::route::{ChainRoutes, HandlerBinding};
 use pointsman_core::{EventType, Routes};
 
-use super::chains::{self, DefinedChains};
+use super::chains::{self, NodeIdsOfDefinedChains};
 use super::decode::{AllowedKeys, CheckedMap, read_boolean, read_list_items, read_map_entries};
 use super::fault::Findings;
 use super::handlers::{DefinedNames, read_handler_reference};
 use super::yaml::{YamlKind, YamlNode};
 
 const ROUTE_ENTRY_KEYS: AllowedKeys =
-    AllowedKeys { owner: "an entry", names: &["handler", "sync", "chain"], not_yet_supported: &[] };
+    AllowedKeys { described_thing: "an entry", names: &["handler", "sync", "chain"], not_yet_supported: &[] };
 
 /// The section `event_handlers`.
 #[derive(Debug, Default)]
@@ -39,13 +39,13 @@ impl RouteTarget {
 pub(super) fn read_routes(
     node: &YamlNode,
     defined: &DefinedNames,
-    chains: &DefinedChains,
+    chains: &NodeIdsOfDefinedChains,
     findings: &mut Findings,
 ) -> RoutesSection {
     let mut section = RoutesSection::default();
     for entry in read_map_entries(node, "`event_handlers`", findings).unwrap_or_default() {
         let key = EventType::new(&entry.key)
-            .map_err(|error| findings.add_fault(&entry.location, error.to_string()))
+            .map_err(|error| findings.add_fault(&entry.key_location, error.to_string()))
             .ok();
         let mut named: Vec<String> = Vec::new();
         for item in
@@ -71,7 +71,7 @@ pub(super) fn read_routes(
 fn read_route_target(
     node: &YamlNode,
     defined: &DefinedNames,
-    chains: &DefinedChains,
+    chains: &NodeIdsOfDefinedChains,
     findings: &mut Findings,
 ) -> Option<RouteTarget> {
     if matches!(&node.kind, YamlKind::Scalar { text, .. } if text.starts_with('/')) {
@@ -81,7 +81,7 @@ fn read_route_target(
         return read_handler_reference(node, defined, findings)
             .map(|name| RouteTarget::Handler(HandlerBinding::new_queued(name)));
     }
-    let fields = CheckedMap::check_keys(node, &ROUTE_ENTRY_KEYS, findings)?;
+    let fields = CheckedMap::from_node_with_known_keys(node, &ROUTE_ENTRY_KEYS, findings)?;
     let sync = fields.read_or_default("sync", false, findings, read_boolean);
     let Some(chain) = fields.get("chain") else {
         let handler = fields
@@ -102,7 +102,7 @@ fn read_route_target(
 mod tests {
     use pointsman_core::HandlerName;
 
-    use super::super::testing::{fault_messages, read_value_from};
+    use super::super::testing::{fault_messages, read_value_from_yaml};
     use super::*;
 
     fn read_test_routes(node: &YamlNode, findings: &mut Findings) -> Option<RoutesSection> {
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn handlers_of_a_route_keep_their_order() {
-        let routes = read_value_from("record: [notify, {handler: index, sync: true}]", read_test_routes)
+        let routes = read_value_from_yaml("record: [notify, {handler: index, sync: true}]", read_test_routes)
             .unwrap()
             .routes;
         let (key, list) = routes.iter().next().unwrap();
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn route_entries_with_a_leading_slash_are_chains() {
         let text = "record: [/publish/article, index]\nother: [{chain: /publish/article}]";
-        let RoutesSection { routes, chain_routes } = read_value_from(text, read_test_routes).unwrap();
+        let RoutesSection { routes, chain_routes } = read_value_from_yaml(text, read_test_routes).unwrap();
         assert_eq!(
             routes.iter().map(|(key, list)| (key.as_str(), list.len())).collect::<Vec<_>>(),
             [("record", 1)]

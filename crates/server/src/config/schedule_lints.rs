@@ -23,8 +23,8 @@ pub(crate) fn lint_fire_action(
     match &schedule.action {
         FireAction::EmitEvent(event) => {
             let event_type = &event.event_type;
-            let is_unrouted = routes.resolve_handlers(event_type).is_empty()
-                && chains.resolve_chains(event_type).is_empty();
+            let is_unrouted = routes.find_handlers_of_event_type(event_type).is_empty()
+                && chains.find_chains_of_event_type(event_type).is_empty();
             is_unrouted.then(|| format!("emits {event_type}, which is routed to no handler"))
         }
         FireAction::AddOrder(_) => (schedule.overlap != OverlapPolicy::default()).then(|| {

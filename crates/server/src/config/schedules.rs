@@ -9,7 +9,7 @@ use pointsman_core::store::NewOrder;
 use pointsman_core::{Context, EventType, HandlerName, Json, NewEvent, ObjectKey, ScheduleName, Tenant};
 use pointsman_engine::ScheduleSpec;
 
-use super::chains::{self, DefinedChains, invalid_id_message, read_chain_node_id};
+use super::chains::{self, NodeIdsOfDefinedChains, invalid_id_message, read_chain_node_id};
 use super::decode::{AllowedKeys, CheckedMap, parse_scalar, read_choice, read_map_entries, read_text};
 use super::fault::Findings;
 use super::handlers::{NameLocations, claim_unique_name};
@@ -20,7 +20,7 @@ use super::suggestion::did_you_mean_suffix;
 use super::yaml::YamlNode;
 
 pub(super) const SCHEDULE_KEYS: AllowedKeys = AllowedKeys {
-    owner: "a schedule",
+    described_thing: "a schedule",
     names: &[
         "cron",
         "timezone",
@@ -35,13 +35,13 @@ pub(super) const SCHEDULE_KEYS: AllowedKeys = AllowedKeys {
     not_yet_supported: &[],
 };
 pub(super) const EMIT_KEYS: AllowedKeys = AllowedKeys {
-    owner: "an event to emit",
+    described_thing: "an event to emit",
     names: &["type", "key", "sub", "value", "context", "tenant", "priority"],
     not_yet_supported: &["delay", "at"],
 };
 
 pub(super) const ORDER_KEYS: AllowedKeys = AllowedKeys {
-    owner: "an order to add",
+    described_thing: "an order to add",
     names: &["path", "id", "node", "value", "priority", "tenant"],
     not_yet_supported: &[],
 };
@@ -57,15 +57,16 @@ pub struct ScheduleConfig {
 pub(super) fn read_schedules(
     node: &YamlNode,
     names: &mut NameLocations,
-    chains: &DefinedChains,
+    chains: &NodeIdsOfDefinedChains,
     findings: &mut Findings,
 ) -> Vec<ScheduleConfig> {
     let mut schedules = Vec::new();
     for entry in read_map_entries(node, "`schedules`", findings).unwrap_or_default() {
         let name = claim_unique_name(entry, names, findings);
         let schedule = read_schedule(&entry.value, name, chains, findings);
-        schedules
-            .extend(schedule.map(|schedule| ScheduleConfig { schedule, location: entry.location.clone() }));
+        schedules.extend(
+            schedule.map(|schedule| ScheduleConfig { schedule, location: entry.key_location.clone() }),
+        );
     }
     schedules
 }
@@ -74,10 +75,10 @@ pub(super) fn read_schedules(
 fn read_schedule(
     node: &YamlNode,
     name: Option<HandlerName>,
-    chains: &DefinedChains,
+    chains: &NodeIdsOfDefinedChains,
     findings: &mut Findings,
 ) -> Option<ScheduleSpec> {
-    let fields = CheckedMap::check_keys(node, &SCHEDULE_KEYS, findings)?;
+    let fields = CheckedMap::from_node_with_known_keys(node, &SCHEDULE_KEYS, findings)?;
     let when = read_cron_schedule(&fields, findings);
     let action = read_fire_action(&fields, chains, findings);
     let policy = SchedulePolicy::read(&fields, findings);
@@ -95,7 +96,7 @@ fn read_cron_schedule(fields: &CheckedMap<'_>, findings: &mut Findings) -> Optio
     let dialect = schedule_timing::read_dialect(fields, Dialect::Auto, findings);
     let zone = schedule_timing::read_time_zone(fields, Zone::utc(), findings);
     let expression = fields
-        .get_required("cron", SCHEDULE_KEYS.owner, findings)
+        .get_required("cron", SCHEDULE_KEYS.described_thing, findings)
         .and_then(|n| schedule_timing::read_cron_expression(n, dialect, findings))?;
     Some(cron::Schedule::new(expression, zone))
 }
@@ -103,7 +104,7 @@ fn read_cron_schedule(fields: &CheckedMap<'_>, findings: &mut Findings) -> Optio
 /// Reads what a firing creates: an event or an order.
 fn read_fire_action(
     fields: &CheckedMap<'_>,
-    chains: &DefinedChains,
+    chains: &NodeIdsOfDefinedChains,
     findings: &mut Findings,
 ) -> Option<FireAction> {
     match (fields.get("emit"), fields.get("order")) {
@@ -128,12 +129,12 @@ fn read_fire_action(
 /// Reads an order. Its path is that of a chain, optionally with the id of the order after a comma.
 fn read_scheduled_order(
     node: &YamlNode,
-    chains: &DefinedChains,
+    chains: &NodeIdsOfDefinedChains,
     findings: &mut Findings,
 ) -> Option<NewOrder> {
-    let fields = CheckedMap::check_keys(node, &ORDER_KEYS, findings)?;
+    let fields = CheckedMap::from_node_with_known_keys(node, &ORDER_KEYS, findings)?;
     let path = fields
-        .get_required("path", ORDER_KEYS.owner, findings)
+        .get_required("path", ORDER_KEYS.described_thing, findings)
         .and_then(|n| read_order_path(n, chains, findings));
     let id = fields.get("id").and_then(|n| read_order_id(n, findings).map(|id| (id, n)));
     let at = fields.get("node").and_then(|n| read_chain_node_id(n, findings).map(|id| (id, n)));
@@ -153,12 +154,12 @@ fn read_scheduled_order(
         findings.add_fault(&node.location, format!("the chain {chain} has no node {id}{suggestion}"));
     }
     let (id, node) = (path_id.or(id.map(|(id, _)| id)), at.map(|(id, _)| id));
-    Some(NewOrder { id, node, value, priority, tenant, ..NewOrder::new(chain) })
+    Some(NewOrder { id, start_node: node, value, priority, tenant, ..NewOrder::new(chain) })
 }
 
 fn read_order_path(
     node: &YamlNode,
-    chains: &DefinedChains,
+    chains: &NodeIdsOfDefinedChains,
     findings: &mut Findings,
 ) -> Option<(ChainPath, Option<OrderId>)> {
     let (chain, id) = parse_scalar(node, findings, |text| match text.contains(',') {
@@ -173,7 +174,7 @@ fn read_order_id(node: &YamlNode, findings: &mut Findings) -> Option<OrderId> {
 }
 
 fn read_scheduled_event(node: &YamlNode, findings: &mut Findings) -> Option<NewEvent> {
-    let fields = CheckedMap::check_keys(node, &EMIT_KEYS, findings)?;
+    let fields = CheckedMap::from_node_with_known_keys(node, &EMIT_KEYS, findings)?;
     let kind = fields.get_required("type", "an event to emit", findings).and_then(|n| {
         let kind = parse_scalar(n, findings, str::parse::<EventType>)?;
         if let Err(reserved) = check_emittable_type(&kind) {
@@ -205,10 +206,10 @@ fn read_context(node: &YamlNode, findings: &mut Findings) -> Option<Context> {
         if entry.key.len() > MAX_CONTEXT_STRING_BYTES || value.len() > MAX_CONTEXT_STRING_BYTES {
             let message =
                 format!("names and values of a context have at most {MAX_CONTEXT_STRING_BYTES} bytes");
-            findings.add_fault(&entry.location, message);
+            findings.add_fault(&entry.key_location, message);
         }
         if value.contains('\0') || entry.key.contains('\0') {
-            findings.add_fault(&entry.location, "a context cannot contain NUL characters");
+            findings.add_fault(&entry.key_location, "a context cannot contain NUL characters");
         }
         context.insert(entry.key.clone(), value.to_owned());
     }
@@ -221,7 +222,7 @@ mod tests {
 
     use pointsman_core::fire::CatchUpPolicy;
 
-    use super::super::testing::{fault_messages, read_value_from};
+    use super::super::testing::{fault_messages, read_value_from_yaml};
     use super::*;
 
     fn read_all_schedules(node: &YamlNode, findings: &mut Findings) -> Option<Vec<ScheduleSpec>> {
@@ -235,7 +236,7 @@ mod tests {
     fn a_schedule_can_emit_an_event_with_any_json_value() {
         let text =
             "beat: {cron: every 90s, emit: {type: a.b, key: 'k:1', value: {n: [1, x]}, priority: 200}}";
-        let schedule = &read_value_from(text, read_all_schedules).unwrap()[0];
+        let schedule = &read_value_from_yaml(text, read_all_schedules).unwrap()[0];
         assert_eq!((schedule.name.as_str(), schedule.cron.expression().as_str()), ("beat", "every 90s"));
         let FireAction::EmitEvent(emit) = &schedule.action else { panic!("{schedule:?}") };
         assert_eq!(emit.value.as_str(), r#"{"n":[1,"x"]}"#);
@@ -251,7 +252,7 @@ mod tests {
                     b: {cron: '@daily', order: {path: '/publish/article,7'}}\n\
                     c: {cron: '@daily', order: {path: /publish/article, id: n-1, node: done, value: {n: 1}, \
                     priority: 200, tenant: lab}}";
-        let schedules = read_value_from(text, read_all_schedules).unwrap();
+        let schedules = read_value_from_yaml(text, read_all_schedules).unwrap();
         let orders: Vec<&NewOrder> = schedules
             .iter()
             .map(|schedule| match &schedule.action {
@@ -261,7 +262,7 @@ mod tests {
             .collect();
         assert_eq!(*orders[0], NewOrder::new(ChainPath::new("/publish/article").unwrap()));
         assert_eq!(orders[1].id.as_ref().map(OrderId::as_str), Some("7"));
-        let NewOrder { id, node, value, priority, tenant, .. } = orders[2];
+        let NewOrder { id, start_node: node, value, priority, tenant, .. } = orders[2];
         assert_eq!(
             (id.as_ref().map(OrderId::as_str), node.as_ref().map(ChainNodeId::as_str)),
             (Some("n-1"), Some("done"))
@@ -298,7 +299,7 @@ mod tests {
     fn catch_up_overlap_and_jitter_are_read() {
         let text = "a: {cron: '@daily', emit: {type: x}, catch_up: all, catch_up_within: 2d, overlap: cancel, \
                     jitter: 10s}";
-        let schedule = &read_value_from(text, read_all_schedules).unwrap()[0];
+        let schedule = &read_value_from_yaml(text, read_all_schedules).unwrap()[0];
         assert_eq!((schedule.catch_up, schedule.overlap), (CatchUpPolicy::All, OverlapPolicy::Cancel));
         assert_eq!(schedule.catch_up_window, Duration::from_secs(2 * 86_400));
         assert_eq!(schedule.jitter, Duration::from_secs(10));
@@ -347,7 +348,7 @@ mod tests {
     fn time_zone_and_dialect_of_a_schedule_are_read() {
         let text = "a: {cron: '0 3 * * 1', timezone: Europe/Berlin, emit: {type: x}}\n\
                     b: {cron: '0 3 * * 1', dialect: quartz, emit: {type: x}}";
-        let schedules = read_value_from(text, read_all_schedules).unwrap();
+        let schedules = read_value_from_yaml(text, read_all_schedules).unwrap();
         assert_eq!(schedules[0].cron.zone().name(), "Europe/Berlin");
         assert!(schedules[0].cron.expression().describe().contains("Monday"));
         assert!(schedules[1].cron.expression().describe().contains("Sunday"));

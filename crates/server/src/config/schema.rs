@@ -8,7 +8,7 @@ use super::{
 };
 
 pub(super) const ROOT_KEYS: AllowedKeys = AllowedKeys {
-    owner: "the configuration",
+    described_thing: "the configuration",
     names: &[
         "store",
         "name",

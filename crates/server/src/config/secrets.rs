@@ -217,7 +217,7 @@ fn is_variable_name(text: &str) -> bool {
 }
 
 /// Whether the value of this key may be a secret, even if the key is mistyped.
-pub(super) fn key_may_hold_secret(key: &str) -> bool {
+pub(super) fn key_may_have_secret_value(key: &str) -> bool {
     // These two contain settings, only some of which are secret.
     if matches!(key, "auth" | "tokens") {
         return false;
@@ -262,7 +262,7 @@ pub(super) fn must_hide_value(key: &str, value: &str, secret: bool) -> bool {
 }
 
 /// Whether a line of a text that could not be parsed may contain a secret: the line or a key above it mentions one.
-pub(super) fn line_may_hold_secret(text: &str, line: usize) -> bool {
+pub(super) fn line_may_contain_secret(text: &str, line: usize) -> bool {
     let lines: Vec<&str> = text.lines().take(line).collect();
     let Some((last, above)) = lines.split_last() else { return false };
     let indent = |line: &str| line.len() - line.trim_start().len();
@@ -287,7 +287,7 @@ pub(super) fn line_may_hold_secret(text: &str, line: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::read_value_from;
+    use super::super::testing::read_value_from_yaml;
     use super::*;
 
     #[test]
@@ -297,7 +297,7 @@ mod tests {
         std::fs::write(&path, "from a file\n").unwrap();
         let env: Environment = [("KEY", "from the environment"), ("NONE", "")].into_iter().collect();
         let secret =
-            |text: &str| read_value_from(text, |n, f| SecretResolver::new(&env).resolve_secret(n, f));
+            |text: &str| read_value_from_yaml(text, |n, f| SecretResolver::new(&env).resolve_secret(n, f));
         assert_eq!(secret("env:KEY"), Ok("from the environment".into()));
         assert_eq!(secret(&format!("\"file:{}\"", path.display())), Ok("from a file".into()));
         assert_eq!(secret("env:NO"), Err(vec!["the environment variable \"NO\" is not set".into()]));
@@ -315,10 +315,10 @@ mod tests {
     #[test]
     fn secret_keys_are_recognized_even_if_mistyped() {
         for key in ["secret", "secert", "sha256", "Password", "access_token", "x-authorization"] {
-            assert!(key_may_hold_secret(key), "{key}");
+            assert!(key_may_have_secret_value(key), "{key}");
         }
         for key in ["handlers", "timeout", "auth", "tokens", "tenant", "server", "dir", "role", "name"] {
-            assert!(!key_may_hold_secret(key), "{key}");
+            assert!(!key_may_have_secret_value(key), "{key}");
         }
     }
 
@@ -326,10 +326,12 @@ mod tests {
     fn unparsable_lines_that_mention_secrets_are_hidden() {
         let text = "handlers:\n  a:\n    secret: |\n      hunter2\n     bad\n";
         assert!(
-            line_may_hold_secret(text, 3) && line_may_hold_secret(text, 4) && line_may_hold_secret(text, 5)
+            line_may_contain_secret(text, 3)
+                && line_may_contain_secret(text, 4)
+                && line_may_contain_secret(text, 5)
         );
-        assert!(!line_may_hold_secret(text, 1) && !line_may_hold_secret(text, 2));
-        assert!(line_may_hold_secret("store: postgres://u:p@h/db", 1));
-        assert!(line_may_hold_secret("store: redis+sentinel://h/m?sentinel_password=p", 1));
+        assert!(!line_may_contain_secret(text, 1) && !line_may_contain_secret(text, 2));
+        assert!(line_may_contain_secret("store: postgres://u:p@h/db", 1));
+        assert!(line_may_contain_secret("store: redis+sentinel://h/m?sentinel_password=p", 1));
     }
 }

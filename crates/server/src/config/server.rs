@@ -9,7 +9,7 @@ use super::server_limits::{self, ServerLimits};
 use super::yaml::YamlNode;
 
 pub(super) const SERVER_KEYS: AllowedKeys = AllowedKeys {
-    owner: "the server",
+    described_thing: "the server",
     names: &["listen", "max_connections", "limits", "drain"],
     not_yet_supported: &[],
 };
@@ -23,7 +23,7 @@ pub(super) struct ServerSettings {
 }
 
 pub(super) fn read_server_settings(node: &YamlNode, findings: &mut Findings) -> Option<ServerSettings> {
-    let fields = CheckedMap::check_keys(node, &SERVER_KEYS, findings)?;
+    let fields = CheckedMap::from_node_with_known_keys(node, &SERVER_KEYS, findings)?;
     let listen =
         fields.get_required("listen", "the server", findings).and_then(|n| read_listen_address(n, findings));
     let connections = fields
@@ -52,7 +52,7 @@ fn read_listen_address(node: &YamlNode, findings: &mut Findings) -> Option<Socke
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{fault_messages, read_value_from};
+    use super::super::testing::{fault_messages, read_value_from_yaml};
     use super::*;
 
     const LIMITS_YAML: &str = "{anonymous: 1, per_address: 1, reserve: 1, streams_per_client: 1, \
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn listen_requires_an_address_with_a_port() {
-        let server = read_value_from(
+        let server = read_value_from_yaml(
             &format!("{{listen: '[::1]:0', max_connections: 10, drain: 5s, limits: {LIMITS_YAML}}}"),
             read_server_settings,
         )

@@ -5,7 +5,7 @@ use super::fault::Findings;
 use super::yaml::YamlNode;
 
 pub(super) const SERVER_LIMIT_KEYS: AllowedKeys = AllowedKeys {
-    owner: "the server's limits",
+    described_thing: "the server's limits",
     names: &[
         "anonymous",
         "per_address",
@@ -46,7 +46,7 @@ pub struct ServerLimits {
 }
 
 pub(super) fn read_server_limits(node: &YamlNode, findings: &mut Findings) -> Option<ServerLimits> {
-    let fields = CheckedMap::check_keys(node, &SERVER_LIMIT_KEYS, findings)?;
+    let fields = CheckedMap::from_node_with_known_keys(node, &SERVER_LIMIT_KEYS, findings)?;
     let connections_per_client = match fields.get("connections_per_client") {
         None => Some(None),
         Some(node) => {
@@ -54,7 +54,7 @@ pub(super) fn read_server_limits(node: &YamlNode, findings: &mut Findings) -> Op
         }
     };
     let mut count = |key: &str, least: u64| {
-        let node = fields.get_required(key, SERVER_LIMIT_KEYS.owner, findings)?;
+        let node = fields.get_required(key, SERVER_LIMIT_KEYS.described_thing, findings)?;
         let count = read_integer(node, findings, least..=MAX_LIMIT_VALUE)?;
         usize::try_from(count).ok()
     };
@@ -63,7 +63,7 @@ pub(super) fn read_server_limits(node: &YamlNode, findings: &mut Findings) -> Op
     let reserve = count("reserve", 0);
     let streams_per_client = count("streams_per_client", 1);
     let mut memory = |key: &str| {
-        let node = fields.get_required(key, SERVER_LIMIT_KEYS.owner, findings)?;
+        let node = fields.get_required(key, SERVER_LIMIT_KEYS.described_thing, findings)?;
         read_byte_size(node, findings, MIN_RESPONSE_MEMORY..=MAX_RESPONSE_MEMORY)
     };
     let (response_memory, per_client) = (memory("response_memory"), memory("response_memory_per_client"));
@@ -80,7 +80,7 @@ pub(super) fn read_server_limits(node: &YamlNode, findings: &mut Findings) -> Op
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{fault_messages, read_value_from};
+    use super::super::testing::{fault_messages, read_value_from_yaml};
     use super::*;
 
     #[test]
@@ -96,10 +96,10 @@ mod tests {
             response_memory: 1 << 30,
             response_memory_per_client: 16 << 20,
         };
-        assert_eq!(read_value_from(text, read_server_limits), Ok(want));
+        assert_eq!(read_value_from_yaml(text, read_server_limits), Ok(want));
         let text = text.replace("reserve", "connections_per_client: 7, reserve");
         let want = ServerLimits { connections_per_client: Some(7), ..want };
-        assert_eq!(read_value_from(&text, read_server_limits), Ok(want));
+        assert_eq!(read_value_from_yaml(&text, read_server_limits), Ok(want));
     }
 
     #[test]

@@ -66,19 +66,19 @@ pub(super) fn read_services(node: &YamlNode, findings: &mut Findings) -> Option<
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{fault_messages, read_value_from};
+    use super::super::testing::{fault_messages, read_value_from_yaml};
     use super::*;
 
     #[test]
     fn services_are_a_list_or_comma_separated_names() {
         let all = format!("[{}]", SERVICE_NAMES.join(", "));
         assert_eq!(
-            read_value_from(&all, read_services),
+            read_value_from_yaml(&all, read_services),
             Ok(SelectedServices { engine_services: EnabledServices::default(), serves_http: true })
         );
-        let some = read_value_from("http, worker", read_services).unwrap();
+        let some = read_value_from_yaml("http, worker", read_services).unwrap();
         assert!(some.serves_http && some.engine_services.worker && !some.engine_services.clock);
-        assert_eq!(read_value_from("[http, worker]", read_services), Ok(some));
+        assert_eq!(read_value_from_yaml("[http, worker]", read_services), Ok(some));
     }
 
     #[test]

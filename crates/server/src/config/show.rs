@@ -29,7 +29,7 @@ impl Config {
 
     /// The effective configuration as JSON, for programs on the machine: `settings`, and `from`, which maps the JSON
     /// pointer of each value to its location.
-    pub fn to_json(&self) -> Value {
+    pub fn to_json_with_locations(&self) -> Value {
         let mut origins = Map::new();
         let settings =
             map_to_json(redact_tree(&self.merged_tree, Audience::LocalUser).entries(), "", &mut origins);

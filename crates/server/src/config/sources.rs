@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use pointsman_core::cron::{self, Dialect, Expression, Zone};
 use pointsman_core::fire::{FireAction, OverlapPolicy};
-use pointsman_core::handler::ObservePolicy;
+use pointsman_core::handler::AttemptEventPolicy;
 use pointsman_core::store::NewCollectionRun;
 use pointsman_core::task::retry::RetryPolicy;
 use pointsman_core::{
@@ -35,7 +35,7 @@ use super::secrets::SecretResolver;
 use super::yaml::{YamlEntry, YamlKind, YamlNode};
 
 pub(super) const SOURCE_KEYS: AllowedKeys = AllowedKeys {
-    owner: "a source",
+    described_thing: "a source",
     names: &[
         "run",
         "collections",
@@ -53,7 +53,7 @@ pub(super) const SOURCE_KEYS: AllowedKeys = AllowedKeys {
     not_yet_supported: &[],
 };
 const COLLECTION_KEYS: AllowedKeys = AllowedKeys {
-    owner: "a collection",
+    described_thing: "a collection",
     names: &["name", "schedule", "timezone", "dialect", "priority"],
     not_yet_supported: &[],
 };
@@ -95,7 +95,7 @@ fn read_source(
     resolver: &mut SecretResolver,
     findings: &mut Findings,
 ) -> Option<(HandlerConfig, Vec<ScheduleConfig>)> {
-    let fields = CheckedMap::check_keys(&entry.value, &SOURCE_KEYS, findings)?;
+    let fields = CheckedMap::from_node_with_known_keys(&entry.value, &SOURCE_KEYS, findings)?;
     let run = match fields.get("run") {
         Some(node) => handler_run::read_handler_run(node, network, resolver, findings),
         None => Some(HandlerRunConfig::Pull),
@@ -105,7 +105,7 @@ fn read_source(
     });
     let retry = fields.read_or_default("retry", RetryPolicy::default(), findings, retry::read_retry);
     let crashes = fields.get("crashes").and_then(|n| read_max_crashes(n, findings));
-    let observe = fields.read_or_default("observe", ObservePolicy::All, findings, read_observe_policy);
+    let observe = fields.read_or_default("observe", AttemptEventPolicy::All, findings, read_observe_policy);
     let policy = SchedulePolicy::read(&fields, findings);
     let timing = SyncTiming::read_for_source(&fields, findings);
     let collections = read_collections(entry, &fields, &timing, findings);
@@ -123,7 +123,7 @@ fn read_source(
         source: Some(SourceDef { tenant, collections }),
         ..defaults
     };
-    Some((HandlerConfig { def, run, location: entry.location.clone() }, schedules))
+    Some((HandlerConfig { def, run, location: entry.key_location.clone() }, schedules))
 }
 
 /// When a collection is synchronised.
@@ -212,7 +212,7 @@ fn read_collections(
 ) -> Vec<CollectionConfig> {
     let Some(node) = fields.get("collections") else {
         let message = format!("the source {:?} needs `collections`: what it synchronises", entry.key);
-        findings.add_fault(&entry.location, message);
+        findings.add_fault(&entry.key_location, message);
         return vec![];
     };
     let Some(items) = read_list_items(node, "`collections`", findings) else { return vec![] };
@@ -244,9 +244,9 @@ fn read_collection(
         let name = parse_scalar(node, findings, str::parse::<CollectionName>)?;
         return Some(CollectionConfig { name, priority: Priority::default(), timing: source.clone() });
     }
-    let fields = CheckedMap::check_keys(node, &COLLECTION_KEYS, findings)?;
+    let fields = CheckedMap::from_node_with_known_keys(node, &COLLECTION_KEYS, findings)?;
     let name = fields
-        .get_required("name", COLLECTION_KEYS.owner, findings)
+        .get_required("name", COLLECTION_KEYS.described_thing, findings)
         .and_then(|n| parse_scalar(n, findings, str::parse::<CollectionName>));
     let priority = schedule_timing::read_priority(&fields, findings);
     let timing = SyncTiming::read_for_collection(&fields, source, findings);
@@ -260,7 +260,7 @@ mod tests {
     use pointsman_core::fire::CatchUpPolicy;
 
     use super::super::secrets::Environment;
-    use super::super::testing::{fault_messages, read_value_from};
+    use super::super::testing::{fault_messages, read_value_from_yaml};
     use super::*;
 
     fn read_all_sources(node: &YamlNode, findings: &mut Findings) -> Option<SourcesSection> {
@@ -275,17 +275,17 @@ mod tests {
     }
 
     /// The name, expression and time zone of each schedule.
-    fn schedule_triples(section: &SourcesSection) -> Vec<(&str, &str, &str)> {
-        fn schedule_triple(schedule_config: &ScheduleConfig) -> (&str, &str, &str) {
+    fn name_cron_and_zone_of_schedules(section: &SourcesSection) -> Vec<(&str, &str, &str)> {
+        fn name_cron_and_zone(schedule_config: &ScheduleConfig) -> (&str, &str, &str) {
             let ScheduleSpec { name, cron: when, .. } = &schedule_config.schedule;
             (name.as_str(), when.expression().as_str(), when.zone().name())
         }
-        section.schedules.iter().map(schedule_triple).collect()
+        section.schedules.iter().map(name_cron_and_zone).collect()
     }
 
     #[test]
     fn a_source_without_run_is_pulled() {
-        let section = read_value_from(
+        let section = read_value_from_yaml(
             "a: {collections: [x]}\nb: {run: {command: [sh]}, collections: [x]}",
             read_all_sources,
         )
@@ -298,7 +298,7 @@ mod tests {
     fn a_source_becomes_a_handler_with_collections() {
         let text =
             "shop: {tenant: lab, crashes: 1, retry: {max: 9}, collections: [a, {name: b, priority: 200}]}";
-        let section = read_value_from(text, read_all_sources).unwrap();
+        let section = read_value_from_yaml(text, read_all_sources).unwrap();
         let def = &section.sources[0].def;
         let source = def.source.as_ref().unwrap();
         assert_eq!((def.name.as_str(), def.max_crashes, def.retry.max_retries), ("shop", 1, 9));
@@ -307,9 +307,10 @@ mod tests {
             source.collections.iter().map(|(n, p)| (n.as_str(), p.get())).collect();
         assert_eq!(collection_priorities, [("a", 100), ("b", 200)]);
         assert!(section.schedules.is_empty(), "both run on request only");
-        assert_eq!(def.observe, ObservePolicy::All);
-        let unobserved = read_value_from("a: {observe: none, collections: [x]}", read_all_sources).unwrap();
-        assert_eq!(unobserved.sources[0].def.observe, ObservePolicy::None);
+        assert_eq!(def.observe, AttemptEventPolicy::All);
+        let unobserved =
+            read_value_from_yaml("a: {observe: none, collections: [x]}", read_all_sources).unwrap();
+        assert_eq!(unobserved.sources[0].def.observe, AttemptEventPolicy::None);
     }
 
     #[test]
@@ -319,7 +320,7 @@ mod tests {
                     \x20 - {name: c, schedule: every 5m}\n\
                     \x20 - {name: d, schedule: never}\n";
         assert_eq!(
-            schedule_triples(&read_value_from(text, read_all_sources).unwrap()),
+            name_cron_and_zone_of_schedules(&read_value_from_yaml(text, read_all_sources).unwrap()),
             [
                 ("shop/a", "@hourly", "Europe/Berlin"),
                 ("shop/b", "@hourly", "UTC"),
@@ -332,7 +333,7 @@ mod tests {
     fn a_collection_schedule_uses_the_cron_dialect_of_its_source() {
         let text = "a: {dialect: quartz, collections: [{name: x, schedule: '0 3 * * 1'}, \
                     {name: y, schedule: '0 3 * * 1', dialect: vixie}]}";
-        let section = read_value_from(text, read_all_sources).unwrap();
+        let section = read_value_from_yaml(text, read_all_sources).unwrap();
         let descriptions: Vec<String> = section
             .schedules
             .iter()
@@ -345,7 +346,7 @@ mod tests {
     fn a_collection_schedule_creates_sync_runs_and_skips_overlaps() {
         let text =
             "shop: {schedule: '@daily', catch_up: none, catch_up_within: 1h, jitter: 5s, collections: [a]}";
-        let section = read_value_from(text, read_all_sources).unwrap();
+        let section = read_value_from_yaml(text, read_all_sources).unwrap();
         let ScheduleConfig { schedule, location } = &section.schedules[0];
         let run = NewCollectionRun { source_collection: "shop/a".parse().unwrap(), priority: None };
         assert_eq!(schedule.action, FireAction::RunCollection(run));

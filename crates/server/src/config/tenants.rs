@@ -10,15 +10,17 @@ use super::handler_limits;
 use super::yaml::YamlNode;
 
 pub(super) const TENANT_KEYS: AllowedKeys =
-    AllowedKeys { owner: "a tenant", names: &["weight"], not_yet_supported: &[] };
+    AllowedKeys { described_thing: "a tenant", names: &["weight"], not_yet_supported: &[] };
 
 pub(super) fn read_tenants(node: &YamlNode, findings: &mut Findings) -> BTreeMap<Tenant, Weight> {
     let mut tenants = BTreeMap::new();
     for entry in read_map_entries(node, "`tenants`", findings).unwrap_or_default() {
         let name = Tenant::new(&entry.key)
-            .map_err(|error| findings.add_fault(&entry.location, error.to_string()))
+            .map_err(|error| findings.add_fault(&entry.key_location, error.to_string()))
             .ok();
-        let Some(fields) = CheckedMap::check_keys(&entry.value, &TENANT_KEYS, findings) else { continue };
+        let Some(fields) = CheckedMap::from_node_with_known_keys(&entry.value, &TENANT_KEYS, findings) else {
+            continue;
+        };
         let weight = handler_limits::read_weight(&fields, findings);
         tenants.extend(name.map(|name| (name, weight)));
     }
@@ -27,7 +29,7 @@ pub(super) fn read_tenants(node: &YamlNode, findings: &mut Findings) -> BTreeMap
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{fault_messages, read_value_from};
+    use super::super::testing::{fault_messages, read_value_from_yaml};
     use super::*;
 
     fn read_all_tenants(node: &YamlNode, findings: &mut Findings) -> Option<BTreeMap<Tenant, Weight>> {
@@ -36,7 +38,7 @@ mod tests {
 
     #[test]
     fn a_tenant_has_a_weight() {
-        let tenants = read_value_from("shop: {weight: 3}\nother:\n", read_all_tenants).unwrap();
+        let tenants = read_value_from_yaml("shop: {weight: 3}\nother:\n", read_all_tenants).unwrap();
         let weights: Vec<(&str, u16)> =
             tenants.iter().map(|(t, weight)| (t.as_str(), weight.get())).collect();
         assert_eq!(weights, [("other", 1), ("shop", 3)]);

@@ -5,7 +5,7 @@ use super::location::{ConfigText, SettingLocation, SettingOrigin};
 use super::yaml::{self, YamlNode};
 
 /// Reads one value from YAML text. The error has the messages of its faults.
-pub(super) fn read_value_from<T>(
+pub(super) fn read_value_from_yaml<T>(
     text: &str,
     read: impl FnOnce(&YamlNode, &mut Findings) -> Option<T>,
 ) -> Result<T, Vec<String>> {
@@ -23,5 +23,5 @@ pub(super) fn fault_messages<T>(
     text: &str,
     read_value: impl FnOnce(&YamlNode, &mut Findings) -> Option<T>,
 ) -> Vec<String> {
-    read_value_from(text, read_value).err().unwrap_or_default()
+    read_value_from_yaml(text, read_value).err().unwrap_or_default()
 }

@@ -45,34 +45,34 @@ impl ConfigFolder {
     }
 }
 
-fn load_yaml(text: &str) -> Result<Config, (ConfigFolder, ConfigFaults)> {
+fn load_config_from_yaml(text: &str) -> Result<Config, (ConfigFolder, ConfigFaults)> {
     let config_folder = ConfigFolder::new();
     config_folder.write_file("pointsman.yml", text);
     config_folder.inputs().load_config().map_err(|faults| (config_folder, faults))
 }
 
 fn format_faults_of(text: &str) -> String {
-    let (config_folder, faults) = load_yaml(text).unwrap_err();
+    let (config_folder, faults) = load_config_from_yaml(text).unwrap_err();
     config_folder.strip_folder_path(faults)
 }
 
 #[test]
 fn without_any_configuration_the_defaults_apply() {
     let config = ConfigFolder::new().inputs().load_config().unwrap();
-    assert_eq!(config.store, StoreUrl::Sqlite { path: "pointsman.db".into() });
+    assert_eq!(config.store_url, StoreUrl::Sqlite { path: "pointsman.db".into() });
     assert_eq!(config.listen_address, "127.0.0.1:7646".parse().unwrap());
     assert_eq!(config.workers, 16);
     assert_eq!(
         (config.journal_retention, config.history_retention),
         (Retention::default(), Retention::default())
     );
-    assert_eq!(config.services, pointsman_engine::EnabledServices::default());
+    assert_eq!(config.engine_services, pointsman_engine::EnabledServices::default());
     assert!(config.serves_http && config.network_access.allows_loopback);
     assert!(config.handlers.is_empty() && config.warnings.is_empty());
 }
 
 /// The examples in the comments of the defaults, as a configuration.
-fn documented_examples() -> String {
+fn examples_in_default_yml() -> String {
     let mut sections = String::new();
     let mut example = String::new();
     for line in super::build::DEFAULT_YAML.lines() {
@@ -88,7 +88,7 @@ fn documented_examples() -> String {
 #[test]
 fn values_in_the_comments_of_default_yml_are_the_real_defaults() {
     let config_folder = ConfigFolder::new();
-    config_folder.write_file("pointsman.yml", documented_examples());
+    config_folder.write_file("pointsman.yml", examples_in_default_yml());
     let signing = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
     let env = [("INDEX_SECRET", signing), ("KEY", "x")].into_iter().collect();
     let config = ConfigInputs { env, ..config_folder.inputs() }
@@ -137,10 +137,10 @@ fn values_in_the_comments_of_default_yml_are_the_real_defaults() {
     let defaults = RetryPolicy { backoff: Backoff::Fixed, ..RetryPolicy::default() };
     assert_eq!(step.retry, Some(defaults), "the setback is the default");
     assert_eq!(config.chain_routes.iter().count(), 1);
-    assert_eq!(config.sources[0].def.observe, pointsman_core::handler::ObservePolicy::All);
+    assert_eq!(config.sources[0].def.observe, pointsman_core::handler::AttemptEventPolicy::All);
 }
 
-const FULL_CONFIG: &str = r#"
+const SAMPLE_CONFIG: &str = r#"
 store: "sqlite::memory:"
 server: {listen: 127.0.0.1:0, drain: 5s}
 handlers:
@@ -157,9 +157,9 @@ schedules:
   beat: {cron: every 90s, emit: {type: record.due, key: "record:1"}}
 "#;
 
-fn load_full_config() -> (ConfigFolder, Config) {
+fn load_sample_config() -> (ConfigFolder, Config) {
     let config_folder = ConfigFolder::new();
-    config_folder.write_file("pointsman.yml", FULL_CONFIG);
+    config_folder.write_file("pointsman.yml", SAMPLE_CONFIG);
     std::fs::create_dir(config_folder.dir.path().join("sub")).unwrap();
     let env = [("SIGNING", "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")].into_iter().collect();
     let config = ConfigInputs { env, ..config_folder.inputs() }.load_config().unwrap();
@@ -167,21 +167,21 @@ fn load_full_config() -> (ConfigFolder, Config) {
 }
 
 #[test]
-fn a_full_configuration_is_read() {
-    let (config_folder, config) = load_full_config();
+fn a_sample_configuration_is_read() {
+    let (config_folder, config) = load_sample_config();
     let [index, notify] = &config.handlers[..] else { panic!("{:?}", config.handlers) };
     assert_eq!(index.def.retry, RetryPolicy { max_retries: 5, ..RetryPolicy::default() });
     assert_eq!(index.run.timeout(), Duration::from_secs(10));
     let HandlerRunConfig::Http(http) = &index.run else { panic!("{index:?}") };
-    assert_eq!((http.secrets.len(), http.headers.len()), (1, 1));
+    assert_eq!((http.signing_secrets.len(), http.headers.len()), (1, 1));
     let HandlerRunConfig::Command(command) = &notify.run else { panic!("{notify:?}") };
     let folder = config_folder.dir.path();
     assert_eq!(Path::new(&command.spec.argv[0]), folder.join("notify.sh"));
-    assert_eq!(command.spec.dir.as_deref(), Some(folder.join("sub").as_path()));
+    assert_eq!(command.spec.working_dir.as_deref(), Some(folder.join("sub").as_path()));
     assert_eq!(command.spec.env["LEVEL"], "info");
     let setup = config.build_setup().unwrap();
     assert_eq!((setup.handlers.len(), setup.schedules.len()), (2, 1));
-    let kind = |spec: &HandlerSpec| spec.runner.as_ref().map(|runner| runner.kind());
+    let kind = |spec: &HandlerSpec| spec.runner.as_ref().map(|runner| runner.handler_kind());
     assert_eq!(setup.handlers.iter().map(kind).collect::<Vec<_>>(), [Some("http"), Some("command")]);
 }
 
@@ -289,7 +289,7 @@ fn reading_the_largest_allowed_texts_terminates() {
         assert!(last.is_some_and(|last| last.contains("fault")), "{:.10}", text);
     }
     let many: String = (0..10_000).map(|n| format!(" h{n}: {{run: {{command: [sh]}}}}\n")).collect();
-    let config = load_yaml(&format!("handlers:\n{many}")).map_err(|(_, faults)| faults).unwrap();
+    let config = load_config_from_yaml(&format!("handlers:\n{many}")).map_err(|(_, faults)| faults).unwrap();
     assert_eq!(config.handlers.len(), 10_000);
     let keys: String = (0..60_000).map(|n| format!("k{n}:\n")).collect();
     assert!(format_faults_of(&keys).ends_with("1 fault"), "too many keys are one fault");
@@ -326,15 +326,16 @@ fn no_fault_repeats_a_secret() {
         "auth:\n  token: \"hunter2\n",
         "handlers:\n  a:\n    secret: [hunter2\n",
     ] {
-        let (_, faults) = load_yaml(text).unwrap_err();
+        let (_, faults) = load_config_from_yaml(text).unwrap_err();
         assert!(!faults.to_string().contains("hunter2"), "{faults}");
         assert!(!format!("{faults:?}").contains("hunter2"), "{faults:?}");
     }
-    let good =
-        load_yaml("handlers: {a: {run: {command: [sh], env: {KEY: hunter2}}}}").map_err(|(_, f)| f).unwrap();
+    let good = load_config_from_yaml("handlers: {a: {run: {command: [sh], env: {KEY: hunter2}}}}")
+        .map_err(|(_, f)| f)
+        .unwrap();
     assert!(!format!("{good:?}").contains("hunter2"), "{good:?}");
     assert!(!good.to_yaml().contains("hunter2"), "{}", good.to_yaml());
-    assert_eq!(good.to_json()["settings"]["handlers"]["a"]["run"]["env"]["KEY"], "***");
+    assert_eq!(good.to_json_with_locations()["settings"]["handlers"]["a"]["run"]["env"]["KEY"], "***");
 }
 
 #[test]
@@ -344,15 +345,19 @@ fn a_database_is_shown_without_its_password() {
 }
 
 fn assert_password_hidden(url: &str, shown: &str) {
-    let by_file = load_yaml(&format!("store: '{url}'")).map_err(|(_, f)| f).unwrap();
-    let flag = ConfigFlag { name: "--store".into(), setting: "store".into(), value: url.into() };
+    let by_file = load_config_from_yaml(&format!("store: '{url}'")).map_err(|(_, f)| f).unwrap();
+    let flag = ConfigFlag { name: "--store".into(), setting_path: "store".into(), value: url.into() };
     let by_flag = ConfigInputs { flags: vec![flag], ..ConfigFolder::new().inputs() }.load_config().unwrap();
     let env: Environment = [("POINTSMAN_STORE", url)].into_iter().collect();
     let by_env = ConfigInputs { env, ..ConfigFolder::new().inputs() }.load_config().unwrap();
     for config in [&by_file, &by_flag, &by_env] {
         assert!(config.to_yaml().contains(shown), "{}", config.to_yaml());
-        assert!(config.to_json()["settings"]["store"].as_str().unwrap().starts_with(shown));
-        assert!(!config.to_json().to_string().contains("hunter2"), "{}", config.to_json());
+        assert!(config.to_json_with_locations()["settings"]["store"].as_str().unwrap().starts_with(shown));
+        assert!(
+            !config.to_json_with_locations().to_string().contains("hunter2"),
+            "{}",
+            config.to_json_with_locations()
+        );
         assert!(!config.to_yaml().contains("hunter2") && !format!("{config:?}").contains("hunter2"));
         assert!(!format!("{:?}", config.warnings).contains("hunter2"));
     }
@@ -371,7 +376,7 @@ fn files_and_a_folder_are_merged_and_a_conflict_names_both_locations() {
     config_folder.write_file("conf.d/.hidden.yml", "nonsense");
     config_folder.write_file("conf.d/notes.txt", "nonsense");
     let dir = Some(config_folder.dir.path().join("conf.d"));
-    let inputs = ConfigInputs { files: vec![first], dir, ..ConfigInputs::default() };
+    let inputs = ConfigInputs { files: vec![first], config_dir: dir, ..ConfigInputs::default() };
     assert_eq!(inputs.load_config().unwrap().handlers.len(), 2);
     config_folder.write_file("conf.d/1.yml", "handlers: {a: {run: {command: [sh]}}}\n");
     let faults = config_folder.strip_folder_path(inputs.load_config().unwrap_err());
@@ -385,7 +390,7 @@ fn files_and_a_folder_are_merged_and_a_conflict_names_both_locations() {
 fn a_missing_file_or_folder_is_a_fault() {
     let inputs = ConfigInputs {
         files: vec!["no/such.yml".into()],
-        dir: Some("no/folder".into()),
+        config_dir: Some("no/folder".into()),
         ..ConfigInputs::default()
     };
     let faults = inputs.load_config().unwrap_err().to_string();
@@ -400,11 +405,14 @@ fn variables_override_files_and_flags_override_variables() {
         .write_file("pointsman.yml", "workers: 1\nstore: sqlite:a.db\nserver: {listen: '127.0.0.1:1'}\n");
     let env: Environment =
         [("POINTSMAN_WORKERS", "2"), ("POINTSMAN_SERVER__LISTEN", "127.0.0.1:2")].into_iter().collect();
-    let flag =
-        ConfigFlag { name: "--listen".into(), setting: "server.listen".into(), value: "127.0.0.1:3".into() };
+    let flag = ConfigFlag {
+        name: "--listen".into(),
+        setting_path: "server.listen".into(),
+        value: "127.0.0.1:3".into(),
+    };
     let config = ConfigInputs { env, flags: vec![flag], ..config_folder.inputs() }.load_config().unwrap();
     assert_eq!((config.workers, config.listen_address.port()), (2, 3));
-    assert_eq!(config.store.to_string(), "sqlite:a.db");
+    assert_eq!(config.store_url.to_string(), "sqlite:a.db");
     let yaml = config_folder.strip_folder_path(config.to_yaml());
     assert!(yaml.contains("workers: 2  # POINTSMAN_WORKERS\n"), "{yaml}");
     assert!(yaml.contains("  listen: 127.0.0.1:3  # --listen\n"), "{yaml}");
@@ -416,7 +424,7 @@ fn variables_override_files_and_flags_override_variables() {
 fn faults_in_variables_and_flags_name_the_variable_or_flag() {
     let env: Environment =
         [("POINTSMAN_WORKERS", "none"), ("POINTSMAN_SERVICES", "[http")].into_iter().collect();
-    let flag = ConfigFlag { name: "--store".into(), setting: "store".into(), value: "x".into() };
+    let flag = ConfigFlag { name: "--store".into(), setting_path: "store".into(), value: "x".into() };
     let faults = ConfigInputs { env, flags: vec![flag], ..ConfigFolder::new().inputs() }
         .load_config()
         .unwrap_err()
@@ -429,12 +437,12 @@ fn faults_in_variables_and_flags_name_the_variable_or_flag() {
 #[test]
 fn a_server_beyond_loopback_may_call_private_targets_only_if_allowed() {
     let target = "handlers: {a: {run: {http: 'http://127.0.0.1:9/'}}}\nevent_handlers: {x: [a]}\n";
-    assert!(load_yaml(target).is_ok());
+    assert!(load_config_from_yaml(target).is_ok());
     let tokens = format!("auth: {{tokens: [{{name: a, role: admin, sha256: '{}'}}]}}", "0".repeat(64));
     let open = format!("server: {{listen: '0.0.0.0:7646'}}\n{tokens}\n{target}");
     assert!(format_faults_of(&open).contains("127.0.0.1 may not be reached"), "{}", format_faults_of(&open));
-    assert!(load_yaml(&format!("network: {{allow: [127.0.0.1]}}\n{open}")).is_ok());
-    assert!(load_yaml(&format!("network: {{allow_loopback: true}}\n{open}")).is_ok());
+    assert!(load_config_from_yaml(&format!("network: {{allow: [127.0.0.1]}}\n{open}")).is_ok());
+    assert!(load_config_from_yaml(&format!("network: {{allow_loopback: true}}\n{open}")).is_ok());
 }
 
 #[test]
@@ -443,7 +451,7 @@ fn a_server_beyond_loopback_needs_a_token() {
     let want = "pointsman.yml:1:18: the server listens beyond loopback on 0.0.0.0:7646, but no token is configured; \
                 add one to `auth.tokens`\n";
     assert!(faults.starts_with(want), "{faults}");
-    assert!(load_yaml("server: {listen: '0.0.0.0:7646'}\nservices: [worker]\n").is_ok());
+    assert!(load_config_from_yaml("server: {listen: '0.0.0.0:7646'}\nservices: [worker]\n").is_ok());
 }
 
 #[test]

@@ -14,15 +14,15 @@ use super::yaml::YamlNode;
 use crate::auth::Role;
 
 pub(super) const AUTH_KEYS: AllowedKeys =
-    AllowedKeys { owner: "`auth`", names: &["tokens"], not_yet_supported: &[] };
+    AllowedKeys { described_thing: "`auth`", names: &["tokens"], not_yet_supported: &[] };
 const TOKEN_KEYS: AllowedKeys = AllowedKeys {
-    owner: "a token",
+    described_thing: "a token",
     names: &["name", "role", "tenant", "env", "file", "sha256"],
     not_yet_supported: &[],
 };
 
-/// Shorter tokens can be guessed.
-const MIN_TOKEN_LENGTH: usize = 16;
+/// Shorter tokens are warned about, because they can be guessed.
+const MIN_RECOMMENDED_TOKEN_LENGTH: usize = 16;
 
 /// A configured token: its hash, role and tenant.
 #[derive(Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(super) fn read_tokens(
     resolver: &mut SecretResolver,
     findings: &mut Findings,
 ) -> Option<Vec<TokenDef>> {
-    let fields = CheckedMap::check_keys(node, &AUTH_KEYS, findings)?;
+    let fields = CheckedMap::from_node_with_known_keys(node, &AUTH_KEYS, findings)?;
     let Some(list) = fields.get("tokens") else { return Some(vec![]) };
     let mut tokens = Vec::new();
     let mut names: HashMap<String, SettingLocation> = HashMap::new();
@@ -66,7 +66,7 @@ pub(super) fn read_tokens(
 }
 
 fn read_token(node: &YamlNode, resolver: &mut SecretResolver, findings: &mut Findings) -> Option<TokenDef> {
-    let fields = CheckedMap::check_keys(node, &TOKEN_KEYS, findings)?;
+    let fields = CheckedMap::from_node_with_known_keys(node, &TOKEN_KEYS, findings)?;
     let name = fields
         .get_required("name", "a token", findings)
         .and_then(|n| parse_scalar(n, findings, str::parse::<HandlerName>));
@@ -103,9 +103,9 @@ fn read_token_hash(
             return None;
         }
     };
-    if token.len() < MIN_TOKEN_LENGTH {
+    if token.len() < MIN_RECOMMENDED_TOKEN_LENGTH {
         let message = format!(
-            "the token has fewer than {MIN_TOKEN_LENGTH} characters and can be guessed; use a longer one"
+            "the token has fewer than {MIN_RECOMMENDED_TOKEN_LENGTH} characters and can be guessed; use a longer one"
         );
         findings.add_warning(&at.location, message);
     }
@@ -135,7 +135,7 @@ fn read_sha256(node: &YamlNode, findings: &mut Findings) -> Option<[u8; 32]> {
 #[cfg(test)]
 mod tests {
     use super::super::secrets::Environment;
-    use super::super::testing::{fault_messages, read_value_from};
+    use super::super::testing::{fault_messages, read_value_from_yaml};
     use super::*;
 
     fn test_environment() -> Environment {
@@ -150,7 +150,7 @@ mod tests {
         let by_name = "tokens: [{name: shop, role: producer, tenant: shop, env: SHOP_TOKEN}]";
         let by_hash = format!("tokens: [{{name: shop, role: producer, tenant: shop, sha256: '{hex}'}}]");
         let read_one = |text: &str| {
-            read_value_from(text, |n, f| read_tokens(n, &mut SecretResolver::new(&env), f)).unwrap()
+            read_value_from_yaml(text, |n, f| read_tokens(n, &mut SecretResolver::new(&env), f)).unwrap()
         };
         assert_eq!(read_one(by_name), read_one(&by_hash));
         assert!(!format!("{:?}", read_one(by_name)).contains("sha256"));

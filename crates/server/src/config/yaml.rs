@@ -46,7 +46,7 @@ pub(super) enum YamlKind {
 #[derive(Clone)]
 pub(super) struct YamlEntry {
     pub(super) key: String,
-    pub(super) location: SettingLocation,
+    pub(super) key_location: SettingLocation,
     pub(super) value: YamlNode,
 }
 
@@ -58,12 +58,12 @@ impl fmt::Debug for YamlNode {
 }
 
 impl YamlNode {
-    pub(super) fn scalar(location: SettingLocation, text: String) -> Self {
+    pub(super) fn new_unquoted_scalar(location: SettingLocation, text: String) -> Self {
         let end = location.line;
         Self { kind: YamlKind::Scalar { text, is_plain: true }, location, end_line: end }
     }
 
-    pub(super) fn empty_map(location: SettingLocation) -> Self {
+    pub(super) fn new_empty_map(location: SettingLocation) -> Self {
         let end = location.line;
         Self { kind: YamlKind::Map(Vec::new()), location, end_line: end }
     }
@@ -143,7 +143,7 @@ impl<'a> TreeBuilder<'a, '_> {
                 }
             }
         }
-        Some(root.unwrap_or_else(|| YamlNode::empty_map(SettingLocation::whole_text(self.config_text))))
+        Some(root.unwrap_or_else(|| YamlNode::new_empty_map(SettingLocation::whole_text(self.config_text))))
     }
 
     fn parse_node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Option<YamlNode> {
@@ -225,7 +225,7 @@ impl<'a> TreeBuilder<'a, '_> {
                 Some(line) => self.findings.add_fault(&at, format!("{key:?} is already set in line {line}")),
                 None => {
                     key_lines.insert(key.clone(), at.line);
-                    entries.push(YamlEntry { key, location: at, value });
+                    entries.push(YamlEntry { key, key_location: at, value });
                 }
             }
         }
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(items[0].location.to_string(), "a.yml:3:5");
         let inner = items[1].entries();
         assert_eq!(
-            (inner[0].location.to_string(), inner[0].value.location.to_string()),
+            (inner[0].key_location.to_string(), inner[0].value.location.to_string()),
             ("a.yml:4:6".into(), "a.yml:4:9".into())
         );
         assert_eq!(inner[1].value.location.to_string(), "a.yml:4:17", "columns count characters");

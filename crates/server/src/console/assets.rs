@@ -52,13 +52,13 @@ impl Asset {
 }
 
 /// The version of all files together. It changes with any of them.
-pub(super) fn console_version() -> &'static str {
+pub(super) fn console_files_version() -> &'static str {
     static VERSION: OnceLock<String> = OnceLock::new();
     VERSION.get_or_init(|| {
         if READS_FROM_DISK {
             return "dev".into();
         }
-        compute_version(
+        compute_files_version(
             ConsoleFiles::iter()
                 .filter_map(|name| Some((name.clone().into_owned(), served_content(&name)?)))
                 .collect(),
@@ -67,7 +67,7 @@ pub(super) fn console_version() -> &'static str {
 }
 
 /// Computes the version from the served contents, not from the files, since browsers cache them forever.
-fn compute_version(files: BTreeMap<String, Bytes>) -> String {
+fn compute_files_version(files: BTreeMap<String, Bytes>) -> String {
     let mut digest = Sha256::new();
     for (name, body) in files {
         digest.update(name.as_bytes());
@@ -88,7 +88,7 @@ pub(super) fn index_page() -> Asset {
             module_imports::collect_imports("main.js", read_source_text).into_iter().map(link).collect();
         let text = text
             .replace("</head>", &format!("{preload_links}</head>"))
-            .replace("{version}", console_version());
+            .replace("{version}", console_files_version());
         Some(Asset::new("index.html", text.into()))
     })
     .unwrap_or_else(|| Asset::new("index.html", Bytes::new()))
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn the_console_version_changes_with_any_served_file() {
         let version = |files: &[(&str, &'static str)]| {
-            compute_version(files.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect())
+            compute_files_version(files.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect())
         };
         let first = version(&[("a.js", "1"), ("b.js", "2")]);
         assert_eq!(version(&[("b.js", "2"), ("a.js", "1")]), first);

@@ -19,7 +19,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::problem::Problem;
 use assets::Asset;
 
@@ -32,21 +32,23 @@ const REVALIDATE_CACHE_CONTROL: &str = "no-cache";
 const IMMUTABLE_CACHE_CONTROL: &str = "public, max-age=31536000, immutable";
 
 /// The response of `/` to programs that do not accept HTML.
-const PLAIN_TEXT_INFO: &str = concat!(
+const PLAIN_TEXT_ROOT_RESPONSE: &str = concat!(
     "Pointsman ",
     env!("CARGO_PKG_VERSION"),
     " runs. Opened in a browser, this address shows its console.\n",
     "The API: /docs; its description: /openapi.json; its health: /healthz\n"
 );
 
-pub(crate) fn routes() -> Router<App> {
+pub(crate) fn http_routes() -> Router<App> {
     Router::new().route("/", get(serve_root)).route("/console/{version}/{*file}", get(serve_file))
 }
 
 async fn serve_root(headers: HeaderMap) -> Response {
     let mut response = match prefers_html(&headers) {
         true => asset_response(&assets::index_page(), &headers, REVALIDATE_CACHE_CONTROL),
-        false => ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], PLAIN_TEXT_INFO).into_response(),
+        false => {
+            ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], PLAIN_TEXT_ROOT_RESPONSE).into_response()
+        }
     };
     let head = response.headers_mut();
     head.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY));
@@ -59,7 +61,7 @@ async fn serve_file(
     Path((version, file)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let asset = (version == assets::console_version()).then(|| assets::find_asset(&file)).flatten();
+    let asset = (version == assets::console_files_version()).then(|| assets::find_asset(&file)).flatten();
     let asset = asset.ok_or_else(|| Problem::not_found("the console has no such file in this version"))?;
     Ok(asset_response(
         &asset,

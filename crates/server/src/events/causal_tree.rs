@@ -10,7 +10,7 @@ use pointsman_core::store::{EventView, MAX_CAUSED_EVENTS, StoreError, TaskFilter
 use pointsman_core::task::Task;
 use pointsman_core::{Event, EventId, TaskSeq};
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::Caller;
 
 /// Maximum depth of a tree. JSON parsers limit the depth, and deeper events can be read by their own id.
@@ -32,7 +32,7 @@ pub(super) async fn build_causal_tree(
         view.caused_events.iter().map(AsRef::as_ref).filter(|e| caller.can_see_tenant(&e.tenant)).collect();
     let tasks = read_emitting_task_ids(app, caller, view, &visible).await?;
     let mut builder = CausalTreeBuilder {
-        task_ids: tasks,
+        task_ids_by_seq: tasks,
         children_by_cause: HashMap::new(),
         is_truncated: view.caused_events.len() >= MAX_CAUSED_EVENTS,
     };
@@ -47,7 +47,7 @@ pub(super) async fn build_causal_tree(
 
 struct CausalTreeBuilder<'a> {
     children_by_cause: HashMap<EventId, Vec<&'a Event>>,
-    task_ids: HashMap<TaskSeq, String>,
+    task_ids_by_seq: HashMap<TaskSeq, String>,
     is_truncated: bool,
 }
 
@@ -61,7 +61,7 @@ impl CausalTreeBuilder<'_> {
         children.sort_by_key(|event| event.id);
         let to_body = |event: &Event| CausedEventBody {
             event: EventSnapshot::from(event),
-            task: event.cause.and_then(|cause| self.task_ids.get(&cause.task).cloned()),
+            task: event.cause.and_then(|cause| self.task_ids_by_seq.get(&cause.task).cloned()),
             caused_events: self.build_subtree(event.id, level + 1),
         };
         children.into_iter().map(to_body).collect()

@@ -11,11 +11,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use pointsman_core::Timestamp;
-use pointsman_core::event_json::{EventBody, JsonError, parse_string, to_pointer_segment};
+use pointsman_core::event_json_parser::{JsonError, RawEmitBody, parse_string, to_pointer_segment};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::percent;
+use crate::percent_decoding;
 use crate::problem::Problem;
 
 /// JSON pointers of an event's members, and of the CloudEvent members they are read from.
@@ -46,7 +46,7 @@ impl CloudEventAttributes {
         }
     }
 
-    fn into_event_body(mut self) -> Result<EventBody, JsonError> {
+    fn into_event_body(mut self) -> Result<RawEmitBody, JsonError> {
         for name in REQUIRED_ATTRIBUTES {
             if self.values.get(name).is_none_or(String::is_empty) {
                 return Err(JsonError::new(
@@ -70,7 +70,7 @@ impl CloudEventAttributes {
             None => None,
         };
         let mut text = |name: &str| self.values.remove(name).map(|text| to_raw_json(&text)).transpose();
-        Ok(EventBody {
+        Ok(RawEmitBody {
             event_type: text("type")?,
             key: text("subject")?,
             tenant: text("tenant")?,
@@ -89,7 +89,7 @@ fn to_raw_json(value: &impl serde::Serialize) -> Result<Box<RawValue>, JsonError
 }
 
 /// Parses a CloudEvent in structured mode: one JSON object with its data.
-pub(super) fn parse_structured_event(raw: &RawValue) -> Result<EventBody, JsonError> {
+pub(super) fn parse_structured_event(raw: &RawValue) -> Result<RawEmitBody, JsonError> {
     let members: RawMembers = serde_json::from_str(raw.get()).map_err(|e| JsonError::new("", e))?;
     let mut attributes = CloudEventAttributes::default();
     let mut base64 = None;
@@ -142,7 +142,7 @@ pub(super) fn parse_binary_event(
     headers: &HeaderMap,
     essence: &str,
     body: &[u8],
-) -> Result<EventBody, Problem> {
+) -> Result<RawEmitBody, Problem> {
     let header_problem = |fault: JsonError| {
         let header = header_for_pointer(&fault.pointer).unwrap_or_default();
         Problem::malformed(fault.detail).with_parameter(header)
@@ -153,7 +153,7 @@ pub(super) fn parse_binary_event(
         let text = value
             .to_str()
             .ok()
-            .and_then(|text| percent::decode(&unquote_header_value(text)))
+            .and_then(|text| percent_decoding::decode_percent_encoded(&unquote_header_value(text)))
             .ok_or_else(|| {
                 Problem::malformed("the header is not percent-encoded UTF-8").with_parameter(name.as_str())
             })?;

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode, Uri};
 use pointsman_api::{EmitResponse, EmittedEventBody};
-use pointsman_core::event_json::{EventBody, JsonError, MAX_VALUE_BYTES, parse_string};
+use pointsman_core::event_json_parser::{JsonError, MAX_VALUE_BYTES, RawEmitBody, parse_string};
 use pointsman_core::names::check_emittable_type;
 use pointsman_core::store::{EmitBatch, EmitReceipt, IdempotencyKey};
 use pointsman_core::{EventType, NewEvent, Tenant, Timestamp};
@@ -12,13 +12,13 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::cloudevents;
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::{Caller, Producer};
-use crate::body::ReceivedBody;
 use crate::idempotency;
 use crate::media_type;
 use crate::problem::Problem;
-use crate::query::Query;
+use crate::request_body::ReceivedBody;
+use crate::request_query::RequestQuery;
 
 /// Maximum number of events in a request.
 const MAX_EVENTS_PER_REQUEST: usize = 10_000;
@@ -56,8 +56,8 @@ pub(crate) async fn emit_events(
     uri: Uri,
     body: ReceivedBody,
 ) -> Result<(StatusCode, Json<EmitResponse>), Problem> {
-    Query::from_uri(&uri, &[])?;
-    let tenant = caller.tenant.clone().unwrap_or_default();
+    RequestQuery::from_uri(&uri, &[])?;
+    let tenant = caller.bound_tenant.clone().unwrap_or_default();
     let events = parse_events(&headers, &body.bytes, &tenant, app.now())?;
     check_event_tenants(&caller, &events)?;
     // Idempotency keys belong to a tenant: that of the first event, which a repeat names as well.
@@ -68,13 +68,13 @@ pub(crate) async fn emit_events(
         key,
         request_digest: digest(),
     });
-    let receipt = app.engine.emit(EmitBatch { events, idempotency }).await?;
+    let receipt = app.engine.emit(EmitBatch { events, idempotency_key: idempotency }).await?;
     let status = if receipt.repeated { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, Json(emit_response_body(&receipt))))
 }
 
 fn emit_response_body(receipt: &EmitReceipt) -> EmitResponse {
-    let event = |event: &pointsman_core::store::SequencedEvent| EmittedEventBody {
+    let event = |event: &pointsman_core::store::EmittedEventReceipt| EmittedEventBody {
         event_id: event.id.get(),
         prev: event.prev.map(|prev| prev.get()),
         tasks: event.tasks.iter().map(ToString::to_string).collect(),
@@ -94,16 +94,16 @@ fn parse_events(
     match media_type.as_str() {
         "application/cloudevents+json" => {
             let event =
-                cloudevents::parse_structured_event(parse_raw_json(media_type::decode_utf8(bytes)?)?)?;
+                cloudevents::parse_structured_event(parse_raw_json(media_type::decode_body_utf8(bytes)?)?)?;
             Ok(vec![
                 build_event(event, tenant, now)
                     .map_err(|problem| problem.into_body_problem("", cloudevents::POINTER_TRANSLATIONS))?,
             ])
         }
         "application/cloudevents-batch+json" => {
-            parse_array(media_type::decode_utf8(bytes)?, |raw, pointer| {
-                let event =
-                    cloudevents::parse_structured_event(raw).map_err(|fault| fault.with_prefix(pointer))?;
+            parse_event_array(media_type::decode_body_utf8(bytes)?, |raw, pointer| {
+                let event = cloudevents::parse_structured_event(raw)
+                    .map_err(|fault| fault.with_pointer_prefix(pointer))?;
                 build_event(event, tenant, now)
                     .map_err(|refusal| refusal.into_body_problem(pointer, cloudevents::POINTER_TRANSLATIONS))
             })
@@ -115,34 +115,34 @@ fn parse_events(
             let event = cloudevents::parse_binary_event(headers, &media_type, bytes)?;
             Ok(vec![build_event(event, tenant, now).map_err(EventRefusal::into_header_problem)?])
         }
-        "" | "application/json" => parse_native_events(media_type::decode_utf8(bytes)?, tenant, now),
+        "" | "application/json" => parse_native_events(media_type::decode_body_utf8(bytes)?, tenant, now),
         other => Err(media_type::unsupported_media_type_problem(other)),
     }
 }
 
 /// Parses one event or an array of them in Pointsman's own JSON.
 fn parse_native_events(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Vec<NewEvent>, Problem> {
-    let parse_event = |raw: &RawValue, pointer: &str| parse_event_at(raw, pointer, tenant, now);
+    let parse_event = |raw: &RawValue, pointer: &str| parse_event_at_pointer(raw, pointer, tenant, now);
     if text.trim_start().starts_with('[') {
-        parse_array(text, parse_event)
+        parse_event_array(text, parse_event)
     } else {
         Ok(vec![parse_event(parse_raw_json(text)?, "")?])
     }
 }
 
 /// Parses the event at a JSON pointer of a body, in Pointsman's own JSON.
-pub(crate) fn parse_event_at(
+pub(crate) fn parse_event_at_pointer(
     raw: &RawValue,
     pointer: &str,
     tenant: &Tenant,
     now: Timestamp,
 ) -> Result<NewEvent, Problem> {
-    let body = EventBody::parse(raw.get()).map_err(|fault| fault.with_prefix(pointer))?;
+    let body = RawEmitBody::parse(raw.get()).map_err(|fault| fault.with_pointer_prefix(pointer))?;
     build_event(body, tenant, now).map_err(|refusal| refusal.into_body_problem(pointer, &[]))
 }
 
 /// Parses an array; `parse_element` gets each element with its JSON pointer.
-fn parse_array(
+fn parse_event_array(
     text: &str,
     parse_element: impl Fn(&RawValue, &str) -> Result<NewEvent, Problem>,
 ) -> Result<Vec<NewEvent>, Problem> {
@@ -159,7 +159,7 @@ fn parse_raw_json(text: &str) -> Result<&RawValue, Problem> {
     serde_json::from_str(text).map_err(media_type::malformed_json_problem)
 }
 
-/// An event was refused: the fault, and the kind of problem it is.
+/// Why an event was refused: the fault, and the constructor of its kind of problem.
 struct EventRefusal {
     fault: JsonError,
     problem_constructor: fn(String) -> Problem,
@@ -191,7 +191,7 @@ impl EventRefusal {
 }
 
 /// Builds the event of a body. A value that is too large and a reserved type have their own statuses.
-fn build_event(body: EventBody, tenant: &Tenant, now: Timestamp) -> Result<NewEvent, EventRefusal> {
+fn build_event(body: RawEmitBody, tenant: &Tenant, now: Timestamp) -> Result<NewEvent, EventRefusal> {
     if body.value.as_ref().is_some_and(|value| value.get().len() > MAX_VALUE_BYTES) {
         let fault = JsonError::new("/value", format!("a value has at most {MAX_VALUE_BYTES} bytes"));
         return Err(EventRefusal { fault, problem_constructor: Problem::too_large });

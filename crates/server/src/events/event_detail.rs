@@ -9,11 +9,11 @@ use pointsman_core::event::Cause;
 use pointsman_core::store::StoreError;
 
 use super::causal_tree;
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::{Caller, Viewer};
 use crate::path_segment::PathSegment;
 use crate::problem::Problem;
-use crate::query::Query;
+use crate::request_query::RequestQuery;
 
 /// One event with its tasks, its cause, and the tree of events that it caused.
 #[utoipa::path(
@@ -30,7 +30,7 @@ pub(crate) async fn show_event(
     PathSegment(id): PathSegment<EventId>,
     uri: Uri,
 ) -> Result<Json<EventDetail>, Problem> {
-    Query::from_uri(&uri, &[])?;
+    RequestQuery::from_uri(&uri, &[])?;
     let view = app.store().read_event(id).await?.filter(|view| caller.can_see_tenant(&view.event.tenant));
     let view = view.ok_or_else(|| Problem::not_found(format!("there is no event {id}")))?;
     let cause = match view.event.cause {
@@ -39,7 +39,7 @@ pub(crate) async fn show_event(
     };
     let tree = causal_tree::build_causal_tree(&app, &caller, &view).await?;
     Ok(Json(EventDetail {
-        newest_event_id: view.journal_range.head.get(),
+        newest_event_id: view.journal_range.newest_event_id.get(),
         event: EventSnapshot::from(&*view.event),
         cause,
         tasks: view.tasks.iter().map(TaskBody::from).collect(),

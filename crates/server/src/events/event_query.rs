@@ -6,7 +6,7 @@ use pointsman_core::{EventId, EventType};
 
 use crate::auth::Caller;
 use crate::problem::Problem;
-use crate::query::Query;
+use crate::request_query::RequestQuery;
 
 /// Which events a request selects: a filter and a cursor.
 #[derive(Clone, Debug)]
@@ -22,22 +22,25 @@ impl EventQuery {
     pub(crate) const PARAMETERS: [&str; 5] = ["return", "after", "path", "key", "tenant"];
 
     /// Parses the filter and cursor, restricted to what the caller may see.
-    pub(crate) fn from_query(query: &Query, caller: &Caller) -> Result<Self, Problem> {
+    pub(crate) fn from_query(query: &RequestQuery, caller: &Caller) -> Result<Self, Problem> {
         let event_types = query.parse_parameter_with("return", parse_event_types)?.unwrap_or_default();
         let filter = EventFilter {
             path: query.parse_parameter("path")?.unwrap_or_default(),
             key: query.parse_parameter("key")?,
-            tenant: caller.resolve_tenant(query.parse_parameter("tenant")?)?,
+            tenant: caller.restrict_to_own_tenant(query.parse_parameter("tenant")?)?,
             event_types,
-            engine_only: false,
+            engine_events_only: false,
         };
         let names_types = !filter.event_types.is_empty();
         Ok(Self { filter, after: query.parse_parameter("after")?, has_type_filter: names_types })
     }
 
     /// Parses the query of a request that takes these parameters and `extra_parameters`.
-    pub(crate) fn query_from_uri(uri: &Uri, extra_parameters: &[&'static str]) -> Result<Query, Problem> {
-        Query::from_uri(uri, &[&Self::PARAMETERS, extra_parameters].concat())
+    pub(crate) fn query_from_uri(
+        uri: &Uri,
+        extra_parameters: &[&'static str],
+    ) -> Result<RequestQuery, Problem> {
+        RequestQuery::from_uri(uri, &[&Self::PARAMETERS, extra_parameters].concat())
     }
 }
 

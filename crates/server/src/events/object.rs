@@ -14,13 +14,13 @@ use http::{Uri, header};
 use pointsman_api::{EventSnapshot, ObjectDetail, ObjectLaneBody};
 use pointsman_core::{Event, ObjectKey};
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::Viewer;
+use crate::journal_paging::{encode_event_chunk, page_memory_bytes};
 use crate::limits::{MAX_UNCOUNTED_RESPONSE_BYTES, keep_permit_until_stream_end};
-use crate::paging::{encode_chunk, page_memory_bytes};
 use crate::path_segment::PathSegment;
 use crate::problem::Problem;
-use crate::query::Query;
+use crate::request_query::RequestQuery;
 
 /// Maximum number of events of an object in a response.
 const MAX_OBJECT_EVENTS: usize = 1000;
@@ -44,25 +44,25 @@ pub(crate) async fn show_object(
     PathSegment(key): PathSegment<ObjectKey>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let query = Query::from_uri(&uri, &["tenant", "limit"])?;
-    let tenant = caller.resolve_tenant(query.parse_parameter("tenant")?)?.unwrap_or_default();
+    let query = RequestQuery::from_uri(&uri, &["tenant", "limit"])?;
+    let tenant = caller.restrict_to_own_tenant(query.parse_parameter("tenant")?)?.unwrap_or_default();
     let limit = query.parse_limit(MAX_OBJECT_EVENTS, MAX_OBJECT_EVENTS)?;
     let object = app.store().read_object(&tenant, &key, limit).await?;
     let object = object.ok_or_else(|| {
         Problem::not_found(format!("there is no object {:?} of the tenant {tenant}", key.as_str()))
     })?;
     let skeleton = ObjectDetail {
-        newest_event_id: object.journal_range.head.get(),
+        newest_event_id: object.journal_range.newest_event_id.get(),
         key: key.to_string(),
         tenant: tenant.to_string(),
-        last_event_id: object.last_event.get(),
+        last_event_id: object.last_event_id.get(),
         events: vec![],
         lanes: object.lanes.iter().map(ObjectLaneBody::from).collect(),
         has_more_lanes: object.has_more_lanes,
     };
     let bytes = page_memory_bytes(&object.events);
     let memory = (bytes > MAX_UNCOUNTED_RESPONSE_BYTES)
-        .then(|| app.response_budget.reserve(&caller, bytes))
+        .then(|| app.response_memory_budget.reserve(&caller, bytes))
         .transpose()?;
     let chunks = ObjectChunks::new(&skeleton, object.events).map(Ok::<_, Infallible>);
     let body = Body::from_stream(keep_permit_until_stream_end(stream::iter(chunks), memory));
@@ -98,7 +98,7 @@ impl Iterator for ObjectChunks {
             return Some((std::mem::take(&mut self.prefix) + &suffix).into());
         }
         let prefix = &mut self.prefix;
-        let text = encode_chunk(&mut self.events, |event, text| {
+        let text = encode_event_chunk(&mut self.events, |event, text| {
             text.push_str(&std::mem::replace(prefix, ",".into()));
             text.push_str(&serde_json::to_string(&EventSnapshot::from(event)).unwrap_or_default());
         });

@@ -6,14 +6,14 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use pointsman_api::{AdoptBody, AdoptResponse};
-use pointsman_core::event_json::parse_member;
+use pointsman_core::event_json_parser::parse_member;
 use pointsman_core::{EventId, HandlerName};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::overview::find_handler;
-use crate::app::App;
+use super::handler_bodies::find_handler;
+use crate::app_state::App;
 use crate::auth::Operator;
 use crate::idempotency;
 use crate::json_body::IdempotentBody;
@@ -105,7 +105,7 @@ async fn replay_past_events(
     let started_at = Instant::now();
     loop {
         let batch = app.store().replay_events(name, from, app.now()).await?;
-        done.replayed += batch.created_tasks;
+        done.replayed += batch.created_task_count;
         done.has_more = batch.has_more;
         app.engine.wake_services();
         if !done.has_more || started_at.elapsed() > MAX_REPLAY_TIME || app.stop_signal.is_cancelled() {

@@ -1,7 +1,7 @@
 //! `/api/v1/handlers`: handlers, their queues, and pausing and blocking them.
 
 mod adopt;
-mod overview;
+mod handler_bodies;
 mod rules;
 
 use axum::Json;
@@ -12,14 +12,14 @@ use pointsman_core::HandlerName;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::Viewer;
 use crate::path_segment::PathSegment;
 use crate::problem::Problem;
-use crate::query::Query;
-use overview::{find_handler, keep_busiest_queues_in_detail};
+use crate::request_query::RequestQuery;
+use handler_bodies::{find_handler, keep_busiest_queues_in_detail};
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn http_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list_handlers))
         .routes(routes!(show_handler))
@@ -41,8 +41,8 @@ pub(crate) async fn list_handlers(
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<HandlerList>, Problem> {
-    Query::from_uri(&uri, &[])?;
-    overview::list_handlers(&app, &caller).await.map(Json)
+    RequestQuery::from_uri(&uri, &[])?;
+    handler_bodies::list_handlers(&app, &caller).await.map(Json)
 }
 
 /// One handler: how it runs, the event types routed to it, its queues and its rules.
@@ -60,6 +60,6 @@ pub(crate) async fn show_handler(
     PathSegment(name): PathSegment<HandlerName>,
     uri: Uri,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    Query::from_uri(&uri, &[])?;
+    RequestQuery::from_uri(&uri, &[])?;
     find_handler(&app, &caller, &name).await.map(|found| Json(keep_busiest_queues_in_detail(found)))
 }

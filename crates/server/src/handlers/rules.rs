@@ -8,8 +8,8 @@ use pointsman_api::{HandlerDetail, RuleRequestBody};
 use pointsman_core::names::BadName;
 use pointsman_core::{HandlerName, RuleKind, RuleScope};
 
-use super::overview::{find_rule_target, keep_busiest_queues_in_detail};
-use crate::app::App;
+use super::handler_bodies::{find_rule_target, keep_busiest_queues_in_detail};
+use crate::app_state::App;
 use crate::auth::{Admin, Caller, Operator};
 use crate::json_body::RuleRequest;
 use crate::path_segment::PathSegment;
@@ -99,7 +99,7 @@ async fn set_handler_rule(
     scope: RuleScope,
     request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    let tenant = caller.resolve_tenant(request.tenant)?;
+    let tenant = caller.restrict_to_own_tenant(request.tenant)?;
     find_rule_target(app, caller, &scope).await?;
     rules::set_rule(app, caller, kind, scope.clone(), tenant, request.reason).await?;
     find_rule_target(app, caller, &scope).await.map(|found| Json(keep_busiest_queues_in_detail(found)))
@@ -112,7 +112,7 @@ async fn lift_handler_rule(
     scope: RuleScope,
     request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    let tenant = caller.resolve_tenant(request.tenant)?;
+    let tenant = caller.restrict_to_own_tenant(request.tenant)?;
     // Read before the rule is lifted: a handler without definition and tasks disappears with its last rule.
     let before = find_rule_target(app, caller, &scope).await?;
     rules::lift_rule(app, caller, kind, scope.clone(), tenant, request.reason).await?;

@@ -1,28 +1,28 @@
 //! `/jobscheduler/master/api/order`: orders and their events in the format of the JobScheduler API.
 //!
 //! ```text
-//!  order_query       which orders are selected, and the parameter `return`
-//!  overview          OrderOverview: the state of the orders, as one snapshot
-//!  statistics        OrderStatistics; OrderStatisticsChanged, which is computed on request
-//!  statistics_cache  one count of orders, shared by concurrent requests
-//!  response_schema   the possible responses, for the OpenAPI document
+//!  order_query             which orders are selected, and the parameter `return`
+//!  order_overview          OrderOverview: the state of the orders, as one snapshot
+//!  order_statistics        OrderStatistics; OrderStatisticsChanged, which is computed on request
+//!  order_statistics_cache  one count of orders, shared by concurrent requests
+//!  response_schema         the possible responses, for the OpenAPI document
 //! ```
 //!
 //! A GET has the path in its URL, a POST has it in its body; otherwise they are the same. Events are read by the code
 //! of `/api/v1/events`, restricted to the engine's own. A token bound to a tenant gets that tenant's orders, the events
 //! of these and of its tasks, and statistics of these orders only.
 
+mod order_overview;
 mod order_query;
-mod overview;
+mod order_statistics;
+mod order_statistics_cache;
 mod response_schema;
-mod statistics;
-mod statistics_cache;
 
 use axum::extract::{FromRequest, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::Uri;
-use pointsman_core::event_json::{JsonError, parse_string};
+use pointsman_core::event_json_parser::{JsonError, parse_string};
 use pointsman_core::journal::EventFilter;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -30,23 +30,23 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::{Caller, Viewer};
 use crate::events::EventQuery;
-use crate::events::event_seq::{self, PollOptions};
+use crate::events::event_seq_response::{self, PollOptions};
 use crate::problem::Problem;
-use crate::query::Query;
-use crate::{json_body, percent};
+use crate::request_query::RequestQuery;
+use crate::{json_body, percent_decoding};
+use order_overview::respond_with_overview;
 use order_query::{OrderSelection, ReturnKind};
-use overview::respond_with_overview;
+use order_statistics::StatisticsQuery;
+pub(crate) use order_statistics_cache::OrderStatisticsCache;
 use response_schema::OrderAnswer;
-use statistics::StatisticsQuery;
-pub(crate) use statistics_cache::StatisticsCache;
 
 /// Base path of these calls.
 const BASE_PATH: &str = "/jobscheduler/master/api/order";
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn http_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(get_all_orders, query_orders))
         .routes(routes!(get_orders))
@@ -162,7 +162,7 @@ impl FromRequest<App> for PostedOrderSelection {
 /// Decodes the path after the base path of a URL.
 fn path_from_uri(uri: &Uri) -> String {
     // An empty path is rejected when it is parsed.
-    uri.path().strip_prefix(BASE_PATH).and_then(percent::decode).unwrap_or_default()
+    uri.path().strip_prefix(BASE_PATH).and_then(percent_decoding::decode_percent_encoded).unwrap_or_default()
 }
 
 async fn respond_by_return_kind(
@@ -172,8 +172,8 @@ async fn respond_by_return_kind(
     selection: OrderSelection,
 ) -> Result<Response, Problem> {
     let allowed = [&["return", "after", "tenant"], PollOptions::PARAMETERS.as_slice()].concat();
-    let query = Query::from_uri(uri, &allowed)?;
-    let tenant = caller.resolve_tenant(query.parse_parameter("tenant")?)?;
+    let query = RequestQuery::from_uri(uri, &allowed)?;
+    let tenant = caller.restrict_to_own_tenant(query.parse_parameter("tenant")?)?;
     match query.parse_parameter_with("return", ReturnKind::parse)?.unwrap_or(ReturnKind::Overview) {
         ReturnKind::Overview => {
             reject_parameters(&query, &["after", "timeout", "limit"], "OrderOverview")?;
@@ -183,27 +183,37 @@ async fn respond_by_return_kind(
             reject_parameters(&query, &["after", "timeout", "limit"], "OrderStatistics")?;
             Ok(StatisticsQuery::new(app, caller, tenant, selection).read_current().await?.into_response())
         }
-        ReturnKind::StatisticsChanged => {
+        ReturnKind::NextStatisticsChange => {
             reject_parameters(&query, &["limit"], "OrderStatisticsChanged")?;
-            let after = event_seq::require_after(query.parse_parameter("after")?)?;
-            let timeout = event_seq::parse_poll_timeout(&query)?;
+            let after = event_seq_response::require_cursor(query.parse_parameter("after")?)?;
+            let timeout = event_seq_response::parse_poll_timeout(&query)?;
             let _poll_permit =
-                (!timeout.is_zero()).then(|| app.stream_limiter.acquire_permit(&caller)).transpose()?;
+                (!timeout.is_zero()).then(|| app.stream_limiter.try_acquire_permit(&caller)).transpose()?;
             StatisticsQuery::new(app, caller, tenant, selection).wait_for_change(after, timeout).await
         }
         ReturnKind::Events(event_types) => {
             let names_types = !event_types.is_empty();
-            let filter =
-                EventFilter { event_types, path: selection.path, key: None, tenant, engine_only: true };
+            let filter = EventFilter {
+                event_types,
+                path: selection.path_filter,
+                key: None,
+                tenant,
+                engine_events_only: true,
+            };
             let event_query =
                 EventQuery { filter, after: query.parse_parameter("after")?, has_type_filter: names_types };
-            event_seq::respond_with_event_seq(&app, &caller, event_query, &PollOptions::from_query(&query)?)
-                .await
+            event_seq_response::respond_with_event_seq(
+                &app,
+                &caller,
+                event_query,
+                &PollOptions::from_query(&query)?,
+            )
+            .await
         }
     }
 }
 
-fn reject_parameters(query: &Query, names: &[&str], return_value: &str) -> Result<(), Problem> {
+fn reject_parameters(query: &RequestQuery, names: &[&str], return_value: &str) -> Result<(), Problem> {
     match names.iter().find(|name| query.get(name).is_some()) {
         Some(name) => {
             Err(Problem::malformed(format!("`return={return_value}` takes no `{name}`"))

@@ -14,14 +14,14 @@ const RETURN_STATISTICS_CHANGED: &str = "OrderStatisticsChanged";
 /// The orders that a path selects.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct OrderSelection {
-    pub(super) path: PathFilter,
+    pub(super) path_filter: PathFilter,
     /// The single order that the path names.
-    pub(super) order: Option<OrderKey>,
+    pub(super) single_order_key: Option<OrderKey>,
 }
 
 impl OrderSelection {
     pub(super) fn all() -> Self {
-        Self { path: PathFilter::Everything, order: None }
+        Self { path_filter: PathFilter::Everything, single_order_key: None }
     }
 
     pub(super) fn parse(text: &str) -> Result<Self, String> {
@@ -29,7 +29,7 @@ impl OrderSelection {
         // Only the key of an order has a comma.
         let order = text.contains(',').then(|| text.parse()).transpose();
         let order = order.map_err(|e: pointsman_core::names::BadName| e.to_string())?;
-        Ok(Self { path, order })
+        Ok(Self { path_filter: path, single_order_key: order })
     }
 }
 
@@ -38,7 +38,7 @@ impl OrderSelection {
 pub(super) enum ReturnKind {
     Overview,
     Statistics,
-    StatisticsChanged,
+    NextStatisticsChange,
     /// Events of these types; of all types if empty.
     Events(Vec<EventType>),
 }
@@ -48,7 +48,7 @@ impl ReturnKind {
         match text {
             RETURN_OVERVIEW => return Ok(Self::Overview),
             RETURN_STATISTICS => return Ok(Self::Statistics),
-            RETURN_STATISTICS_CHANGED => return Ok(Self::StatisticsChanged),
+            RETURN_STATISTICS_CHANGED => return Ok(Self::NextStatisticsChange),
             _ => {}
         }
         let event_types: Vec<EventType> = text.split(',').map(parse_event_type).collect::<Result<_, _>>()?;
@@ -85,7 +85,7 @@ mod tests {
     fn return_parameter_is_a_view_or_event_types() {
         assert_eq!(ReturnKind::parse("OrderOverview"), Ok(ReturnKind::Overview));
         assert_eq!(ReturnKind::parse("OrderStatistics"), Ok(ReturnKind::Statistics));
-        assert_eq!(ReturnKind::parse("OrderStatisticsChanged"), Ok(ReturnKind::StatisticsChanged));
+        assert_eq!(ReturnKind::parse("OrderStatisticsChanged"), Ok(ReturnKind::NextStatisticsChange));
         assert_eq!(parse_event_types("OrderEvent,TaskStarted"), ["OrderEvent", "TaskStarted"]);
         assert!(parse_event_types("Event").is_empty() && parse_event_types("OrderEvent,Event").is_empty());
     }
@@ -108,8 +108,8 @@ mod tests {
     #[test]
     fn a_path_may_name_one_order() {
         assert_eq!(OrderSelection::parse("/"), Ok(OrderSelection::all()));
-        assert_eq!(OrderSelection::parse("/a/x").unwrap().order, None);
-        assert_eq!(OrderSelection::parse("/a/x,1").unwrap().order, "/a/x,1".parse().ok());
+        assert_eq!(OrderSelection::parse("/a/x").unwrap().single_order_key, None);
+        assert_eq!(OrderSelection::parse("/a/x,1").unwrap().single_order_key, "/a/x,1".parse().ok());
         for bad in ["", "a", "a/x,1", "//", "/a//b", "/a/x,", "/a/x,1,2", "/a/x,1/", "/a,b/x"] {
             assert!(OrderSelection::parse(bad).is_err(), "{bad:?}");
         }

@@ -6,7 +6,7 @@ use utoipa::openapi::schema::{KnownFormat, SchemaFormat, Type};
 use utoipa::openapi::{AllOfBuilder, ObjectBuilder, OneOfBuilder, Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::overview::{OrderOverview, Orders};
+use super::order_overview::{OrderOverview, Orders};
 
 type Schemas = Vec<(String, RefOr<Schema>)>;
 

@@ -1,34 +1,34 @@
 //! Limits what one client can use: shares per token and per address.
 //!
 //! ```text
-//!  response_budget         memory for responses that clients have not read yet: one budget, with a share per token
-//!  connection_memory       whether a connection uses response memory
+//!  response_memory_budget  memory for responses that clients have not read yet: one budget, with a share per token
+//!  connection_permits      whether a connection uses response memory
 //!  response_memory         reserves memory for response bodies, until they are written
 //!  paged_response          responses that are built and sent page by page
 //!  stream_memory           the memory of streams that follow the journal or a log
 //!  stream_limiter          open streams and long polls per token
-//!  failed_authentications  failed authentications per address
+//!  authentication_throttle failed authentications per address
 //! ```
 //!
 //! Connections are limited by `listen::admission`, before their requests are read.
 
-mod connection_memory;
-mod failed_authentications;
+mod authentication_throttle;
+mod connection_permits;
 mod paged_response;
-mod response_budget;
 mod response_memory;
+mod response_memory_budget;
 mod stream_limiter;
 mod stream_memory;
 
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub(crate) use connection_memory::ConnectionMemory;
-pub(crate) use failed_authentications::FailedAuthentications;
+pub(crate) use authentication_throttle::AuthenticationThrottle;
+pub(crate) use connection_permits::ConnectionPermits;
 pub(crate) use paged_response::{PageMemory, stream_json_chunks};
-pub(crate) use response_budget::{ResponseBudget, ResponsePermit};
 pub(crate) use response_memory::{
     ClaimResponseMarker, MAX_UNCOUNTED_RESPONSE_BYTES, keep_permit_until_stream_end, reserve_response_memory,
 };
+pub(crate) use response_memory_budget::{ResponseMemoryBudget, ResponseMemoryPermit};
 pub(crate) use stream_limiter::{StreamLimiter, StreamPermit};
 pub(crate) use stream_memory::StreamMemory;

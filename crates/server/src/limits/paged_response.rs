@@ -10,25 +10,25 @@ use futures::{Stream, StreamExt, stream};
 use http::header;
 use pointsman_core::store::StoreError;
 
-use super::{MAX_UNCOUNTED_RESPONSE_BYTES, ResponseBudget, ResponsePermit};
+use super::{MAX_UNCOUNTED_RESPONSE_BYTES, ResponseMemoryBudget, ResponseMemoryPermit};
 use crate::auth::Caller;
 use crate::problem::Problem;
 
 /// The memory of the page that is being sent.
 #[derive(Debug)]
 pub(crate) struct PageMemory {
-    budget: Arc<ResponseBudget>,
+    budget: Arc<ResponseMemoryBudget>,
     caller: Caller,
     /// The memory reserved until the response has ended.
-    base_permit: Option<ResponsePermit>,
+    base_permit: Option<ResponseMemoryPermit>,
     /// Additional memory for a larger page.
-    extra_permit: Option<ResponsePermit>,
+    extra_permit: Option<ResponseMemoryPermit>,
 }
 
 impl PageMemory {
     /// Reserves memory for the first page of a response.
-    pub(crate) fn reserve(
-        budget: &Arc<ResponseBudget>,
+    pub(crate) fn reserve_for_first_page(
+        budget: &Arc<ResponseMemoryBudget>,
         caller: &Caller,
         bytes: usize,
     ) -> Result<Self, Problem> {
@@ -38,9 +38,10 @@ impl PageMemory {
     }
 
     /// Reserves memory for the next page. An error means that the response must be aborted.
-    pub(crate) fn reserve_for_page(&mut self, bytes: usize) -> io::Result<()> {
+    pub(crate) fn reserve_for_next_page(&mut self, bytes: usize) -> io::Result<()> {
         self.extra_permit = None;
-        let reserved = self.base_permit.as_ref().map_or(MAX_UNCOUNTED_RESPONSE_BYTES, ResponsePermit::bytes);
+        let reserved =
+            self.base_permit.as_ref().map_or(MAX_UNCOUNTED_RESPONSE_BYTES, ResponseMemoryPermit::bytes);
         if let Some(missing) = bytes.checked_sub(reserved).filter(|missing| *missing > 0) {
             let extra_permit = self.budget.reserve(&self.caller, missing);
             self.extra_permit =
@@ -55,16 +56,16 @@ impl PageMemory {
 /// Responds with chunks of JSON as they are produced. The first chunk is produced before the response begins, so that a
 /// store error or a lack of memory becomes an error response; later, either aborts the response.
 pub(crate) async fn stream_json_chunks(
-    budget: &Arc<ResponseBudget>,
+    budget: &Arc<ResponseMemoryBudget>,
     caller: &Caller,
     chunks: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
 ) -> Result<Response, Problem> {
     let mut chunks = Box::pin(chunks);
     let first = chunks.next().await.transpose().map_err(problem_from_io_error)?.unwrap_or_default();
-    let mut memory = PageMemory::reserve(budget, caller, first.len())?;
+    let mut memory = PageMemory::reserve_for_first_page(budget, caller, first.len())?;
     let rest = chunks.map(move |chunk| {
         let chunk = chunk?;
-        memory.reserve_for_page(chunk.len())?;
+        memory.reserve_for_next_page(chunk.len())?;
         Ok::<_, io::Error>(chunk)
     });
     let body = Body::from_stream(stream::iter([Ok(first)]).chain(rest));
@@ -91,8 +92,8 @@ mod tests {
     use super::super::testing::{test_caller, test_server_limits};
     use super::*;
 
-    fn test_budget() -> Arc<ResponseBudget> {
-        Arc::new(ResponseBudget::new(&test_server_limits(), Arc::default()))
+    fn test_budget() -> Arc<ResponseMemoryBudget> {
+        Arc::new(ResponseMemoryBudget::new(&test_server_limits(), Arc::default()))
     }
 
     fn test_chunk(kib: usize) -> io::Result<Bytes> {

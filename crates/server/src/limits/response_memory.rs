@@ -9,7 +9,7 @@ use futures::{Stream, StreamExt};
 use http::Method;
 use http_body_util::BodyExt;
 
-use super::{ResponseBudget, ResponsePermit};
+use super::{ResponseMemoryBudget, ResponseMemoryPermit};
 use crate::auth::Caller;
 
 /// Responses up to this size are not counted: their memory is bounded by the number of connections.
@@ -22,7 +22,7 @@ pub(crate) struct ClaimResponseMarker;
 /// Bytes with their permit.
 struct BytesWithPermit {
     bytes: Bytes,
-    _permit: Arc<ResponsePermit>,
+    _permit: Arc<ResponseMemoryPermit>,
 }
 
 impl AsRef<[u8]> for BytesWithPermit {
@@ -32,14 +32,14 @@ impl AsRef<[u8]> for BytesWithPermit {
 }
 
 /// Attaches a permit to bytes. It is released when the connection has written them, not when the body has ended.
-fn keep_permit_with_bytes(bytes: Bytes, permit: Arc<ResponsePermit>) -> Bytes {
+fn keep_permit_with_bytes(bytes: Bytes, permit: Arc<ResponseMemoryPermit>) -> Bytes {
     Bytes::from_owner(BytesWithPermit { bytes, _permit: permit })
 }
 
 /// Keeps a permit reserved until the stream has ended.
 pub(crate) fn keep_permit_until_stream_end<S: Stream>(
     stream: S,
-    permit: Option<ResponsePermit>,
+    permit: Option<ResponseMemoryPermit>,
 ) -> impl Stream<Item = S::Item> {
     stream.inspect(move |_| {
         let _kept = &permit;
@@ -50,7 +50,7 @@ pub(crate) fn keep_permit_until_stream_end<S: Stream>(
 /// does not fit is refused; the response to a change is always sent. Memory for streamed responses is reserved where they
 /// are built.
 pub(crate) fn reserve_response_memory(
-    budget: &ResponseBudget,
+    budget: &ResponseMemoryBudget,
     caller: &Caller,
     method: &Method,
     response: Response,
@@ -58,14 +58,14 @@ pub(crate) fn reserve_response_memory(
     let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok());
     let Some(size) = size.filter(|size| *size > MAX_UNCOUNTED_RESPONSE_BYTES) else { return response };
     let permit = if response.extensions().get::<ClaimResponseMarker>().is_some() {
-        budget.reserve_available_for_claim(caller, size)
+        budget.reserve_up_to_for_claim(caller, size)
     } else if *method == Method::GET || *method == Method::HEAD {
         match budget.reserve(caller, size) {
             Ok(permit) => Some(permit),
             Err(problem) => return problem.into_response(),
         }
     } else {
-        budget.reserve_available(caller, size)
+        budget.reserve_up_to(caller, size)
     };
     let Some(permit) = permit else { return response };
     let permit = Arc::new(permit);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::auth::{Caller, TokenId};
+use crate::auth::{Caller, TokenHash};
 use crate::metrics::HttpMetrics;
 use crate::problem::Problem;
 
@@ -12,25 +12,25 @@ use crate::problem::Problem;
 #[derive(Debug)]
 pub(crate) struct StreamLimiter {
     max_per_token: usize,
-    open_counts: Mutex<HashMap<TokenId, usize>>,
+    open_streams_by_token: Mutex<HashMap<TokenHash, usize>>,
     metrics: Arc<HttpMetrics>,
 }
 
-/// An open stream, counted until this is dropped.
+/// Counts a stream of a token as open until this is dropped.
 #[derive(Debug)]
 pub(crate) struct StreamPermit {
     limiter: Arc<StreamLimiter>,
-    token: TokenId,
+    token_hash: TokenHash,
 }
 
 impl StreamLimiter {
     pub(crate) fn new(max_per_token: usize, metrics: Arc<HttpMetrics>) -> Arc<Self> {
-        Arc::new(Self { max_per_token, open_counts: Mutex::default(), metrics })
+        Arc::new(Self { max_per_token, open_streams_by_token: Mutex::default(), metrics })
     }
 
     /// Counts one more stream of a token, or refuses it.
-    pub(crate) fn acquire_permit(self: &Arc<Self>, caller: &Caller) -> Result<StreamPermit, Problem> {
-        let token = caller.token_id();
+    pub(crate) fn try_acquire_permit(self: &Arc<Self>, caller: &Caller) -> Result<StreamPermit, Problem> {
+        let token = caller.token_hash();
         let mut counts = self.lock_counts();
         let count = counts.entry(token).or_default();
         if *count >= self.max_per_token {
@@ -38,11 +38,11 @@ impl StreamLimiter {
             return Err(Problem::unavailable(format!(
                 "the token {:?} has {} streams and long polls open, which is the limit; close some of them, or \
                  raise `server.limits.streams_per_client`",
-                caller.name, self.max_per_token
+                caller.token_name, self.max_per_token
             )));
         }
         *count += 1;
-        Ok(StreamPermit { limiter: self.clone(), token })
+        Ok(StreamPermit { limiter: self.clone(), token_hash: token })
     }
 
     /// The number of open streams of all tokens.
@@ -50,18 +50,18 @@ impl StreamLimiter {
         self.lock_counts().values().sum()
     }
 
-    fn lock_counts(&self) -> MutexGuard<'_, HashMap<TokenId, usize>> {
-        self.open_counts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_counts(&self) -> MutexGuard<'_, HashMap<TokenHash, usize>> {
+        self.open_streams_by_token.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
         let mut counts = self.limiter.lock_counts();
-        if let Some(count) = counts.get_mut(&self.token) {
+        if let Some(count) = counts.get_mut(&self.token_hash) {
             *count -= 1;
             if *count == 0 {
-                counts.remove(&self.token);
+                counts.remove(&self.token_hash);
             }
         }
     }
@@ -76,12 +76,12 @@ mod tests {
     fn each_token_has_its_own_stream_limit() {
         let limiter = StreamLimiter::new(2, Arc::default());
         let (one, other) = (test_caller("one"), test_caller("other"));
-        let held = [limiter.acquire_permit(&one).unwrap(), limiter.acquire_permit(&one).unwrap()];
-        assert!(limiter.acquire_permit(&one).is_err());
-        let _other = limiter.acquire_permit(&other).unwrap();
+        let held = [limiter.try_acquire_permit(&one).unwrap(), limiter.try_acquire_permit(&one).unwrap()];
+        assert!(limiter.try_acquire_permit(&one).is_err());
+        let _other = limiter.try_acquire_permit(&other).unwrap();
         assert_eq!(limiter.count_open_streams(), 3);
         drop(held);
-        assert!(limiter.acquire_permit(&one).is_ok());
+        assert!(limiter.try_acquire_permit(&one).is_ok());
         assert_eq!(limiter.lock_counts().len(), 1, "tokens without streams are not kept");
     }
 }

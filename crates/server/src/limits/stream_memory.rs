@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{MAX_UNCOUNTED_RESPONSE_BYTES, ResponsePermit};
-use crate::app::App;
+use super::{MAX_UNCOUNTED_RESPONSE_BYTES, ResponseMemoryPermit};
+use crate::app_state::App;
 use crate::auth::Caller;
 
 /// How long a stream waits for memory. It is shorter than the interval of keep-alive messages that a reader expects.
@@ -11,15 +11,15 @@ const MAX_MEMORY_WAIT: Duration = Duration::from_secs(10);
 
 /// The memory of the page that a stream is sending, reserved until the next page is read.
 #[derive(Debug, Default)]
-pub(crate) struct StreamMemory(Option<ResponsePermit>);
+pub(crate) struct StreamMemory(Option<ResponseMemoryPermit>);
 
 impl StreamMemory {
     /// Reserves memory for a page that has been read. False if there is none: the page must be dropped.
     pub(crate) fn reserve_for_page(&mut self, app: &App, caller: &Caller, bytes: usize) -> bool {
-        if bytes > self.0.as_ref().map_or(MAX_UNCOUNTED_RESPONSE_BYTES, ResponsePermit::bytes) {
+        if bytes > self.0.as_ref().map_or(MAX_UNCOUNTED_RESPONSE_BYTES, ResponseMemoryPermit::bytes) {
             // The previous page has been sent.
             self.release();
-            self.0 = app.response_budget.reserve(caller, bytes).ok();
+            self.0 = app.response_memory_budget.reserve(caller, bytes).ok();
             return self.0.is_some();
         }
         true
@@ -28,7 +28,7 @@ impl StreamMemory {
     /// Waits for memory to read a dropped page again. False if there is none in time: the stream must end, and its reader
     /// resumes it.
     pub(crate) async fn wait_for_memory(&mut self, app: &App, caller: &Caller, bytes: usize) -> bool {
-        let waiting = app.response_budget.reserve_with_timeout(caller, bytes, MAX_MEMORY_WAIT);
+        let waiting = app.response_memory_budget.reserve_with_timeout(caller, bytes, MAX_MEMORY_WAIT);
         self.0 = app.stop_signal.run_until_cancelled(waiting).await.flatten();
         self.0.is_some()
     }

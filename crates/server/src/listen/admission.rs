@@ -33,9 +33,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::{Identity, TokenId};
+use crate::auth::{Identity, TokenHash};
 use crate::config::ServerLimits;
-use crate::metrics::{HttpMetrics, OpenConnections};
+use crate::metrics::{HttpMetrics, OpenConnectionCounts};
 
 /// The reserve is at most this fraction (one divided by it) of all connections.
 const MAX_RESERVE_DIVISOR: usize = 4;
@@ -139,7 +139,7 @@ struct ConnectionTable {
     /// Connections of the reserve that can be evicted.
     evictable_in_reserve: ActivityOrder,
     connections_by_address: HashMap<IpAddr, AddressConnections>,
-    connections_by_token: HashMap<TokenId, TokenConnections>,
+    connections_by_token: HashMap<TokenHash, TokenConnections>,
     /// Emits that are served on the reserve.
     reserve_emit_count: usize,
     /// The number of the last activity. New connections and requests get the next one.
@@ -158,7 +158,7 @@ struct EvictionCandidate {
 /// Ordinary connections from one address.
 #[derive(Debug, Default)]
 struct AddressConnections {
-    count: usize,
+    ordinary_count: usize,
     evictable: ActivityOrder,
 }
 
@@ -174,7 +174,7 @@ struct ConnectionEntry {
     address: IpAddr,
     slot: ConnectionSlot,
     /// The token that it is counted for. Connections that have one are not evicted.
-    token: Option<TokenId>,
+    counted_token: Option<TokenHash>,
     activity_number: u64,
     last_active_at: Instant,
     eviction_signal: CancellationToken,
@@ -182,7 +182,7 @@ struct ConnectionEntry {
 
 /// The handle of an admitted connection that its requests carry.
 #[derive(Clone, Debug)]
-pub(crate) struct Connection {
+pub(crate) struct ConnectionHandle {
     admission: Arc<ConnectionAdmission>,
     id: ConnectionId,
     address: IpAddr,
@@ -192,11 +192,11 @@ pub(crate) struct Connection {
     requests_in_progress: Arc<AtomicUsize>,
 }
 
-/// A request in progress, until this is dropped.
+/// Counts a request of a connection as in progress until this is dropped.
 #[derive(Debug)]
-pub(super) struct RequestInProgress(Arc<AtomicUsize>);
+pub(super) struct RequestInProgressGuard(Arc<AtomicUsize>);
 
-impl Drop for RequestInProgress {
+impl Drop for RequestInProgressGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -205,7 +205,7 @@ impl Drop for RequestInProgress {
 /// Owns an admitted connection: it counts as open until this is dropped.
 #[derive(Debug)]
 pub(super) struct AdmittedConnection {
-    pub(super) connection: Connection,
+    pub(super) connection: ConnectionHandle,
     admitted_at: Instant,
 }
 
@@ -230,24 +230,24 @@ impl ConnectionAdmission {
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Option<AdmittedConnection> {
         let address = client_network(address);
         let mut table = self.lock_table();
-        let Some(slot) = table.acquire_slot(&self.limits, address, now) else {
+        let Some(slot) = table.find_or_free_slot(&self.limits, address, now) else {
             self.metrics.count_refused_connection();
             return None;
         };
         let eviction_signal = CancellationToken::new();
         let id = table.insert_new_connection(address, slot, eviction_signal.clone(), now);
         let (admission, requests_in_progress) = (self.clone(), Arc::default());
-        let connection = Connection { admission, id, address, eviction_signal, requests_in_progress };
+        let connection = ConnectionHandle { admission, id, address, eviction_signal, requests_in_progress };
         Some(AdmittedConnection { connection, admitted_at: now })
     }
 
-    pub(crate) fn count_open_connections(&self) -> OpenConnections {
+    pub(crate) fn count_open_connections(&self) -> OpenConnectionCounts {
         let table = self.lock_table();
         let unauthenticated = table.evictable_ordinary.len();
-        OpenConnections {
+        OpenConnectionCounts {
             authenticated: table.ordinary_count - unauthenticated,
             unauthenticated,
-            reserve: table.reserve_count,
+            in_reserve: table.reserve_count,
         }
     }
 
@@ -262,7 +262,7 @@ impl Drop for AdmittedConnection {
     }
 }
 
-impl Connection {
+impl ConnectionHandle {
     /// The client address that failed authentications on this connection are counted for.
     pub(crate) fn address(&self) -> IpAddr {
         self.address
@@ -280,7 +280,7 @@ impl Connection {
         let ConnectionAdmission { limits, metrics, .. } = &*self.admission;
         let recorded = self.admission.lock_table().admit_request(limits, self.id, identity, purpose, now);
         let admission = recorded.unwrap_or_else(|| {
-            RequestAdmission::decide_on_reserve(purpose, ConnectionShortage::OrdinarySlots)
+            RequestAdmission::decide_for_reserve_slot(purpose, ConnectionShortage::OrdinarySlots)
         });
         if matches!(admission, RequestAdmission::Refused(_)) {
             metrics.count_refused_connection();
@@ -293,9 +293,9 @@ impl Connection {
         self.eviction_signal.cancelled().await;
     }
 
-    pub(super) fn begin_request(&self) -> RequestInProgress {
+    pub(super) fn begin_request(&self) -> RequestInProgressGuard {
         self.requests_in_progress.fetch_add(1, Ordering::Relaxed);
-        RequestInProgress(self.requests_in_progress.clone())
+        RequestInProgressGuard(self.requests_in_progress.clone())
     }
 
     pub(super) fn has_request_in_progress(&self) -> bool {
@@ -305,7 +305,7 @@ impl Connection {
 
 impl RequestAdmission {
     /// Serves health checks and emits, and refuses other requests for this reason.
-    fn decide_on_reserve(purpose: RequestPurpose, shortage: ConnectionShortage) -> Self {
+    fn decide_for_reserve_slot(purpose: RequestPurpose, shortage: ConnectionShortage) -> Self {
         match purpose {
             RequestPurpose::HealthCheck | RequestPurpose::Emit => Self::ServedThenClosed,
             RequestPurpose::Other => Self::Refused(shortage),
@@ -337,7 +337,7 @@ impl ConnectionTable {
         address: IpAddr,
     ) -> Option<&ActivityOrder> {
         match self.connections_by_address.get(&address) {
-            Some(address_connections) if address_connections.count >= limits.max_per_address => {
+            Some(address_connections) if address_connections.ordinary_count >= limits.max_per_address => {
                 Some(&address_connections.evictable)
             }
             _ if self.ordinary_count >= limits.max_ordinary => Some(&self.evictable_ordinary),
@@ -346,7 +346,7 @@ impl ConnectionTable {
     }
 
     /// Finds a slot for a connection from this address, evicting another connection if needed.
-    fn acquire_slot(
+    fn find_or_free_slot(
         &mut self,
         limits: &ConnectionLimits,
         address: IpAddr,
@@ -403,7 +403,7 @@ impl ConnectionTable {
             ConnectionEntry {
                 address,
                 slot,
-                token: None,
+                counted_token: None,
                 activity_number: id,
                 last_active_at: now,
                 eviction_signal,
@@ -416,11 +416,11 @@ impl ConnectionTable {
         match entry.slot {
             ConnectionSlot::Ordinary => {
                 self.ordinary_count += 1;
-                self.connections_by_address.entry(entry.address).or_default().count += 1;
+                self.connections_by_address.entry(entry.address).or_default().ordinary_count += 1;
             }
             ConnectionSlot::Reserve => self.reserve_count += 1,
         }
-        if let Some(token) = entry.token {
+        if let Some(token) = entry.counted_token {
             let token_connections = self.connections_by_token.entry(token).or_default();
             match entry.slot {
                 ConnectionSlot::Ordinary => token_connections.ordinary_count += 1,
@@ -441,21 +441,21 @@ impl ConnectionTable {
             ConnectionSlot::Ordinary => {
                 self.ordinary_count -= 1;
                 if let Some(address_connections) = self.connections_by_address.get_mut(&entry.address) {
-                    address_connections.count -= 1;
-                    if address_connections.count == 0 {
+                    address_connections.ordinary_count -= 1;
+                    if address_connections.ordinary_count == 0 {
                         self.connections_by_address.remove(&entry.address);
                     }
                 }
             }
             ConnectionSlot::Reserve => self.reserve_count -= 1,
         }
-        if let Some(token) = entry.token {
+        if let Some(token) = entry.counted_token {
             self.decrement_token_count(token, entry.slot);
         }
         Some(entry)
     }
 
-    fn decrement_token_count(&mut self, token: TokenId, slot: ConnectionSlot) {
+    fn decrement_token_count(&mut self, token: TokenHash, slot: ConnectionSlot) {
         let Some(token_connections) = self.connections_by_token.get_mut(&token) else { return };
         match slot {
             ConnectionSlot::Ordinary => token_connections.ordinary_count -= 1,
@@ -483,16 +483,16 @@ impl ConnectionTable {
         (entry.activity_number, entry.last_active_at) = (self.last_activity_number, now);
         let admission = match identity {
             Identity::Authenticated(caller) => {
-                self.admit_with_token(limits, &mut entry, caller.token_id(), purpose)
+                self.admit_with_token(limits, &mut entry, caller.token_hash(), purpose)
             }
             Identity::Anonymous | Identity::UnknownToken => {
-                if identity.token_validity() == Some(false) {
-                    entry.token = None;
+                if identity.is_token_accepted() == Some(false) {
+                    entry.counted_token = None;
                 }
                 match entry.slot {
                     ConnectionSlot::Ordinary => RequestAdmission::Served,
                     ConnectionSlot::Reserve => {
-                        RequestAdmission::decide_on_reserve(purpose, ConnectionShortage::OrdinarySlots)
+                        RequestAdmission::decide_for_reserve_slot(purpose, ConnectionShortage::OrdinarySlots)
                     }
                 }
             }
@@ -506,16 +506,16 @@ impl ConnectionTable {
         &mut self,
         limits: &ConnectionLimits,
         entry: &mut ConnectionEntry,
-        token: TokenId,
+        token: TokenHash,
         purpose: RequestPurpose,
     ) -> RequestAdmission {
         let token_connections = self.connections_by_token.get(&token).copied().unwrap_or_default();
         let is_within_share = token_connections.ordinary_count < limits.max_per_token;
-        entry.token = None;
+        entry.counted_token = None;
         if is_within_share
             && (entry.slot == ConnectionSlot::Ordinary || self.try_free_ordinary_slot(limits, entry.address))
         {
-            (entry.slot, entry.token) = (ConnectionSlot::Ordinary, Some(token));
+            (entry.slot, entry.counted_token) = (ConnectionSlot::Ordinary, Some(token));
             return RequestAdmission::Served;
         }
         if entry.slot == ConnectionSlot::Reserve && purpose == RequestPurpose::Emit {
@@ -524,11 +524,11 @@ impl ConnectionTable {
             {
                 return RequestAdmission::Refused(ConnectionShortage::ReserveEmits);
             }
-            entry.token = Some(token);
+            entry.counted_token = Some(token);
         }
         let shortage =
             if is_within_share { ConnectionShortage::OrdinarySlots } else { ConnectionShortage::TokenShare };
-        RequestAdmission::decide_on_reserve(purpose, shortage)
+        RequestAdmission::decide_for_reserve_slot(purpose, shortage)
     }
 
     /// Frees a slot for a connection with a valid token, evicting one without if needed. False if there is none.
@@ -543,7 +543,7 @@ impl ConnectionTable {
 
     /// Adds a connection that is not counted for a token to those that can be evicted.
     fn index_evictable(&mut self, id: ConnectionId, entry: &ConnectionEntry) {
-        if entry.token.is_some() {
+        if entry.counted_token.is_some() {
             return;
         }
         let activity_key = (entry.activity_number, id);

@@ -1,12 +1,12 @@
 //! The accept loop of the HTTP server: admits, serves, refuses and closes connections.
 //!
 //! ```text
-//!  admission        which connections are admitted, and which one is closed for a new one
-//!  refusal          503 for a connection beyond all limits
-//!  lingering        how long clients have to read the response before their connection is closed
-//!  write_timeout    disconnects clients that do not read, or that read too slowly
-//!  parse_errors     problem bodies for requests that cannot be parsed
-//!  open_file_limit  how many connections the open file limit allows
+//!  admission              which connections are admitted, and which one is closed for a new one
+//!  refusal                503 for a connection beyond all limits
+//!  lingering              how long clients have to read the response before their connection is closed
+//!  write_timeout          disconnects clients that do not read, or that read too slowly
+//!  parse_error_responses  problem bodies for requests that cannot be parsed
+//!  open_file_limit        how many connections the open file limit allows
 //! ```
 //!
 //! Limits: the number of connections, the time for the head of a request (which also closes idle connections), the size
@@ -15,7 +15,7 @@
 mod admission;
 mod lingering;
 mod open_file_limit;
-mod parse_errors;
+mod parse_error_responses;
 mod refusal;
 mod write_timeout;
 
@@ -38,22 +38,22 @@ use tokio_util::sync::CancellationToken;
 
 use admission::AdmittedConnection;
 pub(crate) use admission::{
-    Connection, ConnectionAdmission, ConnectionShortage, RequestAdmission, RequestPurpose,
+    ConnectionAdmission, ConnectionHandle, ConnectionShortage, RequestAdmission, RequestPurpose,
 };
 use lingering::LingeringConnections;
 pub(crate) use open_file_limit::max_connections_for_open_files;
-use parse_errors::ParseErrorStream;
-use refusal::refuse_connection;
+use parse_error_responses::ParseErrorResponseStream;
+use refusal::refuse_with_503;
 use write_timeout::{SlowReaderLimits, WriteTimeoutStream};
 
-use crate::limits::ConnectionMemory;
+use crate::limits::ConnectionPermits;
 
 /// How long the head of a request may take, and how long a connection may be idle.
 const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEADERS: usize = 100;
 const MAX_HEAD_BYTES: usize = 64 << 10;
 /// The most bytes of a response that are buffered beyond the piece that is being written.
-const MAX_BUFFERED_BYTES: usize = 128 << 10;
+const MAX_BUFFERED_RESPONSE_BYTES: usize = 128 << 10;
 /// How slowly a client may read its response.
 const SLOW_READER_LIMITS: SlowReaderLimits = SlowReaderLimits {
     max_write_wait: Duration::from_secs(60),
@@ -73,7 +73,7 @@ pub(crate) async fn serve_connections(
         router,
         graceful_shutdown: GracefulShutdown::new(),
         force_close_signal: CancellationToken::new(),
-        lingering: Arc::default(),
+        lingering_connections: Arc::default(),
     };
     loop {
         let (stream, address) = tokio::select! {
@@ -126,19 +126,19 @@ struct ConnectionServer {
     graceful_shutdown: GracefulShutdown,
     force_close_signal: CancellationToken,
     /// Connections that were refused or evicted, while their clients read the response.
-    lingering: Arc<LingeringConnections>,
+    lingering_connections: Arc<LingeringConnections>,
 }
 
 impl ConnectionServer {
     fn refuse_connection(&self, stream: TcpStream) {
-        let lingering = self.lingering.clone();
-        tokio::spawn(async move { lingering.run_for_linger_time(refuse_connection(stream)).await });
+        let lingering = self.lingering_connections.clone();
+        tokio::spawn(async move { lingering.run_for_linger_time(refuse_with_503(stream)).await });
     }
 
     /// Serves a connection until it ends or is evicted. Its requests carry a [`Connection`].
     fn serve_connection(&self, stream: TcpStream, admitted: AdmittedConnection) {
-        let memory = ConnectionMemory::default();
-        let io = TokioIo::new(ParseErrorStream::new(WriteTimeoutStream::new(
+        let memory = ConnectionPermits::default();
+        let io = TokioIo::new(ParseErrorResponseStream::new(WriteTimeoutStream::new(
             stream,
             SLOW_READER_LIMITS,
             memory.clone(),
@@ -159,13 +159,15 @@ impl ConnectionServer {
             .header_read_timeout(REQUEST_HEAD_TIMEOUT)
             .max_headers(MAX_HEADERS)
             .max_header_size(MAX_HEAD_BYTES)
-            .max_buf_size(MAX_BUFFERED_BYTES)
+            .max_buf_size(MAX_BUFFERED_RESPONSE_BYTES)
             .serve_connection(io, service);
         let connection = self.graceful_shutdown.watch(connection);
-        let (force_close_signal, lingering) = (self.force_close_signal.clone(), self.lingering.clone());
+        let (force_close_signal, lingering) =
+            (self.force_close_signal.clone(), self.lingering_connections.clone());
         tokio::spawn(async move {
             let connection = force_close_signal.run_until_cancelled(connection);
-            let serving = memory.run_connection(serve_until_evicted(&admitted, &lingering, connection));
+            let serving =
+                memory.run_and_count_permits(serve_until_evicted(&admitted, &lingering, connection));
             if let Some(Some(Err(error))) = serving.await {
                 tracing::debug!(%error, "connection ended with an error; its client disconnected, or was disconnected as too slow");
             }

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use crate::problem::Problem;
 
 /// Responds with 503 and waits until the client has read the response.
-pub(super) async fn refuse_connection(mut stream: TcpStream) -> io::Result<()> {
+pub(super) async fn refuse_with_503(mut stream: TcpStream) -> io::Result<()> {
     let problem = Problem::unavailable(
         "all connections are in use, including the reserve for health checks and producers; try again, or raise \
          `server.max_connections`",

@@ -8,9 +8,10 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, Uri, header};
 use pointsman_api::{AddOrdersResponse, AddedOrderBody, NewOrderBody};
-use pointsman_core::event_json::JsonError;
+use pointsman_core::event_json_parser::JsonError;
 use pointsman_core::store::{
-    AddedOrder, ChainView, IdempotencyKey, NewOrder, OrderBatch, OrderBatchError, OrderError, OrderReceipt,
+    AddedOrder, ChainView, IdempotencyKey, NewOrder, OrderBatch, OrderBatchError, OrderBatchReceipt,
+    OrderError,
 };
 use pointsman_core::{Tenant, Timestamp};
 use serde_json::value::RawValue;
@@ -18,15 +19,15 @@ use utoipa::openapi::{ArrayBuilder, OneOfBuilder, Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::requests;
-use super::single_order::audit_target;
-use crate::app::App;
+use super::single_order::audit_target_of_order;
+use crate::app_state::App;
 use crate::auth::{Caller, Operator};
-use crate::body::ReceivedBody;
 use crate::config::suggestion::did_you_mean_suffix;
 use crate::idempotency;
 use crate::media_type;
 use crate::problem::Problem;
-use crate::query::Query;
+use crate::request_body::ReceivedBody;
+use crate::request_query::RequestQuery;
 
 /// Maximum number of orders in a request.
 const MAX_ORDERS_PER_REQUEST: usize = 1000;
@@ -66,10 +67,10 @@ pub(crate) async fn add_orders(
     uri: Uri,
     body: ReceivedBody,
 ) -> Result<Response, Problem> {
-    let query = Query::from_uri(&uri, &["tenant"])?;
-    let tenant = caller.resolve_tenant(query.parse_parameter("tenant")?)?.unwrap_or_default();
+    let query = RequestQuery::from_uri(&uri, &["tenant"])?;
+    let tenant = caller.restrict_to_own_tenant(query.parse_parameter("tenant")?)?.unwrap_or_default();
     media_type::require_json_media_type(&headers)?;
-    let request = NewOrdersRequest::parse(media_type::decode_utf8(&body.bytes)?, &tenant, app.now())?;
+    let request = NewOrdersRequest::parse(media_type::decode_body_utf8(&body.bytes)?, &tenant, app.now())?;
     if let Some(order) = request.orders.iter().find(|order| !caller.can_see_tenant(&order.tenant)) {
         return Err(caller.tenant_forbidden_problem(&order.tenant));
     }
@@ -116,7 +117,7 @@ impl NewOrdersRequest {
     fn parse(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Self, Problem> {
         let order = |raw: &RawValue, at: &str| {
             let members =
-                requests::NewOrderRequest::parse(raw.get()).map_err(|fault| fault.with_prefix(at))?;
+                requests::NewOrderRequest::parse(raw.get()).map_err(|fault| fault.with_pointer_prefix(at))?;
             members.into_order(now, tenant).map_err(|problem| problem.with_pointer_prefix(at))
         };
         let is_array = text.trim_start().starts_with('[');
@@ -140,17 +141,21 @@ async fn add_and_audit_orders(
     caller: &Caller,
     request: NewOrdersRequest,
     idempotency: Option<IdempotencyKey>,
-) -> Result<OrderReceipt, Problem> {
+) -> Result<OrderBatchReceipt, Problem> {
     let NewOrdersRequest { orders, is_array } = request;
     let duplicates = find_duplicate_orders(&orders);
-    match app.engine.add_orders(OrderBatch { orders, reuse_ended_ids: false, idempotency }).await? {
+    match app
+        .engine
+        .add_orders(OrderBatch { orders, reuse_ended_ids: false, idempotency_key: idempotency })
+        .await?
+    {
         Ok(receipt) => {
             if !receipt.repeated {
                 audit_added_orders(app, caller, &receipt.orders).await;
             }
             Ok(receipt)
         }
-        Err(OrderBatchError::Order(index, OrderError::AlreadyExists(chain, id)))
+        Err(OrderBatchError::OrderRefused(index, OrderError::AlreadyExists(chain, id)))
             if duplicates.contains_key(&index) =>
         {
             let (first, again) = (format!("/{}/path", duplicates[&index]), format!("/{index}/path"));
@@ -159,7 +164,7 @@ async fn add_and_audit_orders(
             );
             Err(Problem::conflict(detail).with_pointer(again))
         }
-        Err(OrderBatchError::Order(index, refused)) => {
+        Err(OrderBatchError::OrderRefused(index, refused)) => {
             let at = if is_array { format!("/{index}") } else { String::new() };
             let (chains, _) = app.engine.list_chains().await?;
             Err(refusal_to_problem(refused, &at, &chains))
@@ -184,7 +189,9 @@ fn find_duplicate_orders(orders: &[NewOrder]) -> HashMap<usize, usize> {
 /// Records the orders of a request in one audit entry.
 async fn audit_added_orders(app: &App, caller: &Caller, added: &[AddedOrder]) {
     match added {
-        [one] => app.record_audit_entry(caller, "add", audit_target(&one.tenant, &one.order), "").await,
+        [one] => {
+            app.record_audit_entry(caller, "add", audit_target_of_order(&one.tenant, &one.order), "").await
+        }
         several => {
             let paths: Vec<_> = several.iter().map(|added| added.order.to_string()).collect();
             app.record_audit_entry(caller, "add", format!("{} orders", several.len()), paths.join(" ")).await;
@@ -213,8 +220,8 @@ fn refusal_to_problem(refused: OrderError, at: &str, chains: &[ChainView]) -> Pr
     }
 }
 
-fn added_orders_response(receipt: &OrderReceipt) -> Response {
-    let OrderReceipt { orders: added, repeated } = receipt;
+fn added_orders_response(receipt: &OrderBatchReceipt) -> Response {
+    let OrderBatchReceipt { orders: added, repeated } = receipt;
     let order = |added: &AddedOrder| AddedOrderBody {
         path: added.order.to_string(),
         chain: added.order.chain.to_string(),
@@ -224,7 +231,7 @@ fn added_orders_response(receipt: &OrderReceipt) -> Response {
     let orders: Vec<_> = added.iter().map(order).collect();
     let event_id = orders.last().map_or(0, |last| last.event_id);
     let location = match added.as_slice() {
-        [one] => Some([(header::LOCATION, order_location(one))]),
+        [one] => Some([(header::LOCATION, order_url(one))]),
         _ => None,
     };
     let body = Json(AddOrdersResponse { event_id, orders });
@@ -236,7 +243,7 @@ fn added_orders_response(receipt: &OrderReceipt) -> Response {
 }
 
 /// The URL of an order. It names a tenant other than `default`, so that it works for any token.
-fn order_location(added: &AddedOrder) -> String {
+fn order_url(added: &AddedOrder) -> String {
     match added.tenant.is_default() {
         true => format!("/api/v1/orders{}", added.order),
         false => format!("/api/v1/orders{}?tenant={}", added.order, added.tenant),

@@ -6,10 +6,10 @@ use http::Uri;
 use pointsman_api::{OrderBody, OrderList};
 use pointsman_core::journal::PathFilter;
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::Viewer;
 use crate::problem::Problem;
-use crate::query::Query;
+use crate::request_query::RequestQuery;
 
 /// Default number of orders in a response.
 const DEFAULT_LIMIT: usize = 100;
@@ -36,17 +36,17 @@ pub(crate) async fn list_orders(
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<OrderList>, Problem> {
-    let query = Query::from_uri(&uri, &["path", "tenant", "limit", "cursor"])?;
+    let query = RequestQuery::from_uri(&uri, &["path", "tenant", "limit", "cursor"])?;
     let path: PathFilter = query.parse_parameter("path")?.unwrap_or_default();
-    let tenant = caller.resolve_tenant(query.parse_parameter("tenant")?)?;
+    let tenant = caller.restrict_to_own_tenant(query.parse_parameter("tenant")?)?;
     let limit = query.parse_limit(DEFAULT_LIMIT, MAX_LIMIT)?;
     let after = query.parse_parameter_with("cursor", |text| {
         text.parse().map_err(|_| "a cursor is the `next` of a response")
     })?;
     let page = app.engine.list_orders(&path, tenant.as_ref(), after, limit).await?;
     Ok(Json(OrderList {
-        newest_event_id: page.journal_range.head.get(),
+        newest_event_id: page.journal_range.newest_event_id.get(),
         orders: page.orders.iter().map(OrderBody::from).collect(),
-        next: page.next.map(|key| key.to_string()),
+        next: page.next_cursor.map(|key| key.to_string()),
     }))
 }

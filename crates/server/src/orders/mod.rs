@@ -21,14 +21,14 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::app::App;
+use crate::app_state::App;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn http_routes() -> OpenApiRouter<App> {
     let order_methods = get(single_order::show_order)
         .put(single_order::change_order)
         .delete(single_order::remove_order)
         .post(single_order::dispatch_order_action);
-    OpenApiRouter::with_openapi(OrderPathsDescription::openapi())
+    OpenApiRouter::with_openapi(OrderPathsOpenApi::openapi())
         .routes(routes!(list::list_orders, add::add_orders))
         .route("/api/v1/orders/{*path}", order_methods)
 }
@@ -42,4 +42,4 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     single_order::suspend_order,
     single_order::resume_order
 ))]
-struct OrderPathsDescription;
+struct OrderPathsOpenApi;

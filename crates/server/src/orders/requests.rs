@@ -1,8 +1,8 @@
 //! Members of the bodies that add or change orders. Each stays raw until it is parsed, so that a fault points at it.
 
 use pointsman_core::chain::{ChainNodeId, ChainPath, OrderId, OrderKey};
-use pointsman_core::event_json::{
-    JsonError, MAX_VALUE_BYTES, parse_duration, parse_member, parse_object, parse_string,
+use pointsman_core::event_json_parser::{
+    JsonError, MAX_VALUE_BYTES, parse_duration, parse_json_object, parse_member, parse_string,
 };
 use pointsman_core::names::BadName;
 use pointsman_core::store::NewOrder;
@@ -28,7 +28,7 @@ pub(super) struct NewOrderRequest {
 impl NewOrderRequest {
     /// Reads the raw members; `into_order` parses their values.
     pub(super) fn parse(text: &str) -> Result<Self, JsonError> {
-        parse_object(text)
+        parse_json_object(text)
     }
 
     /// Parses the order. `delay` counts from `now`.
@@ -42,7 +42,7 @@ impl NewOrderRequest {
         Ok(NewOrder {
             chain,
             id,
-            node: self.node.map(|raw| parse_chain_node_id(&raw)).transpose()?,
+            start_node: self.node.map(|raw| parse_chain_node_id(&raw)).transpose()?,
             value: self.value.map(|raw| parse_order_value(&raw)).transpose()?.unwrap_or_else(Json::null),
             planned_at: parse_planned_time(self.at.as_deref(), self.delay.as_deref(), now)?,
             priority: self.priority.map(|raw| parse_priority(&raw)).transpose()?.unwrap_or_default(),
@@ -151,14 +151,14 @@ mod tests {
         )
         .unwrap();
         assert_eq!(full.id, Some(OrderId::new("1").unwrap()));
-        assert_eq!((full.value.as_str(), full.node.unwrap().as_str()), (r#"{ "n": 1.50 }"#, "x"));
+        assert_eq!((full.value.as_str(), full.start_node.unwrap().as_str()), (r#"{ "n": 1.50 }"#, "x"));
         assert_eq!(full.planned_at, Some(Timestamp::from_millis(1_060_000)));
         assert_eq!((full.priority.get(), full.tenant.as_str()), (7, "shop"));
     }
 
     #[test]
     fn a_value_can_be_changed_to_null() {
-        let change = |text: &str| parse_object::<ChangeOrderRequest>(text).unwrap().into_change();
+        let change = |text: &str| parse_json_object::<ChangeOrderRequest>(text).unwrap().into_change();
         assert_eq!(change(r#"{"value":null}"#).unwrap().value, Some(Json::null()));
         assert_eq!(change(r#"{"node":"x"}"#).unwrap().value, None);
         assert!(change("{}").is_err() && change(r#"{"node":null}"#).is_err());

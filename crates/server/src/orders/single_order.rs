@@ -9,12 +9,12 @@ use pointsman_core::chain::OrderKey;
 use pointsman_core::store::OrderCommand;
 
 use super::requests::{ChangeOrderRequest, OrderChange};
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::{Caller, Operator, Viewer};
-use crate::json_body::{EmptyBody, JsonBodyWithQuery};
+use crate::json_body::{EmptyBodyWithQuery, OptionalJsonBodyWithQuery};
 use crate::path_tail::{PathTail, parse_path_parameter};
 use crate::problem::Problem;
-use crate::query::Query;
+use crate::request_query::RequestQuery;
 
 /// One order with its node, value and task.
 #[utoipa::path(
@@ -34,7 +34,7 @@ pub(crate) async fn show_order(
     PathTail(key): PathTail<OrderKey>,
     uri: Uri,
 ) -> Result<Json<OrderBody>, Problem> {
-    find_order(&app, &resolve_request_tenant(&caller, &uri)?, &key).await.map(Json)
+    find_order(&app, &resolve_tenant_of_order_call(&caller, &uri)?, &key).await.map(Json)
 }
 
 /// Changes the value, the node or the planned time of an order.
@@ -61,9 +61,9 @@ pub(crate) async fn change_order(
     State(app): State<App>,
     PathTail(key): PathTail<OrderKey>,
     uri: Uri,
-    JsonBodyWithQuery(members): JsonBodyWithQuery<ChangeOrderRequest>,
+    OptionalJsonBodyWithQuery(members): OptionalJsonBodyWithQuery<ChangeOrderRequest>,
 ) -> Result<Json<OrderBody>, Problem> {
-    let tenant = resolve_request_tenant(&caller, &uri)?;
+    let tenant = resolve_tenant_of_order_call(&caller, &uri)?;
     let OrderChange { value, node, planned_at } = members.into_change()?;
     let changed = [
         node.as_ref().map(|node| format!("node {node}")),
@@ -102,9 +102,9 @@ pub(crate) async fn remove_order(
     State(app): State<App>,
     PathTail(key): PathTail<OrderKey>,
     uri: Uri,
-    _: EmptyBody,
+    _: EmptyBodyWithQuery,
 ) -> Result<Json<OrderBody>, Problem> {
-    let tenant = resolve_request_tenant(&caller, &uri)?;
+    let tenant = resolve_tenant_of_order_call(&caller, &uri)?;
     apply_and_audit_command(&app, caller, (tenant, key), OrderCommand::Remove, String::new()).await
 }
 
@@ -114,9 +114,9 @@ pub(crate) async fn dispatch_order_action(
     State(app): State<App>,
     PathTail(text): PathTail<String>,
     uri: Uri,
-    _: EmptyBody,
+    _: EmptyBodyWithQuery,
 ) -> Result<Json<OrderBody>, Problem> {
-    let tenant = resolve_request_tenant(&caller, &uri)?;
+    let tenant = resolve_tenant_of_order_call(&caller, &uri)?;
     match text.rsplit_once('/') {
         Some((order, "suspend")) => suspend_order(&app, caller, (tenant, parse_path_parameter(order)?)).await,
         Some((order, "resume")) => resume_order(&app, caller, (tenant, parse_path_parameter(order)?)).await,
@@ -139,7 +139,7 @@ pub(crate) async fn dispatch_order_action(
 pub(crate) async fn suspend_order(
     app: &App,
     caller: Caller,
-    order: TenantOrder,
+    order: OrderKeyWithTenant,
 ) -> Result<Json<OrderBody>, Problem> {
     apply_and_audit_command(app, caller, order, OrderCommand::Suspend, String::new()).await
 }
@@ -159,7 +159,7 @@ pub(crate) async fn suspend_order(
 pub(crate) async fn resume_order(
     app: &App,
     caller: Caller,
-    order: TenantOrder,
+    order: OrderKeyWithTenant,
 ) -> Result<Json<OrderBody>, Problem> {
     apply_and_audit_command(app, caller, order, OrderCommand::Resume, String::new()).await
 }
@@ -167,7 +167,7 @@ pub(crate) async fn resume_order(
 async fn apply_and_audit_command(
     app: &App,
     caller: Caller,
-    (tenant, key): TenantOrder,
+    (tenant, key): OrderKeyWithTenant,
     command: OrderCommand,
     detail: String,
 ) -> Result<Json<OrderBody>, Problem> {
@@ -175,7 +175,14 @@ async fn apply_and_audit_command(
     let inner = app.clone();
     app.run_change_to_completion(async move {
         inner.engine.apply_order_command(&tenant, &key, command.clone()).await??;
-        inner.record_audit_entry(&caller, audit_action(&command), audit_target(&tenant, &key), detail).await;
+        inner
+            .record_audit_entry(
+                &caller,
+                audit_action_of_command(&command),
+                audit_target_of_order(&tenant, &key),
+                detail,
+            )
+            .await;
         let after = match command {
             OrderCommand::Remove => None,
             OrderCommand::Suspend | OrderCommand::Resume | OrderCommand::Change { .. } => {
@@ -187,7 +194,7 @@ async fn apply_and_audit_command(
     .await
 }
 
-fn audit_action(command: &OrderCommand) -> &'static str {
+fn audit_action_of_command(command: &OrderCommand) -> &'static str {
     match command {
         OrderCommand::Suspend => "suspend",
         OrderCommand::Resume => "resume",
@@ -212,19 +219,19 @@ fn final_order_body(before: OrderBody, command: OrderCommand) -> OrderBody {
 }
 
 /// An order of a tenant.
-type TenantOrder = (Tenant, OrderKey);
+type OrderKeyWithTenant = (Tenant, OrderKey);
 
 /// The tenant of a call about one order: `tenant=` if given, else the token's, else `default`.
-fn resolve_request_tenant(caller: &Caller, uri: &Uri) -> Result<Tenant, Problem> {
-    let query = Query::from_uri(uri, &["tenant"])?;
-    Ok(caller.resolve_tenant(query.parse_parameter("tenant")?)?.unwrap_or_default())
+fn resolve_tenant_of_order_call(caller: &Caller, uri: &Uri) -> Result<Tenant, Problem> {
+    let query = RequestQuery::from_uri(uri, &["tenant"])?;
+    Ok(caller.restrict_to_own_tenant(query.parse_parameter("tenant")?)?.unwrap_or_default())
 }
 
 async fn find_order(app: &App, tenant: &Tenant, key: &OrderKey) -> Result<OrderBody, Problem> {
     let found = app.engine.find_order(tenant, key).await?;
     let (view, journal_range) =
         found.ok_or_else(|| Problem::not_found(no_such_order_message(tenant, key)))?;
-    Ok(OrderBody { newest_event_id: Some(journal_range.head.get()), ..OrderBody::from(&view) })
+    Ok(OrderBody { newest_event_id: Some(journal_range.newest_event_id.get()), ..OrderBody::from(&view) })
 }
 
 /// The message that a tenant has no such order.
@@ -236,7 +243,7 @@ pub(crate) fn no_such_order_message(tenant: &Tenant, key: &OrderKey) -> String {
 }
 
 /// The name of an order in the audit.
-pub(super) fn audit_target(tenant: &Tenant, key: &OrderKey) -> String {
+pub(super) fn audit_target_of_order(tenant: &Tenant, key: &OrderKey) -> String {
     match tenant.is_default() {
         true => format!("order {key}"),
         false => format!("order {key} of tenant {tenant}"),

@@ -18,24 +18,24 @@ use tokio::time::sleep;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::{Caller, Operator, Viewer};
 use crate::handler_lookup;
 use crate::idempotency;
 use crate::json_body::{EmptyRequest, IdempotentBody};
 use crate::path_segment::PathSegment;
 use crate::problem::Problem;
-use crate::query::Query;
+use crate::request_query::RequestQuery;
 use request::{RedriveParameters, StartRedriveRequest};
 
 /// Maximum number of tasks that a dry run counts.
-const MAX_COUNTED_TASKS: u64 = 1_000_000;
+const MAX_TASKS_COUNTED_IN_DRY_RUN: u64 = 1_000_000;
 /// The wait before an unavailable store is queried again for the first time. It doubles with each query.
-const MIN_RETRY_WAIT: Duration = Duration::from_millis(50);
+const MIN_STORE_RETRY_WAIT: Duration = Duration::from_millis(50);
 /// The longest wait before an unavailable store is queried again.
-const MAX_RETRY_WAIT: Duration = Duration::from_secs(5);
+const MAX_STORE_RETRY_WAIT: Duration = Duration::from_secs(5);
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn http_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(start_redrive))
         .routes(routes!(list_redrives))
@@ -70,30 +70,37 @@ pub(crate) async fn start_redrive(
     request: IdempotentBody<StartRedriveRequest>,
 ) -> Result<Response, Problem> {
     let (members, idempotency) = request.into_members_and_key(&caller, &["redrive"])?;
-    let RedriveParameters { filter, handler_pointer, dry_run, rate, canary_count, description } =
-        members.validate(&caller)?;
+    let RedriveParameters {
+        filter,
+        handler_pointer,
+        dry_run,
+        rate,
+        canary_count,
+        audit_description: description,
+    } = members.validate(&caller)?;
     // A repeat gets its response also when the handler is gone. A dry run is never recorded.
     let record = idempotency.as_ref().filter(|_| !dry_run);
     if let Some(recorded_job) = idempotency::read_recorded_response::<RedriveJob>(&app, record).await? {
         return Ok(Json(recorded_job).into_response());
     }
     if let Some(handler) = &filter.handler {
-        handler_lookup::require_handler(&app, &caller, handler, "handler")
+        handler_lookup::check_handler_exists_or_has_tasks(&app, &caller, handler, "handler")
             .await
             .map_err(|problem| problem.with_pointer(handler_pointer))?;
     }
     if dry_run {
-        let (matched, sample) = app.engine.count_and_sample_failed_tasks(filter, MAX_COUNTED_TASKS).await?;
+        let (matched, sample) =
+            app.engine.count_and_sample_failed_tasks(filter, MAX_TASKS_COUNTED_IN_DRY_RUN).await?;
         let sample = sample.iter().map(|task| task.id.to_string()).collect();
         let count = RedriveCount {
             matched,
-            has_more: matched >= MAX_COUNTED_TASKS,
+            has_more: matched >= MAX_TASKS_COUNTED_IN_DRY_RUN,
             sample_task_ids: sample,
             dry_run,
         };
         return Ok(Json(count).into_response());
     }
-    let request = RedriveRequest { filter, rate, canary_count, requested_by: caller.name.clone() };
+    let request = RedriveRequest { filter, rate, canary_count, requested_by: caller.token_name.clone() };
     let inner = app.clone();
     let start = app.run_change_to_completion(async move {
         record_and_start_redrive(&inner, &caller, request, description, idempotency).await
@@ -146,11 +153,11 @@ async fn start_redrive_if_recorded(
 ) {
     let id = prepared.status().id;
     let is_recorded = async {
-        let mut wait = MIN_RETRY_WAIT;
+        let mut wait = MIN_STORE_RETRY_WAIT;
         loop {
             sleep(wait).await;
-            wait = (wait * 2).min(MAX_RETRY_WAIT);
-            match app.store().find_idempotency_record(idempotency.clone()).await {
+            wait = (wait * 2).min(MAX_STORE_RETRY_WAIT);
+            match app.store().find_idempotent_response(idempotency.clone()).await {
                 Ok(Ok(Some(text))) if is_response_for_redrive(&text, &id) => match prepared.reserve_again() {
                     Ok(()) => return true,
                     Err(error) => {
@@ -197,7 +204,7 @@ pub(crate) async fn list_redrives(
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<RedriveList>, Problem> {
-    Query::from_uri(&uri, &[])?;
+    RequestQuery::from_uri(&uri, &[])?;
     let jobs = app.engine.list_redrives();
     let redrives = jobs.iter().filter(|job| can_see_redrive(&caller, job)).map(redrive_body).collect();
     Ok(Json(RedriveList { redrives }))
@@ -218,7 +225,7 @@ pub(crate) async fn show_redrive(
     PathSegment(id): PathSegment<String>,
     uri: Uri,
 ) -> Result<Json<RedriveJob>, Problem> {
-    Query::from_uri(&uri, &[])?;
+    RequestQuery::from_uri(&uri, &[])?;
     find_redrive(&app, &caller, &id).map(|job| Json(redrive_body(&job)))
 }
 
@@ -259,7 +266,7 @@ fn find_redrive(app: &App, caller: &Caller, id: &str) -> Result<RedriveStatus, P
 fn can_see_redrive(caller: &Caller, job: &RedriveStatus) -> bool {
     match &job.filter.tenant {
         Some(tenant) => caller.can_see_tenant(tenant),
-        None => caller.tenant.is_none(),
+        None => caller.bound_tenant.is_none(),
     }
 }
 
@@ -277,9 +284,9 @@ fn redrive_body(job: &RedriveStatus) -> RedriveJob {
         canary_count: job.canary_count.and_then(|count| count.try_into().ok()),
         started_at: job.started_at.to_string(),
         ended_at: job.ended_at.map(|at| at.to_string()).unwrap_or_default(),
-        matched: job.matched,
-        retried: job.retried,
-        refused: job.refused,
+        matched: job.matched_count,
+        retried: job.retried_count,
+        refused: job.refused_count,
     }
 }
 

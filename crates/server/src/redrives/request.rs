@@ -1,6 +1,6 @@
 //! Parsing of the request for a redrive, member by member.
 
-use pointsman_core::event_json::{JsonError, parse_member, parse_string};
+use pointsman_core::event_json_parser::{JsonError, parse_member, parse_string};
 use pointsman_core::names::BadName;
 use pointsman_core::store::TaskFilter;
 use pointsman_core::task::ErrorReason;
@@ -44,12 +44,12 @@ pub(super) struct RedriveParameters {
     pub(super) rate: Option<Rate>,
     pub(super) canary_count: Option<usize>,
     /// The members as the request gave them, for the audit.
-    pub(super) description: String,
+    pub(super) audit_description: String,
 }
 
 impl StartRedriveRequest {
     pub(super) fn validate(self, caller: &Caller) -> Result<RedriveParameters, Problem> {
-        let (description, has_filter) = (self.describe_members(), self.has_filter());
+        let (description, has_filter) = (self.describe_members_for_audit(), self.has_filter());
         let handler_pointer = if self.handler.is_some() { "/handler" } else { "/source" };
         let status = self.status.map(|raw| parse_string("/status", &raw)).transpose()?;
         let reasons = parse_error_reasons(status.as_deref().unwrap_or("FAILED"))?;
@@ -63,8 +63,8 @@ impl StartRedriveRequest {
                 self.collection,
                 parse_collection_or_event_type,
             )?,
-            event: None,
-            tenant: caller.resolve_tenant(tenant)?,
+            event_id: None,
+            tenant: caller.restrict_to_own_tenant(tenant)?,
             key: parse_optional_text("/key", self.key, ObjectKey::new)?,
             created_from: parse_optional_timestamp("/start", self.start)?,
             created_before: parse_optional_timestamp("/end", self.end)?,
@@ -83,7 +83,7 @@ impl StartRedriveRequest {
             dry_run: dry_run.unwrap_or(false),
             rate,
             canary_count: canary,
-            description,
+            audit_description: description,
         })
     }
 
@@ -93,7 +93,7 @@ impl StartRedriveRequest {
         [handler, source, collection, tenant, key, start, end].into_iter().any(Option::is_some)
     }
 
-    fn describe_members(&self) -> String {
+    fn describe_members_for_audit(&self) -> String {
         let members = [
             ("handler", &self.handler),
             ("source", &self.source),

@@ -1,8 +1,8 @@
 //! `/api/v1/schedules`: schedules with their planned times and ledgers, pausing and blocking them, and running them
 //! now.
 
-mod overview;
 mod rules;
+mod schedule_bodies;
 
 use axum::Json;
 use axum::extract::State;
@@ -13,14 +13,14 @@ use pointsman_core::{Rule, RuleKind, ScheduleName, Timestamp};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::{Caller, Operator, Role, Viewer};
 use crate::idempotency;
 use crate::json_body::EmptyRequest;
 use crate::path_segment::PathSegment;
 use crate::problem::Problem;
-use crate::query::Query;
-use overview::{
+use crate::request_query::RequestQuery;
+use schedule_bodies::{
     PlannedTimesQuery, find_schedule, find_schedule_with_times, read_schedule_page, require_defined_schedule,
 };
 
@@ -29,7 +29,7 @@ const MAX_LIMIT: usize = 1000;
 /// Default number of ledger rows in a response.
 const DEFAULT_FIRES_LIMIT: usize = 100;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn http_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list_schedules))
         .routes(routes!(show_schedule))
@@ -61,7 +61,7 @@ pub(crate) async fn list_schedules(
     uri: Uri,
 ) -> Result<Json<ScheduleList>, Problem> {
     let [times, after, until] = PlannedTimesQuery::PARAMETERS;
-    let query = Query::from_uri(&uri, &["limit", "cursor", times, after, until])?;
+    let query = RequestQuery::from_uri(&uri, &["limit", "cursor", times, after, until])?;
     let limit = query.parse_limit(MAX_LIMIT, MAX_LIMIT)?;
     read_schedule_page(
         &app,
@@ -94,7 +94,7 @@ pub(crate) async fn show_schedule(
     PathSegment(name): PathSegment<ScheduleName>,
     uri: Uri,
 ) -> Result<Json<ScheduleDetail>, Problem> {
-    let query = Query::from_uri(&uri, &PlannedTimesQuery::PARAMETERS)?;
+    let query = RequestQuery::from_uri(&uri, &PlannedTimesQuery::PARAMETERS)?;
     find_schedule_with_times(&app, &caller, &name, PlannedTimesQuery::from_query(&query, app.now())?)
         .await
         .map(Json)
@@ -119,7 +119,7 @@ pub(crate) async fn list_fires(
     PathSegment(name): PathSegment<ScheduleName>,
     uri: Uri,
 ) -> Result<Json<FireList>, Problem> {
-    let query = Query::from_uri(&uri, &["limit", "before"])?;
+    let query = RequestQuery::from_uri(&uri, &["limit", "before"])?;
     let limit = query.parse_limit(DEFAULT_FIRES_LIMIT, MAX_LIMIT)?;
     let before: Option<Timestamp> = query.parse_parameter("before")?;
     find_schedule(&app, &caller, &name).await?;
@@ -127,7 +127,7 @@ pub(crate) async fn list_fires(
     let next =
         page.fires.last().map(|fire| fire.planned_at.to_string()).filter(|_| page.fires.len() == limit);
     let fires = page.fires.iter().map(FireBody::from).collect();
-    Ok(Json(FireList { newest_event_id: page.journal_range.head.get(), fires, next }))
+    Ok(Json(FireList { newest_event_id: page.journal_range.newest_event_id.get(), fires, next }))
 }
 
 /// Runs a schedule now: creates what it creates at a planned time. It writes no row in the ledger.

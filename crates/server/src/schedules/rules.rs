@@ -5,8 +5,8 @@ use axum::extract::State;
 use pointsman_api::{RuleRequestBody, ScheduleDetail};
 use pointsman_core::{RuleKind, RuleScope, ScheduleName};
 
-use super::overview::find_schedule;
-use crate::app::App;
+use super::schedule_bodies::find_schedule;
+use crate::app_state::App;
 use crate::auth::{Admin, Caller, Operator};
 use crate::json_body::RuleRequest;
 use crate::path_segment::PathSegment;
@@ -118,7 +118,7 @@ async fn lift_schedule_rule(
 
 fn clear_rules_in_body(mut found: ScheduleDetail) -> ScheduleDetail {
     found.schedule.rules.clear();
-    found.schedule.is_blocked_by_rule = false;
+    found.schedule.is_paused_or_blocked = false;
     found
 }
 

@@ -12,12 +12,12 @@ use pointsman_api::{SourceTaskList, TaskBody};
 use pointsman_core::HandlerName;
 use pointsman_core::store::{TaskFilter, TaskPage};
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::Viewer;
 use crate::handler_lookup;
 use crate::limits::stream_json_chunks;
 use crate::problem::Problem;
-use crate::query::{Period, Query};
+use crate::request_query::{Period, RequestQuery};
 use crate::tasks::StatusFilter;
 
 /// Number of tasks per page.
@@ -43,13 +43,13 @@ pub(crate) async fn list_source_tasks(
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let query = Query::from_uri(&uri, &["source", "start", "end", "status", "collection"])?;
+    let query = RequestQuery::from_uri(&uri, &["source", "start", "end", "status", "collection"])?;
     let source: HandlerName = query.require_parameter("source", query.parse_parameter("source")?)?;
     let Period { start, end } = query.parse_period()?;
     let (start, end) = (query.require_parameter("start", start)?, query.require_parameter("end", end)?);
     let StatusFilter { statuses, error_reasons } =
         query.parse_parameter_with("status", parse_public_status)?.unwrap_or_default();
-    handler_lookup::require_handler(&app, &caller, &source, "source")
+    handler_lookup::check_handler_exists_or_has_tasks(&app, &caller, &source, "source")
         .await
         .map_err(|problem| problem.with_parameter("source"))?;
     let filter = TaskFilter {
@@ -57,13 +57,13 @@ pub(crate) async fn list_source_tasks(
         error_reasons,
         handler: Some(source),
         subject_name: query.get("collection").map(Into::into),
-        tenant: caller.tenant.clone(),
+        tenant: caller.bound_tenant.clone(),
         created_from: Some(start),
         created_before: Some(end),
         ..TaskFilter::default()
     };
     let page = app.store().list_tasks(filter.clone(), None, TASKS_PER_PAGE).await?;
-    let budget = app.response_budget.clone();
+    let budget = app.response_memory_budget.clone();
     let remaining =
         RemainingTasks { app, filter, page, json_prefix: "{\"tasks\":[", has_written_task: false };
     stream_json_chunks(&budget, &caller, stream::unfold(Some(remaining), encode_page_and_read_next)).await
@@ -98,7 +98,7 @@ async fn encode_page_and_read_next(
         remaining.has_written_task = true;
         text.push_str(&serde_json::to_string(&TaskBody::from(&task)).unwrap_or_default());
     }
-    let Some(before) = remaining.page.next else {
+    let Some(before) = remaining.page.next_cursor else {
         text.push_str("]}");
         return Some((Ok(text.into()), None));
     };

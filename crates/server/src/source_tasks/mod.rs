@@ -16,21 +16,21 @@ use pointsman_core::{CollectionName, HandlerName, SourceCollection, SourceDef};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::{Caller, Operator, Viewer};
 use crate::config::suggestion::did_you_mean_suffix;
 use crate::idempotency;
-use crate::json_body::EmptyBody;
+use crate::json_body::EmptyBodyWithQuery;
 use crate::path_segment::{PathSegment, TaskIdSegment};
 use crate::problem::Problem;
-use crate::query::Query;
+use crate::request_query::RequestQuery;
 use crate::tasks::{LogJsonPrefix, LogReader, find_visible_task, stream_whole_log};
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn http_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list::list_source_tasks, run_collection))
         .routes(routes!(show_source_task))
-        .routes(routes!(read_source_logs))
+        .routes(routes!(read_source_task_logs))
         // The path is accepted with and without the trailing slash.
         .route("/tasks/", get(list::list_source_tasks).post(run_collection))
 }
@@ -50,7 +50,7 @@ pub(crate) async fn show_source_task(
     PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
     uri: Uri,
 ) -> Result<Json<TaskBody>, Problem> {
-    Query::from_uri(&uri, &[])?;
+    RequestQuery::from_uri(&uri, &[])?;
     let (task, _) = find_visible_task(&app, &caller, &id).await?;
     Ok(Json(TaskBody::from(&task)))
 }
@@ -68,13 +68,13 @@ pub(crate) async fn show_source_task(
     ),
     responses((status = 200, description = "The lines, in order", body = SourceTaskLogs)),
 )]
-pub(crate) async fn read_source_logs(
+pub(crate) async fn read_source_task_logs(
     Viewer(caller): Viewer,
     State(app): State<App>,
     PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let period = Query::from_uri(&uri, &["start", "end"])?.parse_period()?;
+    let period = RequestQuery::from_uri(&uri, &["start", "end"])?.parse_period()?;
     find_visible_task(&app, &caller, &id).await?;
     stream_whole_log(LogReader::new(app, id, period), &caller, LogJsonPrefix::LinesOnly).await
 }
@@ -104,9 +104,9 @@ pub(crate) async fn run_collection(
     State(app): State<App>,
     headers: HeaderMap,
     uri: Uri,
-    _: EmptyBody,
+    _: EmptyBodyWithQuery,
 ) -> Result<(StatusCode, Json<SourceRunResponse>), Problem> {
-    let query = Query::from_uri(&uri, &["source", "collection"])?;
+    let query = RequestQuery::from_uri(&uri, &["source", "collection"])?;
     let source: HandlerName = query.require_parameter("source", query.parse_parameter("source")?)?;
     let collection: CollectionName =
         query.require_parameter("collection", query.parse_parameter("collection")?)?;

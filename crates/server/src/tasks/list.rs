@@ -8,10 +8,10 @@ use pointsman_core::store::TaskFilter;
 use pointsman_core::task::ErrorReason;
 use pointsman_core::{HandlerName, TaskSeq, TaskStatus};
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::Viewer;
 use crate::problem::Problem;
-use crate::query::Query;
+use crate::request_query::RequestQuery;
 
 /// Default number of tasks in a response.
 const DEFAULT_LIMIT: usize = 100;
@@ -61,7 +61,7 @@ pub(crate) async fn list_tasks(
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<TaskList>, Problem> {
-    let query = Query::from_uri(&uri, &QUERY_PARAMETERS)?;
+    let query = RequestQuery::from_uri(&uri, &QUERY_PARAMETERS)?;
     let StatusFilter { statuses, error_reasons } =
         query.parse_parameter_with("status", StatusFilter::parse)?.unwrap_or_default();
     let period = query.parse_period()?;
@@ -70,8 +70,8 @@ pub(crate) async fn list_tasks(
         error_reasons,
         handler: parse_handler_or_source(&query)?,
         subject_name: query.get("collection").map(Into::into),
-        event: query.parse_parameter("event")?,
-        tenant: caller.resolve_tenant(query.parse_parameter("tenant")?)?,
+        event_id: query.parse_parameter("event")?,
+        tenant: caller.restrict_to_own_tenant(query.parse_parameter("tenant")?)?,
         key: query.parse_parameter("key")?,
         created_from: period.start,
         created_before: period.end,
@@ -82,7 +82,7 @@ pub(crate) async fn list_tasks(
 }
 
 /// Parses `handler` or `source`, which mean the same.
-fn parse_handler_or_source(query: &Query) -> Result<Option<HandlerName>, Problem> {
+fn parse_handler_or_source(query: &RequestQuery) -> Result<Option<HandlerName>, Problem> {
     match (query.parse_parameter("handler")?, query.parse_parameter("source")?) {
         (Some(handler), Some(source)) if handler != source => {
             Err(Problem::malformed("`source` and `handler` mean the same; give one").with_parameter("source"))
@@ -102,9 +102,9 @@ async fn read_task_list(
     let mut head = None;
     for _ in 0..MAX_STORE_PAGES {
         let page = app.store().list_tasks(filter.clone(), before, limit - tasks.len()).await?;
-        head.get_or_insert(page.journal_range.head);
+        head.get_or_insert(page.journal_range.newest_event_id);
         tasks.extend(page.tasks.iter().map(TaskBody::from));
-        before = page.next;
+        before = page.next_cursor;
         if before.is_none() || tasks.len() >= limit {
             break;
         }

@@ -16,13 +16,13 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep};
 
 use super::single_task::find_visible_task;
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::{Caller, Viewer};
 use crate::event_stream::{read_last_event_id, receive_task_change};
 use crate::limits::{StreamMemory, StreamPermit, stream_json_chunks};
 use crate::path_segment::{PathSegment, TaskIdSegment};
 use crate::problem::Problem;
-use crate::query::{Period, Query};
+use crate::request_query::{Period, RequestQuery};
 use crate::sse::{self, KEEP_ALIVE_INTERVAL};
 
 /// Maximum lines per page. The store returns fewer if they are long, so that one page bounds the memory for a log.
@@ -58,7 +58,7 @@ pub(crate) async fn read_logs(
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let query = Query::from_uri(&uri, &["start", "end", "follow"])?;
+    let query = RequestQuery::from_uri(&uri, &["start", "end", "follow"])?;
     let follow = query
         .parse_parameter_with("follow", |text| text.parse().map_err(|_| "`follow` is `true` or `false`"))?;
     let period = query.parse_period()?;
@@ -68,16 +68,17 @@ pub(crate) async fn read_logs(
     let (_, journal_range) = find_visible_task(&app, &caller, &id).await?;
     let reader = LogReader::new(app, id, period);
     if follow != Some(true) {
-        return stream_whole_log(reader, &caller, LogJsonPrefix::WithEventId(journal_range.head)).await;
+        return stream_whole_log(reader, &caller, LogJsonPrefix::WithEventId(journal_range.newest_event_id))
+            .await;
     }
-    let permit = reader.app.stream_limiter.acquire_permit(&caller)?;
+    let permit = reader.app.stream_limiter.try_acquire_permit(&caller)?;
     let next_line = read_last_event_id(&headers)?.map_or(0, |last| last.get() + 1);
     let reader = LogReader { next_line_number: next_line, ..reader };
     let keep_alive_at = Instant::now() + KEEP_ALIVE_INTERVAL;
     let follower = LogFollower {
         reader,
         caller,
-        log_notifications,
+        log_write_notifications: log_notifications,
         task_changes,
         keep_alive_at,
         is_finished: false,
@@ -106,7 +107,7 @@ struct LogPage {
     task_status: TaskStatus,
     /// Whether the store returned no line, not even one outside the period. A short page is not the end: its lines may
     /// be long.
-    is_empty: bool,
+    store_returned_no_line: bool,
 }
 
 impl LogReader {
@@ -130,7 +131,7 @@ impl LogReader {
             start.is_none_or(|start| line.line.time >= start) && end.is_none_or(|end| line.line.time < end)
         };
         let lines = page.lines.into_iter().filter(in_period).collect();
-        Ok(Some(LogPage { lines, task_status: page.status, is_empty: last.is_none() }))
+        Ok(Some(LogPage { lines, task_status: page.task_status, store_returned_no_line: last.is_none() }))
     }
 }
 
@@ -153,7 +154,7 @@ pub(crate) async fn stream_whole_log(
     caller: &Caller,
     prefix: LogJsonPrefix,
 ) -> Result<Response, Problem> {
-    let budget = reader.app.response_budget.clone();
+    let budget = reader.app.response_memory_budget.clone();
     let prefix = match prefix {
         LogJsonPrefix::WithEventId(head) => format!("{{\"eventId\":{head},\"logs\":["),
         LogJsonPrefix::LinesOnly => "{\"logs\":[".to_owned(),
@@ -172,7 +173,7 @@ async fn encode_next_log_chunk(remaining: RemainingLog) -> Option<(io::Result<By
         Ok(page) => page,
         Err(error) => return Some((Err(error), None)),
     };
-    let Some(page) = page.filter(|page| !page.is_empty) else {
+    let Some(page) = page.filter(|page| !page.store_returned_no_line) else {
         return Some((Ok(format!("{prefix}]}}").into()), None));
     };
     let (mut written, mut has_lines) = (prefix, has_lines);
@@ -190,7 +191,7 @@ struct LogFollower {
     reader: LogReader,
     caller: Caller,
     /// Changes when this node has stored log lines of any task.
-    log_notifications: watch::Receiver<u64>,
+    log_write_notifications: watch::Receiver<u64>,
     /// Task changes, so that the end of this task is noticed even if its last attempt logged nothing.
     task_changes: Option<broadcast::Receiver<TaskChange>>,
     keep_alive_at: Instant,
@@ -202,8 +203,10 @@ struct LogFollower {
 
 impl LogFollower {
     async fn next_frames(&mut self) -> Option<String> {
-        while !self.is_finished && self.reader.app.accepted_tokens.borrow().accepts_caller(&self.caller) {
-            self.log_notifications.mark_unchanged();
+        while !self.is_finished
+            && self.reader.app.accepted_tokens.borrow().is_token_still_accepted(&self.caller)
+        {
+            self.log_write_notifications.mark_unchanged();
             let next_line = self.reader.next_line_number;
             let page = self.reader.read_next_page().await.ok()??;
             let frames: String = page
@@ -225,12 +228,12 @@ impl LogFollower {
                 self.keep_alive_at = Instant::now() + KEEP_ALIVE_INTERVAL;
                 return Some(frames);
             }
-            if page.is_empty && has_task_ended {
+            if page.store_returned_no_line && has_task_ended {
                 self.is_finished = true;
                 let data = format!("{{\"state\":\"{}\"}}", page.task_status.as_str());
                 return Some(sse::format_frame(None, "end", &data));
             }
-            if page.is_empty {
+            if page.store_returned_no_line {
                 if self.keep_alive_at <= Instant::now() {
                     self.keep_alive_at = Instant::now() + KEEP_ALIVE_INTERVAL;
                     return Some(sse::format_keep_alive(None));
@@ -244,7 +247,14 @@ impl LogFollower {
 
     /// Waits until there may be more lines. Returns at once when the task changes.
     async fn wait_for_lines(&mut self) {
-        let Self { reader, caller, log_notifications, task_changes, is_finished, .. } = self;
+        let Self {
+            reader,
+            caller,
+            log_write_notifications: log_notifications,
+            task_changes,
+            is_finished,
+            ..
+        } = self;
         let more_logged = async {
             sleep(MIN_READ_INTERVAL).await;
             // The engine owns the sender and outlives all followers.

@@ -8,13 +8,13 @@ mod why;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::app::App;
+use crate::app_state::App;
 
 pub(crate) use list::StatusFilter;
 pub(crate) use logs::{LogJsonPrefix, LogReader, stream_whole_log};
 pub(crate) use single_task::find_visible_task;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn http_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list::list_tasks))
         .routes(routes!(single_task::show_task))

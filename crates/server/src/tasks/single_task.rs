@@ -8,12 +8,12 @@ use pointsman_core::TaskId;
 use pointsman_core::journal::JournalRange;
 use pointsman_core::task::Task;
 
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::{Caller, Operator, Viewer};
 use crate::json_body::EmptyRequest;
 use crate::path_segment::{PathSegment, TaskIdSegment};
 use crate::problem::Problem;
-use crate::query::Query;
+use crate::request_query::RequestQuery;
 
 /// One task with its attempts, result and errors.
 #[utoipa::path(
@@ -30,7 +30,7 @@ pub(crate) async fn show_task(
     PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
     uri: Uri,
 ) -> Result<Json<TaskDetail>, Problem> {
-    Query::from_uri(&uri, &[])?;
+    RequestQuery::from_uri(&uri, &[])?;
     find_task_detail(&app, &caller, &id).await.map(Json)
 }
 
@@ -88,7 +88,7 @@ pub(crate) async fn cancel_task(
 pub(super) async fn find_task_detail(app: &App, caller: &Caller, id: &TaskId) -> Result<TaskDetail, Problem> {
     let (task, journal_range) = find_visible_task(app, caller, id).await?;
     Ok(TaskDetail {
-        newest_event_id: journal_range.head.get(),
+        newest_event_id: journal_range.newest_event_id.get(),
         task: TaskBody::from(&task),
         running_attempt: RunningAttemptBody::from_task(&task),
         attempts: task.attempts.iter().map(EndedAttemptBody::from).collect(),

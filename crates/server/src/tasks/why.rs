@@ -8,12 +8,12 @@ use pointsman_core::task::gates::{Gate, GateKind};
 use pointsman_core::task::{ErrorReason, Task, TaskState};
 
 use super::single_task::find_visible_task;
-use crate::app::App;
+use crate::app_state::App;
 use crate::auth::{Caller, Viewer};
 use crate::path_segment::{PathSegment, TaskIdSegment};
 use crate::problem::Problem;
-use crate::query::Query;
-use crate::rules::{is_setter_hidden, rule_body_for};
+use crate::request_query::RequestQuery;
+use crate::rules::{is_rule_author_hidden, rule_body_visible_to};
 
 /// The gates that a task has to pass before it runs, in order, each with whether it is open and what blocks it.
 #[utoipa::path(
@@ -30,20 +30,20 @@ pub(crate) async fn explain_task(
     PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
     uri: Uri,
 ) -> Result<Json<TaskWhyBody>, Problem> {
-    Query::from_uri(&uri, &[])?;
+    RequestQuery::from_uri(&uri, &[])?;
     let (task, journal_range) = find_visible_task(&app, &caller, &id).await?;
     let mut gates = app.store().explain_waiting(&id, app.now()).await?.unwrap_or_default();
     let mut bodies = Vec::new();
     for gate in &mut gates {
         redact_gate_for_tenant(&app, &caller, gate).await?;
         bodies.push(TaskGateBody {
-            rule: gate.rule.as_ref().map(|rule| rule_body_for(&caller, rule)),
+            rule: gate.rule.as_ref().map(|rule| rule_body_visible_to(&caller, rule)),
             ..TaskGateBody::from(&*gate)
         });
     }
     let state = task.lifecycle.state;
     Ok(Json(TaskWhyBody {
-        newest_event_id: journal_range.head.get(),
+        newest_event_id: journal_range.newest_event_id.get(),
         task_id: id.to_string(),
         status: state.status().public_name(state.error_reason()).into(),
         summary: summarize_gates(&task, &gates),
@@ -54,10 +54,10 @@ pub(crate) async fn explain_task(
 /// Hides from a caller bound to a tenant the ids of other tenants' tasks, the names of nodes, and who set a rule for
 /// all tenants.
 async fn redact_gate_for_tenant(app: &App, caller: &Caller, gate: &mut Gate) -> Result<(), Problem> {
-    if caller.tenant.is_none() {
+    if caller.bound_tenant.is_none() {
         return Ok(());
     }
-    if let Some(rule) = gate.rule.as_ref().filter(|rule| is_setter_hidden(caller, rule)) {
+    if let Some(rule) = gate.rule.as_ref().filter(|rule| is_rule_author_hidden(caller, rule)) {
         let why = if rule.reason.is_empty() { String::new() } else { format!(": {}", rule.reason) };
         gate.detail = format!("a {} of all tenants since {}{why}", rule.kind.as_str(), rule.since);
     }

@@ -1,8 +1,8 @@
 use pointsman_engine::Setup;
 use pointsman_server::auth::hash_token;
-use pointsman_server::{Server, StartError};
+use pointsman_server::{Server, StartOrReloadError};
 
-use crate::test_server::{TestServer, write_config};
+use crate::test_server::{TestServer, write_config_and_get_inputs};
 
 pub(crate) fn token_hash_hex(token: &str) -> String {
     hash_token(token).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -21,7 +21,7 @@ pub(crate) fn tokens_yaml(list: &[(&str, &str, Option<&str>)]) -> String {
 }
 
 async fn call_status(test_server: &TestServer, token: &str, method: &str, path: &str, body: &str) -> u16 {
-    test_server.call_as(token, method, path, body).await.status
+    test_server.call_with_token(token, method, path, body).await.status
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -89,10 +89,13 @@ async fn me_returns_name_role_and_tenant_of_the_token() {
     let list = [("all", "producer", None), ("ours", "operator", Some("shop"))];
     let test_server = TestServer::start_with_config(&tokens_yaml(&list), Setup::default()).await;
     for (token, role, tenant) in list {
-        let me = test_server.call_as(token, "GET", "/api/v1/me", "").await;
+        let me = test_server.call_with_token(token, "GET", "/api/v1/me", "").await;
         assert_eq!(me.json(), serde_json::json!({"name": token, "role": role, "tenant": tenant}));
     }
-    assert_eq!(test_server.call_as("all", "GET", "/api/v1/me?x=1", "").await.problem_status(), 400);
+    assert_eq!(
+        test_server.call_with_token("all", "GET", "/api/v1/me?x=1", "").await.checked_problem_status(),
+        400
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -106,10 +109,10 @@ async fn tokens_are_accepted_in_two_headers() {
         ("x-nothing: 1".to_owned(), 401),
     ] {
         let head = format!("GET /api/v1/tasks HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{header}\r\n\r\n");
-        let response = crate::client::send_request(test_server.address, &head, b"").await;
+        let response = crate::raw_http_client::send_request(test_server.address, &head, b"").await;
         assert_eq!(response.status, status, "{header}");
         if status == 401 {
-            response.problem_status();
+            response.checked_problem_status();
             assert!(response.header("www-authenticate").unwrap().starts_with("Bearer"));
         }
     }
@@ -140,18 +143,18 @@ async fn a_token_bound_to_a_tenant_cannot_access_other_tenants() {
     assert_eq!(journal["eventSnapshots"].as_array().unwrap().len(), 1);
     assert_eq!(journal["eventSnapshots"][0]["tenant"], "shop");
     assert_eq!(test_server.get(&format!("/api/v1/events/{own}")).await.status, 200);
-    assert_eq!(test_server.get(&format!("/api/v1/events/{foreign}")).await.problem_status(), 404);
+    assert_eq!(test_server.get(&format!("/api/v1/events/{foreign}")).await.checked_problem_status(), 404);
     assert_eq!(test_server.get("/api/v1/objects/k").await.json()["last"], own);
     for path in
         ["/api/v1/events?after=0&tenant=other", "/api/v1/stream?tenant=other", "/api/v1/tasks?tenant=other"]
     {
-        assert_eq!(test_server.get(path).await.problem_status(), 403, "{path}");
+        assert_eq!(test_server.get(path).await.checked_problem_status(), 403, "{path}");
     }
     assert_eq!(
         test_server
             .post("/api/v1/events", r#"[{"type":"a"},{"type":"a","tenant":"other"}]"#)
             .await
-            .problem_status(),
+            .checked_problem_status(),
         403
     );
     assert_eq!(test_server.post("/api/v1/events", r#"{"type":"a","tenant":"shop"}"#).await.status, 201);
@@ -178,8 +181,9 @@ async fn the_first_start_token_is_shown_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_tokens_refuses_to_listen_beyond_loopback() {
     let folder = tempfile::tempdir().unwrap();
-    let mut config = write_config(folder.path(), "store: 'sqlite::memory:'\n").load_config().unwrap();
+    let mut config =
+        write_config_and_get_inputs(folder.path(), "store: 'sqlite::memory:'\n").load_config().unwrap();
     config.listen_address = "0.0.0.0:0".parse().unwrap();
     let error = Server::start(config, None, Setup::default()).await.unwrap_err();
-    assert!(matches!(error, StartError::NoTokenConfigured(_)), "{error}");
+    assert!(matches!(error, StartOrReloadError::NoTokenConfigured(_)), "{error}");
 }

@@ -28,9 +28,9 @@ fn emit_next_lower_number(delivery: &Delivery) -> HandlerOutcome {
 }
 
 /// Waits until the journal has this many events of a type with the number zero.
-async fn wait_for_zero_events(server: &TestServer, event_type: &str, count: usize) {
+async fn wait_for_events_with_value_zero(server: &TestServer, event_type: &str, count: usize) {
     server
-        .wait_until(&format!("/api/v1/events?after=0&return={event_type}"), |seq| {
+        .wait_until_get_returns(&format!("/api/v1/events?after=0&return={event_type}"), |seq| {
             let events = seq["eventSnapshots"].as_array().cloned().unwrap_or_default();
             events.iter().filter(|event| event["value"] == 0).count() == count
         })
@@ -52,7 +52,7 @@ async fn an_event_shows_the_tree_of_the_events_it_caused() {
     .await;
     server.token = "admin".into();
     let id = server.emit(r#"{"type":"job.fork","value":3}"#).await;
-    wait_for_zero_events(&server, "job.fork", 8).await;
+    wait_for_events_with_value_zero(&server, "job.fork", 8).await;
     let path = format!("/api/v1/events/{id}");
     let root = server.get(&path).await.json();
     assert_eq!(
@@ -82,7 +82,7 @@ async fn an_event_shows_the_tree_of_the_events_it_caused() {
         3,
         "only events of its own tenant"
     );
-    assert_eq!(server.get(&format!("/api/v1/events/{theirs}")).await.problem_status(), 404);
+    assert_eq!(server.get(&format!("/api/v1/events/{theirs}")).await.checked_problem_status(), 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,11 +98,15 @@ async fn causes_of_other_tenants_are_hidden() {
     server.token = "admin".into();
     server.emit(r#"{"type":"job"}"#).await;
     server.token = "tenant-viewer".into();
-    let found =
-        server.wait_until("/api/v1/events?limit=-1&return=child", |seq| seq["TYPE"] == "NonEmpty").await;
+    let found = server
+        .wait_until_get_returns("/api/v1/events?limit=-1&return=child", |seq| seq["TYPE"] == "NonEmpty")
+        .await;
     let path = format!("/api/v1/events/{}", found["eventSnapshots"][0]["eventId"]);
     assert_eq!(server.get(&path).await.json()["cause"], json!({"eventId": null, "task": null, "depth": 1}));
-    assert_ne!(server.call_as("admin", "GET", &path, "").await.json()["cause"]["eventId"], json!(null));
+    assert_ne!(
+        server.call_with_token("admin", "GET", &path, "").await.json()["cause"]["eventId"],
+        json!(null)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,7 +114,7 @@ async fn deep_causal_trees_are_truncated_and_marked() {
     let server =
         TestServer::start_with_config("", in_process_handler_setup("job", emit_next_lower_number)).await;
     let id = server.emit(r#"{"type":"job","value":50}"#).await;
-    wait_for_zero_events(&server, "job", 1).await;
+    wait_for_events_with_value_zero(&server, "job", 1).await;
     let client = Client::new(&format!("http://{}", server.address), Some(&server.token)).unwrap();
     let detail = client.read_event(id).await.unwrap();
     assert!(detail.is_caused_truncated);
@@ -135,7 +139,7 @@ async fn engine_events_are_shown_as_in_the_stream() {
             .await;
     server.emit(r#"{"type":"job"}"#).await;
     let path = "/api/v1/events?after=0&return=TaskClosed";
-    let seq = server.wait_until(path, |seq| seq["TYPE"] == "NonEmpty").await;
+    let seq = server.wait_until_get_returns(path, |seq| seq["TYPE"] == "NonEmpty").await;
     let engine_event = &seq["eventSnapshots"][0];
     let shown = server.get(&format!("/api/v1/events/{}", engine_event["eventId"])).await.json();
     assert_eq!(shown["event"], *engine_event);

@@ -3,8 +3,8 @@
 use pointsman_engine::Setup;
 use tokio::time::timeout;
 
-use crate::client::TEST_TIMEOUT;
-use crate::test_server::{TestServer, write_config};
+use crate::raw_http_client::TEST_TIMEOUT;
+use crate::test_server::{TestServer, write_config_and_get_inputs};
 
 fn config_yaml(folder: &std::path::Path, more: &str) -> String {
     let store = folder.join("pointsman.db");
@@ -70,8 +70,8 @@ async fn configuration_changes_are_published_and_a_restart_without_changes_is_no
         .replace("'@daily'", "'@hourly'")
         .replace("nightly:", "weekly:")
         .replace("{id: render, handler: render,", "{handler: render, id: render, on_error: done,");
-    let mut reloads = test_server.inner.subscribe_reloads();
-    write_config(folder.path(), &config_yaml(folder.path(), &changed));
+    let mut reloads = test_server.inner.subscribe_reload_counts();
+    write_config_and_get_inputs(folder.path(), &config_yaml(folder.path(), &changed));
     timeout(TEST_TIMEOUT, reloads.wait_for(|count| count.applied == 1)).await.unwrap().unwrap();
     let expected = [
         "Replaced Job:/render",

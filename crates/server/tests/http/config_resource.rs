@@ -2,7 +2,7 @@ use pointsman_engine::Setup;
 use serde_json::json;
 
 use crate::auth::{token_hash_hex, tokens_yaml};
-use crate::test_server::{TestServer, write_config};
+use crate::test_server::{TestServer, write_config_and_get_inputs};
 
 const BASE_CONFIG: &str = "store: 'sqlite::memory:'\nserver: {listen: '127.0.0.1:0', drain: 1s}\n";
 const CONFIG_URL: &str = "/api/v1/config";
@@ -34,7 +34,7 @@ async fn the_configuration_is_shown_with_locations_and_without_secrets() {
     }
     let warnings = body["warnings"].as_array().unwrap();
     assert!(warnings[0].as_str().unwrap().ends_with("nothing routes to the handler \"a\""), "{body}");
-    assert_eq!(test_server.get("/api/v1/config?x=1").await.problem_status(), 400);
+    assert_eq!(test_server.get("/api/v1/config?x=1").await.checked_problem_status(), 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -42,12 +42,14 @@ async fn reloads_are_listed_with_their_faults() {
     let folder = tempfile::tempdir().unwrap();
     let test_server = TestServer::start_in_folder(folder.path(), BASE_CONFIG, Setup::default()).await;
     let before = test_server.get(CONFIG_URL).await.json();
-    write_config(
+    write_config_and_get_inputs(
         folder.path(),
         &format!("{BASE_CONFIG}workers: many\nhandlers:\n  a: {{run: {{http: 1}}, secret: hunter2}}\n"),
     );
     let refused = test_server
-        .wait_until(CONFIG_URL, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 1))
+        .wait_until_get_returns(CONFIG_URL, |body| {
+            body["reloads"].as_array().is_some_and(|list| list.len() == 1)
+        })
         .await;
     let reload = &refused["reloads"][0];
     assert_eq!(
@@ -60,9 +62,11 @@ async fn reloads_are_listed_with_their_faults() {
     assert!(!refused.to_string().contains("hunter2"), "{refused}");
     assert_eq!(refused["loaded_at"], before["loaded_at"], "the running configuration stays in force");
 
-    write_config(folder.path(), &format!("{BASE_CONFIG}handlers:\n  b: {{run: pull}}\n"));
+    write_config_and_get_inputs(folder.path(), &format!("{BASE_CONFIG}handlers:\n  b: {{run: pull}}\n"));
     let applied = test_server
-        .wait_until(CONFIG_URL, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 2))
+        .wait_until_get_returns(CONFIG_URL, |body| {
+            body["reloads"].as_array().is_some_and(|list| list.len() == 2)
+        })
         .await;
     assert_eq!((&applied["reloads"][0]["applied"], &applied["reloads"][1]), (&json!(true), reload));
     assert!(applied["settings"].as_str().unwrap().contains("  b:\n    run: pull"), "{applied}");
@@ -73,10 +77,16 @@ async fn reloads_are_listed_with_their_faults() {
 async fn only_admins_of_all_tenants_can_read_the_configuration() {
     let list = [("root", "admin", None), ("ops", "operator", None), ("theirs", "admin", Some("shop"))];
     let test_server = TestServer::start_with_config(&tokens_yaml(&list), Setup::default()).await;
-    assert_eq!(test_server.call_as("root", "GET", CONFIG_URL, "").await.status, 200);
-    assert_eq!(test_server.call_as("ops", "GET", CONFIG_URL, "").await.problem_status(), 403);
-    assert_eq!(test_server.call_as("theirs", "GET", CONFIG_URL, "").await.problem_status(), 403);
-    assert_eq!(test_server.call_as("nobody", "GET", CONFIG_URL, "").await.problem_status(), 401);
+    assert_eq!(test_server.call_with_token("root", "GET", CONFIG_URL, "").await.status, 200);
+    assert_eq!(test_server.call_with_token("ops", "GET", CONFIG_URL, "").await.checked_problem_status(), 403);
+    assert_eq!(
+        test_server.call_with_token("theirs", "GET", CONFIG_URL, "").await.checked_problem_status(),
+        403
+    );
+    assert_eq!(
+        test_server.call_with_token("nobody", "GET", CONFIG_URL, "").await.checked_problem_status(),
+        401
+    );
 }
 
 /// Handlers whose URLs and arguments contain secrets, and routes whose names look like settings.
@@ -100,7 +110,7 @@ async fn urls_and_command_arguments_are_redacted_and_names_are_shown() {
         Setup::default(),
     )
     .await;
-    let response = test_server.call_as("root", "GET", CONFIG_URL, "").await;
+    let response = test_server.call_with_token("root", "GET", CONFIG_URL, "").await;
     assert!(!response.text().contains("hunter2"), "{}", response.text());
     let settings = response.json()["settings"].as_str().unwrap().to_owned();
     for shown in [
@@ -118,7 +128,7 @@ async fn urls_and_command_arguments_are_redacted_and_names_are_shown() {
         assert!(settings.contains(shown), "{shown} is missing in\n{settings}");
     }
     for role in ["root", "view"] {
-        let response = test_server.call_as(role, "GET", "/api/v1/handlers", "").await;
+        let response = test_server.call_with_token(role, "GET", "/api/v1/handlers", "").await;
         assert!(!response.text().contains("hunter2"), "{}", response.text());
         let body = response.json();
         let target = |name: &str| {
@@ -146,14 +156,21 @@ async fn faults_do_not_show_the_lines_of_urls_and_commands() {
   c: {run: {http: 'https://hooks.example/hunter2', timeout: soon}}
   d: {run: {command: 'curl -u user:hunter2'}}
 ";
-    write_config(folder.path(), &format!("{BASE_CONFIG}{faulty}"));
+    write_config_and_get_inputs(folder.path(), &format!("{BASE_CONFIG}{faulty}"));
     let refused = test_server
-        .wait_until(CONFIG_URL, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 1))
+        .wait_until_get_returns(CONFIG_URL, |body| {
+            body["reloads"].as_array().is_some_and(|list| list.len() == 1)
+        })
         .await;
     assert!(!refused.to_string().contains("hunter2"), "{refused}");
-    write_config(folder.path(), &format!("{BASE_CONFIG}handlers: [curl, -u, 'user:hunter2'\nworkers: 1\n"));
+    write_config_and_get_inputs(
+        folder.path(),
+        &format!("{BASE_CONFIG}handlers: [curl, -u, 'user:hunter2'\nworkers: 1\n"),
+    );
     let refused = test_server
-        .wait_until(CONFIG_URL, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 2))
+        .wait_until_get_returns(CONFIG_URL, |body| {
+            body["reloads"].as_array().is_some_and(|list| list.len() == 2)
+        })
         .await;
     assert!(!refused.to_string().contains("hunter2"), "{refused}");
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use pointsman_server::auth::hash_token;
 
-use crate::client::TestResponse;
+use crate::raw_http_client::TestResponse;
 use crate::test_server::TestServer;
 
 const BROWSER_ACCEPT_HEADER: (&str, &str) =
@@ -17,7 +17,7 @@ async fn get_without_token(test_server: &TestServer, path: &str, headers: &[(&st
 }
 
 /// The URL of a file, as it is in the page.
-fn find_file_url(page: &str, file: &str) -> String {
+fn find_versioned_file_url(page: &str, file: &str) -> String {
     let addresses = page.split('"').filter(|text| text.starts_with("/console/"));
     addresses.into_iter().find(|text| text.ends_with(file)).expect("the page names it").to_owned()
 }
@@ -45,7 +45,10 @@ async fn browsers_get_the_console_and_other_clients_a_plain_text() {
         assert_eq!((words.status, words.header("content-type")), (200, Some("text/plain; charset=utf-8")));
         assert!(words.text().contains("/openapi.json"), "{words:?}");
     }
-    assert_eq!(test_server.call("POST", "/", &[BROWSER_ACCEPT_HEADER], b"").await.problem_status(), 405);
+    assert_eq!(
+        test_server.call("POST", "/", &[BROWSER_ACCEPT_HEADER], b"").await.checked_problem_status(),
+        405
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,10 +63,10 @@ async fn files_of_the_console_page_are_served_with_gzip_and_etags() {
         assert_eq!(file.header("x-content-type-options"), Some("nosniff"));
         assert!(file.header("content-encoding").is_none() && !file.body.is_empty(), "{path}");
     }
-    let main = find_file_url(&page, "main.js");
+    let main = find_versioned_file_url(&page, "main.js");
     let packed = get_without_token(
         &test_server,
-        &find_file_url(&page, "parts/states.js"),
+        &find_versioned_file_url(&page, "parts/states.js"),
         &[("accept-encoding", "gzip, br")],
     )
     .await;
@@ -83,7 +86,7 @@ async fn files_of_the_console_page_are_served_with_gzip_and_etags() {
 async fn development_files_of_the_console_are_not_served() {
     let test_server = TestServer::start().await;
     let page = get_without_token(&test_server, "/", &[BROWSER_ACCEPT_HEADER]).await.text();
-    let main = find_file_url(&page, "main.js");
+    let main = find_versioned_file_url(&page, "main.js");
     let folder = main.trim_end_matches("main.js");
     for file in [
         "README.md",
@@ -99,13 +102,16 @@ async fn development_files_of_the_console_are_not_served() {
         "parts",
     ] {
         assert_eq!(
-            get_without_token(&test_server, &format!("{folder}{file}"), &[]).await.problem_status(),
+            get_without_token(&test_server, &format!("{folder}{file}"), &[]).await.checked_problem_status(),
             404,
             "{file}"
         );
     }
-    assert_eq!(get_without_token(&test_server, "/console/older/main.js", &[]).await.problem_status(), 404);
-    assert_eq!(get_without_token(&test_server, "/console/", &[]).await.problem_status(), 404);
+    assert_eq!(
+        get_without_token(&test_server, "/console/older/main.js", &[]).await.checked_problem_status(),
+        404
+    );
+    assert_eq!(get_without_token(&test_server, "/console/", &[]).await.checked_problem_status(), 404);
 }
 
 #[test]

@@ -34,7 +34,7 @@ async fn an_array_of_events_is_stored_completely_or_not_at_all() {
     assert_eq!(body["eventId"], body["events"][1]["eventId"]);
 
     let response = server.post("/api/v1/events", r#"[{"type":"a"},{"type":"b","key":7}]"#).await;
-    assert_eq!(response.problem_status(), 400);
+    assert_eq!(response.checked_problem_status(), 400);
     assert_eq!(response.json()["pointer"], "/1/key");
     let journal = server.get("/api/v1/events?tenant=default&after=0").await.json();
     assert_eq!(journal["eventSnapshots"].as_array().unwrap().len(), 2);
@@ -43,9 +43,9 @@ async fn an_array_of_events_is_stored_completely_or_not_at_all() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_array_may_have_1_to_10000_events() {
     let server = TestServer::start().await;
-    assert_eq!(server.post("/api/v1/events", "[]").await.problem_status(), 400);
+    assert_eq!(server.post("/api/v1/events", "[]").await.checked_problem_status(), 400);
     let many = |count| format!("[{}]", vec![r#"{"type":"a"}"#; count].join(","));
-    assert_eq!(server.post("/api/v1/events", &many(10_001)).await.problem_status(), 400);
+    assert_eq!(server.post("/api/v1/events", &many(10_001)).await.checked_problem_status(), 400);
     let response = server.post("/api/v1/events", &many(10_000)).await;
     assert_eq!(response.status, 201);
     assert_eq!(response.json()["events"].as_array().unwrap().len(), 10_000);
@@ -61,7 +61,7 @@ async fn each_tenant_has_idempotency_keys_of_its_own() {
     assert_eq!(send(br#"{"type":"a"}"#).await.status, 201);
     assert_eq!(send(br#"[{"type":"a","tenant":"three"},{"type":"a"}]"#).await.status, 201);
     assert_eq!(send(br#"{"type":"a","tenant":"one"}"#).await.status, 200);
-    assert_eq!(send(br#"{"type":"b","tenant":"one"}"#).await.problem_status(), 409);
+    assert_eq!(send(br#"{"type":"b","tenant":"one"}"#).await.checked_problem_status(), 409);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -76,12 +76,12 @@ async fn an_idempotency_key_gives_the_same_response() {
     assert_eq!((first.status, again.status), (201, 200));
     assert_eq!(first.json(), again.json());
     let other = post("one", r#"{"type":"b"}"#).await;
-    assert_eq!(other.problem_status(), 409);
+    assert_eq!(other.checked_problem_status(), 409);
     assert_eq!(other.json()["parameter"], "Idempotency-Key");
     let journal = server.get("/api/v1/events?tenant=default&after=0").await.json();
     assert_eq!(journal["eventSnapshots"].as_array().unwrap().len(), 1);
     for bad in ["", &"x".repeat(256), "a\u{e9}"] {
-        assert_eq!(post(bad, r#"{"type":"a"}"#).await.problem_status(), 400, "{bad:?}");
+        assert_eq!(post(bad, r#"{"type":"a"}"#).await.checked_problem_status(), 400, "{bad:?}");
     }
 }
 
@@ -92,7 +92,7 @@ async fn reserved_event_types_are_refused() {
         for event_type in [event_type.to_string(), format!("{event_type}.mine")] {
             let response = server.post("/api/v1/events", &format!(r#"{{"type":"{event_type}"}}"#)).await;
             assert_eq!(
-                (response.problem_status(), &response.json()["pointer"]),
+                (response.checked_problem_status(), &response.json()["pointer"]),
                 (422, &json!("/type")),
                 "{event_type}"
             );
@@ -102,7 +102,7 @@ async fn reserved_event_types_are_refused() {
         let response =
             server.post("/api/v1/events", &format!(r#"[{{"type":"a"}},{{"type":"{event_type}"}}]"#)).await;
         assert_eq!(
-            (response.problem_status(), &response.json()["pointer"]),
+            (response.checked_problem_status(), &response.json()["pointer"]),
             (422, &json!("/1/type")),
             "{event_type}"
         );
@@ -118,7 +118,7 @@ async fn reserved_event_types_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn faults_name_the_member_at_fault() {
+async fn rejected_emits_name_the_member_at_fault() {
     let server = TestServer::start().await;
     let deep = format!(r#"{{"type":"a","value":{}{}}}"#, "[".repeat(10_000), "]".repeat(10_000));
     for (body, status, pointer) in [
@@ -137,16 +137,16 @@ async fn faults_name_the_member_at_fault() {
         (deep.as_str(), 400, Some("/value")),
     ] {
         let response = server.post("/api/v1/events", body).await;
-        assert_eq!(response.problem_status(), status, "{body:.60}: {response:?}");
+        assert_eq!(response.checked_problem_status(), status, "{body:.60}: {response:?}");
         if let Some(pointer) = pointer {
             assert_eq!(response.json()["pointer"], pointer, "{body:.60}");
         }
     }
     let large = format!(r#"{{"type":"a","value":"{}"}}"#, "x".repeat(1 << 20));
-    assert_eq!(server.post("/api/v1/events", &large).await.problem_status(), 413);
+    assert_eq!(server.post("/api/v1/events", &large).await.checked_problem_status(), 413);
     let garbled = server
         .call("POST", "/api/v1/events", &[("content-type", "application/json")], b"{\"type\":\"\xff\"}")
         .await;
-    assert_eq!(garbled.problem_status(), 400);
+    assert_eq!(garbled.checked_problem_status(), 400);
     assert_eq!(server.get("/api/v1/events?tenant=default&after=0").await.json()["TYPE"], "Empty");
 }

@@ -2,8 +2,8 @@ use pointsman_engine::{HandlerOutcome, Setup};
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::client::TEST_TIMEOUT;
-use crate::test_server::{TestServer, in_process_handler_setup, write_config};
+use crate::raw_http_client::TEST_TIMEOUT;
+use crate::test_server::{TestServer, in_process_handler_setup, write_config_and_get_inputs};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_shows_how_it_runs_and_its_waiting_tasks() {
@@ -19,8 +19,8 @@ async fn a_handler_shows_how_it_runs_and_its_waiting_tasks() {
     assert!(body["eventId"].is_u64());
     let list = server.get("/api/v1/handlers").await.json();
     assert_eq!(list["handlers"][0]["name"], "job");
-    assert_eq!(server.get("/api/v1/handlers/none").await.problem_status(), 404);
-    assert_eq!(server.get("/api/v1/handlers/a%20b").await.problem_status(), 400);
+    assert_eq!(server.get("/api/v1/handlers/none").await.checked_problem_status(), 404);
+    assert_eq!(server.get("/api/v1/handlers/a%20b").await.checked_problem_status(), 400);
 }
 
 /// The target leaves out the path of a URL and the arguments of a command: they may contain secrets.
@@ -57,13 +57,13 @@ async fn tasks_wait_until_pause_and_block_are_both_lifted() {
     assert_eq!(server.get(&path).await.json()["tasks"][0]["status"], "SCHEDULED");
     assert_eq!(server.get("/api/v1/handlers/job").await.json()["queues"][0]["held"], true);
     assert_eq!(server.call("DELETE", "/api/v1/handlers/job/block", &[], b"").await.status, 200);
-    server.wait_until(&path, |event| event["tasks"][0]["status"] == "SUCCESS").await;
+    server.wait_until_get_returns(&path, |event| event["tasks"][0]["status"] == "SUCCESS").await;
 
-    assert_eq!(put("/api/v1/handlers/none/pause", "").await.problem_status(), 404);
+    assert_eq!(put("/api/v1/handlers/none/pause", "").await.checked_problem_status(), 404);
     let response = put("/api/v1/handlers/job/pause", r#"{"tenant":"a b"}"#).await;
-    assert_eq!((response.problem_status(), &response.json()["pointer"]), (400, &json!("/tenant")));
-    assert_eq!(put("/api/v1/handlers/job/pause", r#"{"who":"me"}"#).await.problem_status(), 400);
-    assert_eq!(put("/api/v1/handlers/job/pause", "[").await.problem_status(), 400);
+    assert_eq!((response.checked_problem_status(), &response.json()["pointer"]), (400, &json!("/tenant")));
+    assert_eq!(put("/api/v1/handlers/job/pause", r#"{"who":"me"}"#).await.checked_problem_status(), 400);
+    assert_eq!(put("/api/v1/handlers/job/pause", "[").await.checked_problem_status(), 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -76,9 +76,13 @@ async fn adopting_without_missing_tasks_succeeds() {
         (response.status, response.json()),
         (200, json!({"adopted": 0, "replayed": 0, "more": false}))
     );
-    assert_eq!(server.post("/api/v1/handlers/none/adopt", "").await.problem_status(), 404);
+    assert_eq!(server.post("/api/v1/handlers/none/adopt", "").await.checked_problem_status(), 404);
     for bad in [r#"{"from":"x"}"#, r#"{"from":-1}"#, r#"{"form":1}"#] {
-        assert_eq!(server.post("/api/v1/handlers/job/adopt", bad).await.problem_status(), 400, "{bad}");
+        assert_eq!(
+            server.post("/api/v1/handlers/job/adopt", bad).await.checked_problem_status(),
+            400,
+            "{bad}"
+        );
     }
 }
 
@@ -90,16 +94,17 @@ async fn history_is_replayed_to_a_handler_once() {
     for n in 0..3 {
         server.emit(&format!(r#"{{"type":"job","key":"k:{n}"}}"#)).await;
     }
-    let mut reloads = server.inner.subscribe_reloads();
+    let mut reloads = server.inner.subscribe_reload_counts();
     let added = "handlers:\n  added: {run: {command: ['true']}}\nevent_handlers:\n  job: [added]\n";
-    write_config(folder.path(), &format!("{base}{added}"));
+    write_config_and_get_inputs(folder.path(), &format!("{base}{added}"));
     timeout(TEST_TIMEOUT, reloads.wait_for(|count| count.applied == 1)).await.unwrap().unwrap();
     let first = server.get("/api/v1/events?after=0&limit=1").await.json();
     let from = format!(r#"{{"from":{}}}"#, first["eventSnapshots"][0]["eventId"]);
     let response = server.post("/api/v1/handlers/added/adopt", &from).await.json();
     assert_eq!(response, json!({"adopted": 0, "replayed": 3, "more": false}));
     let are_all_listed = |list: &serde_json::Value| list["tasks"].as_array().unwrap().len() == 3;
-    let list = server.wait_until("/api/v1/tasks?handler=added&status=SUCCESS", are_all_listed).await;
+    let list =
+        server.wait_until_get_returns("/api/v1/tasks?handler=added&status=SUCCESS", are_all_listed).await;
     assert_eq!(list["tasks"][0]["priority"], 1);
     let again = server.post("/api/v1/handlers/added/adopt", &from).await.json();
     assert_eq!(again["replayed"], 0);
@@ -143,29 +148,29 @@ async fn a_collection_is_paused_without_the_others_of_its_source() {
     let orders = server.post("/tasks?source=shop&collection=orders", "").await;
     let customers = server.post("/tasks?source=shop&collection=customers", "").await;
     assert_eq!((orders.status, customers.status), (201, 201));
-    let path_of = |response: &crate::client::TestResponse| {
+    let path_of = |response: &crate::raw_http_client::TestResponse| {
         format!("/tasks/{}", response.json()["task_id"].as_str().unwrap())
     };
-    server.wait_until(&path_of(&customers), |task| task["status"] == "RUNNING").await;
+    server.wait_until_get_returns(&path_of(&customers), |task| task["status"] == "RUNNING").await;
     assert_eq!(server.get(&path_of(&orders)).await.json()["status"], "SCHEDULED");
     let shop = server.get("/api/v1/handlers/shop").await.json();
     let queue = shop["queues"].as_array().unwrap().iter().find(|q| q["collection"] == "orders").unwrap();
     assert_eq!((&queue["held"], &queue["tenant"]), (&json!(true), &json!("default")));
 
     assert_eq!(server.delete(path).await.json()["rules"], json!([]));
-    server.wait_until(&path_of(&orders), |task| task["status"] == "RUNNING").await;
+    server.wait_until_get_returns(&path_of(&orders), |task| task["status"] == "RUNNING").await;
     for (bad, status) in
         [("shop%2Forder", 404), ("sohp", 404), ("sohp%2Forders", 404), ("shop%2F", 400), ("a%2Fb%2Fc", 400)]
     {
         let response = server.put(&format!("/api/v1/handlers/{bad}/pause"), "").await;
-        assert_eq!(response.problem_status(), status, "{bad}");
+        assert_eq!(response.checked_problem_status(), status, "{bad}");
     }
     let response = server.put("/api/v1/handlers/shop%2Forder/pause", "").await.json();
     assert!(response["detail"].as_str().unwrap().contains("orders"), "{response}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_shows_the_busiest_queues_of_very_many() {
+async fn handler_list_shows_the_busiest_queues() {
     let server =
         TestServer::start_with_config("", in_process_handler_setup("job", |_| HandlerOutcome::succeeded()))
             .await;

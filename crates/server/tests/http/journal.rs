@@ -4,7 +4,7 @@ use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::client::read_response;
+use crate::raw_http_client::read_response;
 use crate::test_server::TestServer;
 
 fn event_ids(seq: &Value) -> Vec<u64> {
@@ -74,7 +74,7 @@ async fn reading_after_an_expired_event_gives_torn() {
         .inner
         .engine()
         .store()
-        .prune(nothing_older, Retention::default(), std::time::Duration::MAX, then)
+        .prune_events_tasks_and_objects(nothing_older, Retention::default(), std::time::Duration::MAX, then)
         .await
         .unwrap();
     let left = event_ids(&server.get("/api/v1/events?limit=-100").await.json());
@@ -139,7 +139,7 @@ async fn stopping_the_server_ends_long_polls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bad_parameters_are_named() {
+async fn bad_parameters_are_named_in_the_error() {
     let server = TestServer::start().await;
     for (query, parameter) in [
         ("", "after"),
@@ -160,7 +160,7 @@ async fn bad_parameters_are_named() {
         ("after=0&key=%ff", "key"),
     ] {
         let response = server.get(&format!("/api/v1/events?{query}")).await;
-        assert_eq!(response.problem_status(), 400, "{query}");
+        assert_eq!(response.checked_problem_status(), 400, "{query}");
         assert_eq!(response.json()["parameter"], parameter, "{query}");
     }
 }
@@ -175,15 +175,15 @@ async fn one_event_and_one_object_are_shown() {
     assert_eq!(event["eventId"], second);
     assert!(event["cause"].is_null());
     assert_eq!(event["tasks"], serde_json::json!([]));
-    assert_eq!(server.get("/api/v1/events/1").await.problem_status(), 404);
-    assert_eq!(server.get("/api/v1/events/x").await.problem_status(), 400);
+    assert_eq!(server.get("/api/v1/events/1").await.checked_problem_status(), 404);
+    assert_eq!(server.get("/api/v1/events/x").await.checked_problem_status(), 400);
 
     let object = server.get("/api/v1/objects/x%2Fy%20z").await.json();
     let chain: Vec<_> = object["events"].as_array().unwrap().iter().map(|e| e["eventId"].as_u64()).collect();
     assert_eq!(chain, [Some(second), Some(first)]);
     assert_eq!((&object["last"], &object["key"]), (&Value::from(second), &"x/y z".into()));
-    assert_eq!(server.get("/api/v1/objects/none").await.problem_status(), 404);
-    assert_eq!(server.get("/api/v1/objects/x%2Fy%20z?tenant=other").await.problem_status(), 404);
+    assert_eq!(server.get("/api/v1/objects/none").await.checked_problem_status(), 404);
+    assert_eq!(server.get("/api/v1/objects/x%2Fy%20z?tenant=other").await.checked_problem_status(), 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -36,7 +36,7 @@ async fn every_journal_call_names_bad_cursors_limits_and_timeouts() {
             let address = format!("{url}&{name}={bad}{rest}");
             let response = server.get(&address).await;
             assert_eq!(
-                (response.problem_status(), &response.json()["parameter"]),
+                (response.checked_problem_status(), &response.json()["parameter"]),
                 (400, &Value::from(*name)),
                 "{address}"
             );
@@ -44,7 +44,7 @@ async fn every_journal_call_names_bad_cursors_limits_and_timeouts() {
         let address = format!("/api/v1/stream?{name}={bad}");
         let response = server.get(&address).await;
         assert_eq!(
-            (response.problem_status(), &response.json()["parameter"]),
+            (response.checked_problem_status(), &response.json()["parameter"]),
             (400, &Value::from(*name)),
             "{address}"
         );
@@ -53,7 +53,7 @@ async fn every_journal_call_names_bad_cursors_limits_and_timeouts() {
         for rest in ["", "&timeout=1", "&limit=1"] {
             let response = server.get(&format!("{url}{rest}")).await;
             assert_eq!(
-                (response.problem_status(), &response.json()["parameter"]),
+                (response.checked_problem_status(), &response.json()["parameter"]),
                 (400, &"after".into()),
                 "{url}{rest}"
             );
@@ -63,7 +63,7 @@ async fn every_journal_call_names_bad_cursors_limits_and_timeouts() {
         for url in ["/api/v1/events?after=0", "/api/v1/stream?after=0"] {
             let response = server.get(&format!("{url}&path={path}")).await;
             assert_eq!(
-                (response.problem_status(), &response.json()["parameter"]),
+                (response.checked_problem_status(), &response.json()["parameter"]),
                 (400, &"path".into()),
                 "{url} {path}"
             );
@@ -71,7 +71,10 @@ async fn every_journal_call_names_bad_cursors_limits_and_timeouts() {
     }
     let resumed = [("last-event-id", "x")];
     let response = server.call("GET", "/api/v1/stream", &resumed, b"").await;
-    assert_eq!((response.problem_status(), &response.json()["parameter"]), (400, &"Last-Event-ID".into()));
+    assert_eq!(
+        (response.checked_problem_status(), &response.json()["parameter"]),
+        (400, &"Last-Event-ID".into())
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::test_server::TestServer;
 
-const CONFIG: &str = "
+const LANES_CONFIG: &str = "
 handlers:
   loose: {run: pull, order: none}
   stay: {run: {command: ['sleep', '600']}}
@@ -19,12 +19,15 @@ const EVENT_OF_TYPE_A: &str = r#"{"type":"a","key":"k"}"#;
 
 async fn wait_for_lanes(server: &TestServer, is_expected: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     let is_expected = |object: &Value| object["lanes"].as_array().is_some_and(|lanes| is_expected(lanes));
-    server.wait_until("/api/v1/objects/k", is_expected).await["lanes"].as_array().expect("a list").clone()
+    server.wait_until_get_returns("/api/v1/objects/k", is_expected).await["lanes"]
+        .as_array()
+        .expect("a list")
+        .clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lanes_show_their_head_and_waiting_count() {
-    let server = TestServer::start_with_config(CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(LANES_CONFIG, Setup::default()).await;
     let emitted =
         server.post("/api/v1/events", &format!("[{EVENT_OF_TYPE_A},{EVENT_OF_TYPE_A}]")).await.json();
     let task = |event: usize, handler: usize| emitted["events"][event]["tasks"][handler].clone();
@@ -64,13 +67,13 @@ async fn limit_bounds_the_events_of_an_object() {
     assert_eq!((count("").await, count("?limit=1").await, count("?limit=1000").await), (3, 1, 3));
     for limit in ["0", "1001", "x"] {
         assert_eq!(
-            server.get(&format!("/api/v1/objects/k?limit={limit}")).await.problem_status(),
+            server.get(&format!("/api/v1/objects/k?limit={limit}")).await.checked_problem_status(),
             400,
             "{limit}"
         );
     }
     let unknown = server.get("/api/v1/objects/K?tenant=shop").await;
-    assert_eq!(unknown.problem_status(), 404);
+    assert_eq!(unknown.checked_problem_status(), 404);
     let detail = unknown.json()["detail"].as_str().unwrap().to_owned();
     assert_eq!(detail, "there is no object \"K\" of the tenant shop");
 }

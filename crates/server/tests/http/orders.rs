@@ -2,7 +2,7 @@ use pointsman_engine::Setup;
 use serde_json::{Value, json};
 
 use crate::auth::tokens_yaml;
-use crate::client::TestResponse;
+use crate::raw_http_client::TestResponse;
 use crate::test_server::TestServer;
 
 /// Steps are claimed by the test, so that it decides when each runs and how it ends.
@@ -25,7 +25,7 @@ chains:
 
 const ORDER_URL: &str = "/api/v1/orders/publish/article,117";
 
-pub(crate) async fn add_order(server: &TestServer, body: &Value) -> TestResponse {
+pub(crate) async fn post_orders(server: &TestServer, body: &Value) -> TestResponse {
     server.post("/api/v1/orders", &body.to_string()).await
 }
 
@@ -38,7 +38,7 @@ pub(crate) async fn claim_step(server: &TestServer, handler: &str) -> Value {
 }
 
 /// Reports the end of a claimed step with a call of the worker API, `done` or `fail`.
-pub(crate) async fn end_step(server: &TestServer, task: &Value, call: &str, members: Value) {
+pub(crate) async fn report_step_end(server: &TestServer, task: &Value, call: &str, members: Value) {
     let mut body = json!({"fence": task["fence"]});
     body.as_object_mut().expect("an object").extend(members.as_object().expect("an object").clone());
     let path = format!("/api/v1/worker/{}/{call}", task["id"].as_str().expect("an id"));
@@ -54,7 +54,7 @@ fn order_paths(list: &Value) -> Vec<&str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_runs_with_the_values_its_steps_return() {
     let server = TestServer::start_with_config(CHAINS_CONFIG, Setup::default()).await;
-    let added = add_order(&server, &json!({"path": "/publish/article,117", "value": {"n": 1}})).await;
+    let added = post_orders(&server, &json!({"path": "/publish/article,117", "value": {"n": 1}})).await;
     assert_eq!((added.status, added.header("location")), (201, Some(ORDER_URL)), "{added:?}");
     let order = &added.json()["orders"][0];
     assert_eq!((&order["path"], &order["id"]), (&json!("/publish/article,117"), &json!("117")));
@@ -86,25 +86,29 @@ async fn an_order_runs_with_the_values_its_steps_return() {
     let running = server.get(ORDER_URL).await.json();
     assert_eq!((&running["task"]["status"], &running["task"]["id"]), (&json!("RUNNING"), &task["id"]));
     assert_ne!(running["started_at"], "");
-    assert_eq!(server.put(ORDER_URL, r#"{"node":"deploy"}"#).await.problem_status(), 409, "a step runs");
-    assert_eq!(server.delete(ORDER_URL).await.problem_status(), 409, "a step runs");
+    assert_eq!(
+        server.put(ORDER_URL, r#"{"node":"deploy"}"#).await.checked_problem_status(),
+        409,
+        "a step runs"
+    );
+    assert_eq!(server.delete(ORDER_URL).await.checked_problem_status(), 409, "a step runs");
 
-    end_step(&server, &task, "done", json!({"result": {"n": 2}})).await;
+    report_step_end(&server, &task, "done", json!({"result": {"n": 2}})).await;
     let order = server.get(ORDER_URL).await.json();
     assert_eq!((&order["node"], &order["value"]), (&json!("deploy"), &json!({"n": 2})));
-    end_step(&server, &claim_step(&server, "deploy").await, "fail", json!({"error": "no"})).await;
+    report_step_end(&server, &claim_step(&server, "deploy").await, "fail", json!({"error": "no"})).await;
     let order = server.get(ORDER_URL).await.json();
     assert_eq!((&order["node"], order["setback_until"] == ""), (&json!("deploy"), false), "{order}");
 
     let moved = server.put(ORDER_URL, r#"{"node":"done"}"#).await;
     assert_eq!((moved.status, &moved.json()["node"]), (200, &json!("done")), "{moved:?}");
-    assert_eq!(server.get(ORDER_URL).await.problem_status(), 404, "the order has finished");
+    assert_eq!(server.get(ORDER_URL).await.checked_problem_status(), 404, "the order has finished");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_is_suspended_changed_resumed_and_removed() {
     let server = TestServer::start_with_config(CHAINS_CONFIG, Setup::default()).await;
-    add_order(&server, &json!({"path": "/publish/article,117"})).await;
+    post_orders(&server, &json!({"path": "/publish/article,117"})).await;
     let suspended = server.post(&format!("{ORDER_URL}/suspend"), "").await;
     assert_eq!(suspended.status, 200, "{suspended:?}");
     assert_eq!((&suspended.json()["suspended"], &suspended.json()["task"]), (&json!(true), &json!(null)));
@@ -118,9 +122,13 @@ async fn an_order_is_suspended_changed_resumed_and_removed() {
     assert_eq!((&resumed["suspended"], &resumed["task"]["due"]), (&json!(false), &json!(at)));
     let removed = server.delete(ORDER_URL).await;
     assert_eq!((removed.status, &removed.json()["node"]), (200, &json!("deploy")));
-    assert_eq!(server.get(ORDER_URL).await.problem_status(), 404);
+    assert_eq!(server.get(ORDER_URL).await.checked_problem_status(), 404);
     for path in ["suspend", "resume"] {
-        assert_eq!(server.post(&format!("{ORDER_URL}/{path}"), "").await.problem_status(), 404, "{path}");
+        assert_eq!(
+            server.post(&format!("{ORDER_URL}/{path}"), "").await.checked_problem_status(),
+            404,
+            "{path}"
+        );
     }
     let audit = server.get("/api/v1/audit").await.json();
     let entries: Vec<_> = audit["entries"].as_array().unwrap().iter().rev().collect();
@@ -131,9 +139,9 @@ async fn an_order_is_suspended_changed_resumed_and_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refusals_say_what_is_wrong_and_where() {
+async fn refused_order_requests_name_the_fault() {
     let server = TestServer::start_with_config(CHAINS_CONFIG, Setup::default()).await;
-    add_order(&server, &json!({"path": "/publish/article,1"})).await;
+    post_orders(&server, &json!({"path": "/publish/article,1"})).await;
     let long = json!({"path": "/publish/article", "value": "x".repeat(1 << 20)});
     for (body, status, pointer) in [
         (json!({"path": "/publish/article,1"}), 409, "/path"),
@@ -162,10 +170,10 @@ async fn refusals_say_what_is_wrong_and_where() {
         (json!([{"path": "/publish/article,3"}, {"path": "/publish/article", "node": "x"}]), 422, "/1/node"),
         (long, 413, "/value"),
     ] {
-        let response = add_order(&server, &body).await;
+        let response = post_orders(&server, &body).await;
         let shown: String = body.to_string().chars().take(80).collect();
         assert_eq!(
-            (response.problem_status(), &response.json()["pointer"]),
+            (response.checked_problem_status(), &response.json()["pointer"]),
             (status, &json!(pointer)),
             "{shown}"
         );
@@ -175,15 +183,18 @@ async fn refusals_say_what_is_wrong_and_where() {
         ["/publish/article,1"],
         "all or nothing"
     );
-    let hint = add_order(&server, &json!({"path": "/publish/articel"})).await.json();
+    let hint = post_orders(&server, &json!({"path": "/publish/articel"})).await.json();
     assert!(hint["detail"].as_str().unwrap().contains("/publish/article"), "{hint}");
-    assert_eq!(server.post("/api/v1/orders", "{").await.problem_status(), 400);
+    assert_eq!(server.post("/api/v1/orders", "{").await.checked_problem_status(), 400);
     let keyed = [("content-type", "application/json"), ("idempotency-key", "")];
     let keyed = server.call("POST", "/api/v1/orders", &keyed, br#"{"path":"/publish/article,9"}"#).await;
-    assert_eq!((keyed.problem_status(), &keyed.json()["parameter"]), (400, &json!("Idempotency-Key")));
-    assert_eq!(server.post("/api/v1/orders?x=1", "{}").await.problem_status(), 400);
+    assert_eq!(
+        (keyed.checked_problem_status(), &keyed.json()["parameter"]),
+        (400, &json!("Idempotency-Key"))
+    );
+    assert_eq!(server.post("/api/v1/orders?x=1", "{}").await.checked_problem_status(), 400);
     let text = server.call("POST", "/api/v1/orders", &[("content-type", "text/plain")], b"x").await;
-    assert_eq!(text.problem_status(), 415);
+    assert_eq!(text.checked_problem_status(), 415);
 
     let one = "/api/v1/orders/publish/article,1";
     for (body, status, pointer) in [
@@ -198,7 +209,7 @@ async fn refusals_say_what_is_wrong_and_where() {
     ] {
         let response = server.put(one, body).await;
         assert_eq!(
-            (response.problem_status(), &response.json()["pointer"]),
+            (response.checked_problem_status(), &response.json()["pointer"]),
             (status, &json!(pointer)),
             "{body}"
         );
@@ -211,12 +222,19 @@ async fn refusals_say_what_is_wrong_and_where() {
         ("publish/article,2", 404),
         ("publish/article,1/suspend", 400),
     ] {
-        assert_eq!(server.get(&format!("/api/v1/orders/{path}")).await.problem_status(), status, "{path}");
+        assert_eq!(
+            server.get(&format!("/api/v1/orders/{path}")).await.checked_problem_status(),
+            status,
+            "{path}"
+        );
     }
-    assert_eq!(server.post(one, "").await.problem_status(), 404);
-    assert_eq!(server.post(&format!("{one}/hold"), "").await.problem_status(), 404);
-    assert_eq!(server.post("/api/v1/orders/publish/article,1,2/suspend", "").await.problem_status(), 400);
-    assert_eq!(server.post(&format!("{one}/suspend"), r#"{"x":1}"#).await.problem_status(), 400);
+    assert_eq!(server.post(one, "").await.checked_problem_status(), 404);
+    assert_eq!(server.post(&format!("{one}/hold"), "").await.checked_problem_status(), 404);
+    assert_eq!(
+        server.post("/api/v1/orders/publish/article,1,2/suspend", "").await.checked_problem_status(),
+        400
+    );
+    assert_eq!(server.post(&format!("{one}/suspend"), r#"{"x":1}"#).await.checked_problem_status(), 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -225,8 +243,8 @@ async fn an_id_given_twice_in_one_request_is_blamed_on_the_request() {
     let path = "/publish/article,130";
     let twice =
         json!([{"path": "/publish/article"}, {"path": path}, {"path": "/publish/article"}, {"path": path}]);
-    let refused = add_order(&server, &twice).await;
-    assert_eq!((refused.problem_status(), &refused.json()["pointer"]), (409, &json!("/3/path")));
+    let refused = post_orders(&server, &twice).await;
+    assert_eq!((refused.checked_problem_status(), &refused.json()["pointer"]), (409, &json!("/3/path")));
     let detail = refused.json()["detail"].as_str().unwrap().to_owned();
     assert_eq!(
         detail,
@@ -235,9 +253,9 @@ async fn an_id_given_twice_in_one_request_is_blamed_on_the_request() {
     assert_eq!(order_paths(&server.get("/api/v1/orders").await.json()), Vec::<&str>::new());
     // Other tenants may have an order with this id.
     let other = json!([{"path": path}, {"path": path, "tenant": "shop"}]);
-    assert_eq!(add_order(&server, &other).await.status, 201);
+    assert_eq!(post_orders(&server, &other).await.status, 201);
     // Once the order exists, the error names the stored order instead of the request.
-    let again = add_order(&server, &json!({"path": path})).await;
+    let again = post_orders(&server, &json!({"path": path})).await;
     assert!(again.json()["detail"].as_str().unwrap().contains("has an order 130 already"), "{again:?}");
 }
 
@@ -246,12 +264,12 @@ async fn an_id_given_twice_in_one_request_is_blamed_on_the_request() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_result_may_be_as_large_as_a_value() {
     let server = TestServer::start_with_config(CHAINS_CONFIG, Setup::default()).await;
-    add_order(&server, &json!({"path": "/publish/article,117"})).await;
+    post_orders(&server, &json!({"path": "/publish/article,117"})).await;
     let task = claim_step(&server, "render").await;
     let text = |bytes: usize| json!({"fence": task["fence"], "result": "x".repeat(bytes - 2)}).to_string();
     let path = format!("/api/v1/worker/{}/done", task["id"].as_str().unwrap());
     let refused = server.post(&path, &text((1 << 20) + 1)).await;
-    assert_eq!((refused.problem_status(), &refused.json()["pointer"]), (400, &json!("/result")));
+    assert_eq!((refused.checked_problem_status(), &refused.json()["pointer"]), (400, &json!("/result")));
     let detail = refused.json()["detail"].clone();
     assert!(detail.as_str().unwrap().contains("at most 1048576 bytes, this one has 1048577"), "{detail}");
     assert_eq!(server.post(&path, &text(200_000)).await.status, 200);
@@ -266,7 +284,7 @@ async fn orders_are_listed_by_path_and_page() {
         ["/publish/article,1", "/publish/article,2", "/publish/old/note,1", "/publish/article,3"]
             .map(|path| json!({"path": path, "delay": "1h", "priority": 7}))
             .into();
-    let added = add_order(&server, &json!(several)).await;
+    let added = post_orders(&server, &json!(several)).await;
     assert_eq!((added.status, added.header("location")), (201, None), "{added:?}");
     let ids: Vec<_> =
         added.json()["orders"].as_array().unwrap().iter().map(|o| o["eventId"].as_u64()).collect();
@@ -302,9 +320,13 @@ async fn orders_are_listed_by_path_and_page() {
         ("state=x", "state"),
     ] {
         let response = server.get(&format!("/api/v1/orders?{bad}")).await;
-        assert_eq!((response.problem_status(), &response.json()["parameter"]), (400, &json!(name)), "{bad}");
+        assert_eq!(
+            (response.checked_problem_status(), &response.json()["parameter"]),
+            (400, &json!(name)),
+            "{bad}"
+        );
     }
-    let with_new_id = add_order(&server, &json!({"path": "/publish/article"})).await;
+    let with_new_id = post_orders(&server, &json!({"path": "/publish/article"})).await;
     let path = with_new_id.header("location").unwrap().to_owned();
     assert_eq!(server.get(&path).await.json()["id"], with_new_id.json()["orders"][0]["id"]);
 }
@@ -324,16 +346,18 @@ async fn a_token_bound_to_a_tenant_sees_only_the_orders_of_the_tenant() {
         let tenant = ["shop", "x"][id % 2];
         json!({"path": format!("/publish/article,{id}"), "tenant": tenant})
     };
-    add_order(&server, &json!((0..10).map(order).collect::<Vec<_>>())).await;
+    post_orders(&server, &json!((0..10).map(order).collect::<Vec<_>>())).await;
     server.token = "shop-operator".into();
-    let own = add_order(&server, &json!({"path": "/publish/article,own"})).await;
+    let own = post_orders(&server, &json!({"path": "/publish/article,own"})).await;
     assert_eq!(own.status, 201);
     assert_eq!(server.get("/api/v1/orders/publish/article,own").await.json()["tenant"], "shop");
     assert_eq!(
-        add_order(&server, &json!({"path": "/publish/article", "tenant": "x"})).await.problem_status(),
+        post_orders(&server, &json!({"path": "/publish/article", "tenant": "x"}))
+            .await
+            .checked_problem_status(),
         403
     );
-    assert_eq!(server.get("/api/v1/orders?tenant=x").await.problem_status(), 403);
+    assert_eq!(server.get("/api/v1/orders?tenant=x").await.checked_problem_status(), 403);
 
     let mut seen = Vec::new();
     let mut address = "/api/v1/orders?limit=2".to_owned();
@@ -346,20 +370,23 @@ async fn a_token_bound_to_a_tenant_sees_only_the_orders_of_the_tenant() {
     let own = ["0", "2", "4", "6", "8", "own"].map(|id| format!("/publish/article,{id}"));
     assert_eq!(seen, own);
     let theirs = "/api/v1/orders/publish/article,1";
-    assert_eq!(server.get(theirs).await.problem_status(), 404);
-    assert_eq!(server.put(theirs, r#"{"value":1}"#).await.problem_status(), 404);
-    assert_eq!(server.delete(theirs).await.problem_status(), 404);
-    assert_eq!(server.post(&format!("{theirs}/suspend"), "").await.problem_status(), 404);
-    assert_eq!(server.call_as("shop-viewer", "POST", "/api/v1/orders", "{}").await.problem_status(), 403);
+    assert_eq!(server.get(theirs).await.checked_problem_status(), 404);
+    assert_eq!(server.put(theirs, r#"{"value":1}"#).await.checked_problem_status(), 404);
+    assert_eq!(server.delete(theirs).await.checked_problem_status(), 404);
+    assert_eq!(server.post(&format!("{theirs}/suspend"), "").await.checked_problem_status(), 404);
     assert_eq!(
-        server
-            .call_as("shop-viewer", "DELETE", "/api/v1/orders/publish/article,0", "")
-            .await
-            .problem_status(),
+        server.call_with_token("shop-viewer", "POST", "/api/v1/orders", "{}").await.checked_problem_status(),
         403
     );
     assert_eq!(
-        server.call_as("shop-viewer", "GET", "/api/v1/orders/publish/article,0", "").await.status,
+        server
+            .call_with_token("shop-viewer", "DELETE", "/api/v1/orders/publish/article,0", "")
+            .await
+            .checked_problem_status(),
+        403
+    );
+    assert_eq!(
+        server.call_with_token("shop-viewer", "GET", "/api/v1/orders/publish/article,0", "").await.status,
         200
     );
 }

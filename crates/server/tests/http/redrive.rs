@@ -24,7 +24,9 @@ fn count_tasks(list: &Value) -> usize {
 
 async fn emit_and_fail_tasks(server: &TestServer, count: usize) {
     server.emit(&format!("[{}]", vec![r#"{"type":"job"}"#; count].join(","))).await;
-    server.wait_until("/api/v1/tasks?status=FAILED&limit=1000", |list| count_tasks(list) == count).await;
+    server
+        .wait_until_get_returns("/api/v1/tasks?status=FAILED&limit=1000", |list| count_tasks(list) == count)
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -43,9 +45,11 @@ async fn failed_tasks_are_counted_and_then_run_again() {
         server.post("/api/v1/tasks/redrive", r#"{"source":"job","rate":"1000/s","canary":2}"#).await;
     assert_eq!(started.status, 202, "{started:?}");
     let path = format!("/api/v1/redrives/{}", started.json()["id"].as_str().unwrap());
-    let job = server.wait_until(&path, |job| job["state"] == "done").await;
+    let job = server.wait_until_get_returns(&path, |job| job["state"] == "done").await;
     assert_eq!((&job["matched"], &job["retried"], &job["refused"]), (&json!(30), &json!(30), &json!(0)));
-    server.wait_until("/api/v1/tasks?status=SUCCESS&limit=1000", |list| count_tasks(list) == 30).await;
+    server
+        .wait_until_get_returns("/api/v1/tasks?status=SUCCESS&limit=1000", |list| count_tasks(list) == 30)
+        .await;
     assert_eq!(server.get("/api/v1/redrives").await.json()["redrives"][0], job);
     assert_eq!(server.delete(&path).await.json(), job, "stopping one that has ended succeeds");
 }
@@ -57,7 +61,7 @@ async fn a_failed_canary_stops_the_redrive() {
     emit_and_fail_tasks(&server, 10).await;
     let started = server.post("/api/v1/tasks/redrive", r#"{"handler":"job","canary":1}"#).await.json();
     let path = format!("/api/v1/redrives/{}", started["id"].as_str().unwrap());
-    let job = server.wait_until(&path, |job| job["state"] == "stopped").await;
+    let job = server.wait_until_get_returns(&path, |job| job["state"] == "stopped").await;
     assert_eq!(job["retried"], 1);
     assert!(job["stop_reason"].as_str().unwrap().contains("failed again"), "{job}");
 }
@@ -69,9 +73,9 @@ async fn a_running_redrive_can_be_stopped() {
     emit_and_fail_tasks(&server, 5).await;
     let started = server.post("/api/v1/tasks/redrive", r#"{"handler":"job","rate":"1/d"}"#).await.json();
     let path = format!("/api/v1/redrives/{}", started["id"].as_str().unwrap());
-    server.wait_until(&path, |job| job["retried"] == 1).await;
+    server.wait_until_get_returns(&path, |job| job["retried"] == 1).await;
     assert_eq!(server.delete(&path).await.status, 200);
-    let job = server.wait_until(&path, |job| job["state"] == "stopped").await;
+    let job = server.wait_until_get_returns(&path, |job| job["state"] == "stopped").await;
     assert_eq!(job["retried"], 1);
     assert_ne!(job["ended_at"], "");
 }
@@ -103,15 +107,15 @@ async fn bad_filters_are_rejected_with_a_pointer() {
     ] {
         let response = server.post("/api/v1/tasks/redrive", body).await;
         assert_eq!(
-            (response.problem_status(), &response.json()["pointer"]),
+            (response.checked_problem_status(), &response.json()["pointer"]),
             (status, &json!(pointer)),
             "{body}"
         );
     }
     let response = server.post("/api/v1/tasks/redrive", r#"{"status":"missing"}"#).await.json();
     assert!(response["detail"].as_str().unwrap().contains("adopt"), "{response}");
-    assert_eq!(server.get("/api/v1/redrives/none").await.problem_status(), 404);
-    assert_eq!(server.delete("/api/v1/redrives/none").await.problem_status(), 404);
+    assert_eq!(server.get("/api/v1/redrives/none").await.checked_problem_status(), 404);
+    assert_eq!(server.delete("/api/v1/redrives/none").await.checked_problem_status(), 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,7 +125,11 @@ async fn a_redrive_without_a_filter_needs_all() {
     emit_and_fail_tasks(&server, 2).await;
     for body in ["", "{}", r#"{"status":"FAILED","rate":"1/d"}"#, r#"{"all":false}"#, r#"{"dry_run":true}"#] {
         let response = server.post("/api/v1/tasks/redrive", body).await;
-        assert_eq!((response.problem_status(), &response.json()["pointer"]), (422, &json!("")), "{body}");
+        assert_eq!(
+            (response.checked_problem_status(), &response.json()["pointer"]),
+            (422, &json!("")),
+            "{body}"
+        );
         assert!(response.json()["detail"].as_str().unwrap().contains("\"all\": true"), "{response:?}");
     }
     assert_eq!(server.get("/api/v1/redrives").await.json(), json!({"redrives": []}));
@@ -151,7 +159,7 @@ async fn a_redrive_shows_its_filter() {
     assert_eq!((&job["rate"], &job["canary"]), (&json!(null), &json!(null)));
 
     let response = server.post("/api/v1/tasks/redrive", r#"{"handler":"jbo"}"#).await;
-    assert_eq!(response.problem_status(), 404);
+    assert_eq!(response.checked_problem_status(), 404);
     assert!(response.json()["detail"].as_str().unwrap().contains("did you mean `job`"), "{response:?}");
 }
 
@@ -164,7 +172,9 @@ async fn redrives_beyond_the_limit_are_refused() {
         let one = format!(r#"{{"type":"job","tenant":"t{tenant}"}}"#);
         server.emit(&format!("[{one},{one}]")).await;
     }
-    server.wait_until("/api/v1/tasks?status=FAILED&limit=1000", |list| count_tasks(list) == 24).await;
+    server
+        .wait_until_get_returns("/api/v1/tasks?status=FAILED&limit=1000", |list| count_tasks(list) == 24)
+        .await;
     let slow = |tenant: usize| format!(r#"{{"tenant":"t{tenant}","rate":"1/d"}}"#);
     let mut started = Vec::new();
     let refused = loop {
@@ -174,10 +184,10 @@ async fn redrives_beyond_the_limit_are_refused() {
             _ => break response,
         }
     };
-    assert_eq!(refused.problem_status(), 409);
+    assert_eq!(refused.checked_problem_status(), 409);
     assert!(!started.is_empty());
     let again = server.post("/api/v1/tasks/redrive", &slow(0)).await;
-    assert_eq!(again.problem_status(), 409);
+    assert_eq!(again.checked_problem_status(), 409);
     assert!(
         again.json()["detail"].as_str().unwrap().contains(&started[0]),
         "the error names the running redrive"
@@ -187,7 +197,7 @@ async fn redrives_beyond_the_limit_are_refused() {
 
     let path = format!("/api/v1/redrives/{}", started[0]);
     server.delete(&path).await;
-    server.wait_until(&path, |job| job["state"] == "stopped").await;
+    server.wait_until_get_returns(&path, |job| job["state"] == "stopped").await;
     assert_eq!(server.post("/api/v1/tasks/redrive", &slow(11)).await.status, 202);
 }
 
@@ -198,13 +208,16 @@ async fn a_token_bound_to_a_tenant_redrives_only_the_tasks_of_the_tenant() {
     let mut server = TestServer::start_with_config(&tokens_yaml(&list), setup).await;
     server.token = "root".into();
     server.emit(r#"[{"type":"job"},{"type":"job","tenant":"shop"}]"#).await;
-    server.wait_until("/api/v1/tasks?status=FAILED", |list| count_tasks(list) == 2).await;
+    server.wait_until_get_returns("/api/v1/tasks?status=FAILED", |list| count_tasks(list) == 2).await;
     let all = server.post("/api/v1/tasks/redrive", r#"{"all":true,"rate":"1/d"}"#).await.json();
     server.token = "shop".into();
     let dry = server.post("/api/v1/tasks/redrive", r#"{"all":true,"dry_run":true}"#).await.json();
     assert!(dry["matched"].as_u64().unwrap() <= 1, "{dry}");
-    assert_eq!(server.post("/api/v1/tasks/redrive", r#"{"tenant":"other"}"#).await.problem_status(), 403);
+    assert_eq!(
+        server.post("/api/v1/tasks/redrive", r#"{"tenant":"other"}"#).await.checked_problem_status(),
+        403
+    );
     let path = format!("/api/v1/redrives/{}", all["id"].as_str().unwrap());
-    assert_eq!(server.get(&path).await.problem_status(), 404);
+    assert_eq!(server.get(&path).await.checked_problem_status(), 404);
     assert_eq!(server.get("/api/v1/redrives").await.json(), json!({"redrives": []}));
 }

@@ -2,13 +2,13 @@
 //! safe to repeat.
 
 use pointsman_engine::{HandlerOutcome, Setup};
-use pointsman_testing::{PostgresServer, PostgresSettings, Proxy};
+use pointsman_testing::{FaultProxy, PostgresServer, PostgresSettings};
 use serde_json::{Value, json};
 
 use crate::auth::tokens_yaml;
-use crate::client::{TEST_TIMEOUT, TestResponse};
-use crate::orders::{CHAINS_CONFIG, add_order, claim_step, end_step};
-use crate::test_server::{TestServer, in_process_handler_setup, write_config};
+use crate::orders::{CHAINS_CONFIG, claim_step, post_orders, report_step_end};
+use crate::raw_http_client::{TEST_TIMEOUT, TestResponse};
+use crate::test_server::{TestServer, in_process_handler_setup, write_config_and_get_inputs};
 
 const PAY_CONFIG: &str = "
 handlers: {charge: {run: pull, retry: {max: 0}}}
@@ -27,7 +27,7 @@ sources:
     collections: [{name: orders}]
 ";
 
-async fn post_with_key(server: &TestServer, path: &str, key: &str, body: &Value) -> TestResponse {
+async fn post_with_idempotency_key(server: &TestServer, path: &str, key: &str, body: &Value) -> TestResponse {
     let headers = [("content-type", "application/json"), ("idempotency-key", key)];
     let body = if body.is_null() { String::new() } else { body.to_string() };
     server.call("POST", path, &headers, body.as_bytes()).await
@@ -42,10 +42,10 @@ async fn post_three_times(
     body: &Value,
     first_status: u16,
 ) -> Value {
-    let created = post_with_key(server, path, key, body).await;
+    let created = post_with_idempotency_key(server, path, key, body).await;
     assert_eq!(created.status, first_status, "{path}: {created:?}");
     for _ in 0..2 {
-        let again = post_with_key(server, path, key, body).await;
+        let again = post_with_idempotency_key(server, path, key, body).await;
         assert_eq!((again.status, again.json()), (200, created.json()), "{path}");
         assert_eq!(again.header("location"), created.header("location"), "{path}");
     }
@@ -56,28 +56,28 @@ async fn post_three_times(
 async fn an_order_id_runs_once() {
     let server = TestServer::start_with_config(PAY_CONFIG, Setup::default()).await;
     let invoice = json!({"path": "/pay,invoice-7"});
-    assert_eq!(add_order(&server, &invoice).await.status, 201);
+    assert_eq!(post_orders(&server, &invoice).await.status, 201);
     let task = claim_step(&server, "charge").await;
-    end_step(&server, &task, "done", json!({})).await;
+    report_step_end(&server, &task, "done", json!({})).await;
     for _ in 0..3 {
-        let refused = add_order(&server, &invoice).await;
-        assert_eq!((refused.problem_status(), &refused.json()["pointer"]), (409, &json!("/path")));
+        let refused = post_orders(&server, &invoice).await;
+        assert_eq!((refused.checked_problem_status(), &refused.json()["pointer"]), (409, &json!("/path")));
         let detail = refused.json()["detail"].as_str().unwrap().to_owned();
         assert!(detail.contains("/pay,invoice-7 has ended: finished at the node done, 20"), "{detail}");
     }
-    let both = add_order(&server, &json!([{"path": "/pay,invoice-8"}, invoice])).await;
-    assert_eq!((both.problem_status(), &both.json()["pointer"]), (409, &json!("/1/path")));
+    let both = post_orders(&server, &json!([{"path": "/pay,invoice-8"}, invoice])).await;
+    assert_eq!((both.checked_problem_status(), &both.json()["pointer"]), (409, &json!("/1/path")));
     assert_eq!(server.get("/api/v1/orders").await.json()["orders"], json!([]), "all or nothing");
 
-    assert_eq!(add_order(&server, &json!({"path": "/pay,invoice-8"})).await.status, 201);
+    assert_eq!(post_orders(&server, &json!({"path": "/pay,invoice-8"})).await.status, 201);
     let task = claim_step(&server, "charge").await;
-    end_step(&server, &task, "fail", json!({"error": "no luck"})).await;
-    let refused = add_order(&server, &json!({"path": "/pay,invoice-8"})).await.json();
+    report_step_end(&server, &task, "fail", json!({"error": "no luck"})).await;
+    let refused = post_orders(&server, &json!({"path": "/pay,invoice-8"})).await.json();
     assert!(refused["detail"].as_str().unwrap().contains("failed at the node lost"), "{refused}");
 
-    assert_eq!(add_order(&server, &json!({"path": "/pay,invoice-9"})).await.status, 201);
+    assert_eq!(post_orders(&server, &json!({"path": "/pay,invoice-9"})).await.status, 201);
     assert_eq!(server.delete("/api/v1/orders/pay,invoice-9").await.status, 200);
-    let refused = add_order(&server, &json!({"path": "/pay,invoice-9"})).await.json();
+    let refused = post_orders(&server, &json!({"path": "/pay,invoice-9"})).await.json();
     assert!(refused["detail"].as_str().unwrap().contains("removed at the node charge"), "{refused}");
 }
 
@@ -94,22 +94,26 @@ async fn an_idempotency_key_makes_adding_orders_safe_to_repeat() {
     let path = added["orders"][0]["path"].as_str().unwrap();
     assert_eq!(server.delete(&format!("/api/v1/orders{path}")).await.status, 200);
     assert_eq!(
-        post_with_key(&server, "/api/v1/orders", "k1", &body).await.json(),
+        post_with_idempotency_key(&server, "/api/v1/orders", "k1", &body).await.json(),
         added,
         "although the order was removed"
     );
 
-    let other = post_with_key(&server, "/api/v1/orders", "k1", &several).await;
-    assert_eq!((other.problem_status(), &other.json()["parameter"]), (409, &json!("Idempotency-Key")));
-    let shop = post_with_key(&server, "/api/v1/orders?tenant=shop", "k1", &body).await;
+    let other = post_with_idempotency_key(&server, "/api/v1/orders", "k1", &several).await;
+    assert_eq!(
+        (other.checked_problem_status(), &other.json()["parameter"]),
+        (409, &json!("Idempotency-Key"))
+    );
+    let shop = post_with_idempotency_key(&server, "/api/v1/orders?tenant=shop", "k1", &body).await;
     assert_eq!(shop.status, 201, "keys are a tenant's own: {shop:?}");
-    let event = post_with_key(&server, "/api/v1/events", "k1", &json!({"type": "a"})).await;
-    assert_eq!(event.problem_status(), 409, "one key is not used for an order and for an event");
-    let refused = post_with_key(&server, "/api/v1/orders", "k3", &json!({"path": "/none,1"})).await;
-    assert_eq!(refused.problem_status(), 404);
+    let event = post_with_idempotency_key(&server, "/api/v1/events", "k1", &json!({"type": "a"})).await;
+    assert_eq!(event.checked_problem_status(), 409, "one key is not used for an order and for an event");
+    let refused =
+        post_with_idempotency_key(&server, "/api/v1/orders", "k3", &json!({"path": "/none,1"})).await;
+    assert_eq!(refused.checked_problem_status(), 404);
     let body = json!({"path": "/publish/article,3"});
     assert_eq!(
-        post_with_key(&server, "/api/v1/orders", "k3", &body).await.status,
+        post_with_idempotency_key(&server, "/api/v1/orders", "k3", &body).await.status,
         201,
         "a refusal uses up no key"
     );
@@ -119,7 +123,7 @@ async fn an_idempotency_key_makes_adding_orders_safe_to_repeat() {
 async fn concurrent_repeats_add_one_order() {
     let server = TestServer::start_with_config(CHAINS_CONFIG, Setup::default()).await;
     let body = json!({"path": "/publish/article"});
-    let calls = (0..20).map(|_| post_with_key(&server, "/api/v1/orders", "k", &body));
+    let calls = (0..20).map(|_| post_with_idempotency_key(&server, "/api/v1/orders", "k", &body));
     let responses = futures::future::join_all(calls).await;
     let created = responses.iter().filter(|response| response.status == 201).count();
     assert_eq!((created, responses.iter().filter(|response| response.status == 200).count()), (1, 19));
@@ -134,14 +138,16 @@ async fn an_idempotency_key_makes_runs_of_sources_and_schedules_safe_to_repeat()
     let sync = "/tasks?source=shop&collection=orders";
     let first = post_three_times(&server, sync, "k1", &Value::Null, 201).await;
     let address = format!("/api/v1/tasks/{}", first["task_id"].as_str().unwrap());
-    server.wait_until(&address, |task| task["status"] == "SUCCESS").await;
-    let again = post_with_key(&server, sync, "k1", &Value::Null).await;
+    server.wait_until_get_returns(&address, |task| task["status"] == "SUCCESS").await;
+    let again = post_with_idempotency_key(&server, sync, "k1", &Value::Null).await;
     assert_eq!((again.status, again.json()), (200, first.clone()), "although the task has ended");
-    let anew = post_with_key(&server, sync, "k2", &Value::Null).await;
+    let anew = post_with_idempotency_key(&server, sync, "k2", &Value::Null).await;
     assert_eq!(anew.status, 201);
     assert_ne!(anew.json(), first);
     assert_eq!(
-        post_with_key(&server, "/api/v1/schedules/report/run", "k1", &Value::Null).await.problem_status(),
+        post_with_idempotency_key(&server, "/api/v1/schedules/report/run", "k1", &Value::Null)
+            .await
+            .checked_problem_status(),
         409
     );
 
@@ -159,9 +165,9 @@ async fn a_schedule_with_a_fixed_id_runs_again_when_its_order_has_ended() {
     let run = "/api/v1/schedules/fixed/run";
     for _ in 0..2 {
         assert_eq!(server.post(run, "").await.status, 201);
-        assert_eq!(server.post(run, "").await.problem_status(), 409, "its order is running");
+        assert_eq!(server.post(run, "").await.checked_problem_status(), 409, "its order is running");
         let task = claim_step(&server, "charge").await;
-        end_step(&server, &task, "done", json!({})).await;
+        report_step_end(&server, &task, "done", json!({})).await;
     }
     let added = post_three_times(&server, run, "k", &Value::Null, 201).await;
     assert_eq!(added["order"], "/pay,nightly");
@@ -176,23 +182,28 @@ async fn an_idempotency_key_makes_redrive_and_adopt_safe_to_repeat() {
     .await;
     server.emit(r#"{"type":"job"}"#).await;
     let failed = |list: &Value| list["tasks"].as_array().is_some_and(|tasks| !tasks.is_empty());
-    server.wait_until("/api/v1/tasks?status=FAILED", failed).await;
+    server.wait_until_get_returns("/api/v1/tasks?status=FAILED", failed).await;
     let filter = json!({"handler": "job"});
     let started = post_three_times(&server, "/api/v1/tasks/redrive", "k1", &filter, 202).await;
     server
-        .wait_until(&format!("/api/v1/redrives/{}", started["id"].as_str().unwrap()), |job| {
+        .wait_until_get_returns(&format!("/api/v1/redrives/{}", started["id"].as_str().unwrap()), |job| {
             job["state"] == "done"
         })
         .await;
-    let again = post_with_key(&server, "/api/v1/tasks/redrive", "k1", &filter).await;
+    let again = post_with_idempotency_key(&server, "/api/v1/tasks/redrive", "k1", &filter).await;
     assert_eq!((again.status, again.json()), (200, started), "although the redrive has ended");
     assert_eq!(server.get("/api/v1/redrives").await.json()["redrives"].as_array().map(Vec::len), Some(1));
-    let other = post_with_key(&server, "/api/v1/tasks/redrive", "k1", &json!({"all": true})).await;
-    assert_eq!((other.problem_status(), &other.json()["parameter"]), (409, &json!("Idempotency-Key")));
+    let other =
+        post_with_idempotency_key(&server, "/api/v1/tasks/redrive", "k1", &json!({"all": true})).await;
+    assert_eq!(
+        (other.checked_problem_status(), &other.json()["parameter"]),
+        (409, &json!("Idempotency-Key"))
+    );
 
     post_three_times(&server, "/api/v1/handlers/job/adopt", "k2", &Value::Null, 200).await;
-    let other = post_with_key(&server, "/api/v1/handlers/job/adopt", "k2", &json!({"from": 1})).await;
-    assert_eq!(other.problem_status(), 409);
+    let other =
+        post_with_idempotency_key(&server, "/api/v1/handlers/job/adopt", "k2", &json!({"from": 1})).await;
+    assert_eq!(other.checked_problem_status(), 409);
 }
 
 const BASE_CONFIG: &str = "store: 'sqlite::memory:'\nserver: {listen: '127.0.0.1:0', drain: 1s}\n";
@@ -219,21 +230,25 @@ async fn a_repeat_gets_its_response_after_a_configuration_change() {
     ];
     let mut first = Vec::new();
     for (path, body) in &requests {
-        let response = post_with_key(&server, path, path, body).await;
+        let response = post_with_idempotency_key(&server, path, path, body).await;
         assert!(response.status < 300, "{path}: {response:?}");
         first.push(response.json());
     }
     let task = format!("/api/v1/tasks/{}", first[0]["task_id"].as_str().unwrap());
-    server.wait_until(&task, |task| task["status"] == "SUCCESS").await;
-    let mut reloads = server.inner.subscribe_reloads();
-    write_config(folder.path(), &format!("{BASE_CONFIG}{CHANGED_CONFIG}"));
+    server.wait_until_get_returns(&task, |task| task["status"] == "SUCCESS").await;
+    let mut reloads = server.inner.subscribe_reload_counts();
+    write_config_and_get_inputs(folder.path(), &format!("{BASE_CONFIG}{CHANGED_CONFIG}"));
     tokio::time::timeout(TEST_TIMEOUT, reloads.wait_for(|count| count.applied == 1)).await.unwrap().unwrap();
     for ((path, body), first) in requests.iter().zip(first) {
-        let again = post_with_key(&server, path, path, body).await;
+        let again = post_with_idempotency_key(&server, path, path, body).await;
         assert_eq!((again.status, again.json()), (200, first), "{path}");
     }
-    assert_eq!(post_with_key(&server, requests[0].0, "new", &Value::Null).await.problem_status(), 404);
-    let run = post_with_key(&server, "/api/v1/schedules/report/run", "new", &Value::Null).await.json();
+    assert_eq!(
+        post_with_idempotency_key(&server, requests[0].0, "new", &Value::Null).await.checked_problem_status(),
+        404
+    );
+    let run =
+        post_with_idempotency_key(&server, "/api/v1/schedules/report/run", "new", &Value::Null).await.json();
     assert!(run["order"].is_string(), "another key runs the schedule as it is now: {run}");
 }
 
@@ -245,16 +260,22 @@ async fn a_repeat_gets_its_response_when_the_schedule_is_blocked() {
         TestServer::start_with_config(&format!("{}{PAY_CONFIG}", tokens_yaml(&list)), Setup::default()).await;
     server.token = "operator".into();
     let run = "/api/v1/schedules/report/run";
-    let first = post_with_key(&server, run, "k", &Value::Null).await;
+    let first = post_with_idempotency_key(&server, run, "k", &Value::Null).await;
     assert_eq!(first.status, 201, "{first:?}");
-    let block = server.call_as("admin", "PUT", "/api/v1/schedules/report/block", "").await;
+    let block = server.call_with_token("admin", "PUT", "/api/v1/schedules/report/block", "").await;
     assert!(block.status < 300, "{block:?}");
-    let again = post_with_key(&server, run, "k", &Value::Null).await;
+    let again = post_with_idempotency_key(&server, run, "k", &Value::Null).await;
     assert_eq!((again.status, again.json()), (200, first.json()));
-    assert_eq!(post_with_key(&server, run, "new", &Value::Null).await.problem_status(), 409);
+    assert_eq!(
+        post_with_idempotency_key(&server, run, "new", &Value::Null).await.checked_problem_status(),
+        409
+    );
     // Both tokens use the idempotency keys of the tenant `default`, but this one may not read the stored response.
     server.token = "bound".into();
-    assert_eq!(post_with_key(&server, run, "k", &Value::Null).await.problem_status(), 409);
+    assert_eq!(
+        post_with_idempotency_key(&server, run, "k", &Value::Null).await.checked_problem_status(),
+        409
+    );
 }
 
 /// Makes every commit of an idempotency record take a second.
@@ -269,7 +290,7 @@ async fn a_redrive_whose_response_was_lost_starts_anyway() {
     let postgres = PostgresServer::start(PostgresSettings::default()).unwrap();
     let url = postgres.create_database().unwrap();
     let database = url.rsplit('/').next().unwrap();
-    let proxy = Proxy::start(postgres.address()).unwrap();
+    let proxy = FaultProxy::start(postgres.address()).unwrap();
     let store = postgres.url_through_proxy(&proxy, database).unwrap();
     let yaml = format!("store: '{store}'\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n");
     let folder = tempfile::tempdir().unwrap();
@@ -281,7 +302,7 @@ async fn a_redrive_whose_response_was_lost_starts_anyway() {
     .await;
     server.emit(r#"{"type":"job"}"#).await;
     let failed = |list: &Value| list["tasks"].as_array().is_some_and(|tasks| !tasks.is_empty());
-    server.wait_until("/api/v1/tasks?status=FAILED", failed).await;
+    server.wait_until_get_returns("/api/v1/tasks?status=FAILED", failed).await;
 
     postgres.query(database, SLOW_COMMIT_SQL).unwrap();
     let filter = json!({"handler": "job"});
@@ -291,12 +312,13 @@ async fn a_redrive_whose_response_was_lost_starts_anyway() {
         }
         proxy.close_connections();
     };
-    let (lost, ()) = tokio::join!(post_with_key(&server, "/api/v1/tasks/redrive", "k", &filter), cut);
-    assert_eq!(lost.problem_status(), 503);
+    let (lost, ()) =
+        tokio::join!(post_with_idempotency_key(&server, "/api/v1/tasks/redrive", "k", &filter), cut);
+    assert_eq!(lost.checked_problem_status(), 503);
     let started = |list: &Value| list["redrives"][0]["state"] == "done";
-    let list = server.wait_until("/api/v1/redrives", started).await;
+    let list = server.wait_until_get_returns("/api/v1/redrives", started).await;
     assert_eq!(list["redrives"][0]["retried"], 1, "{list}");
-    let again = post_with_key(&server, "/api/v1/tasks/redrive", "k", &filter).await;
+    let again = post_with_idempotency_key(&server, "/api/v1/tasks/redrive", "k", &filter).await;
     assert_eq!((again.status, &again.json()["id"]), (200, &list["redrives"][0]["id"]));
     assert_eq!(server.get("/api/v1/redrives").await.json()["redrives"].as_array().map(Vec::len), Some(1));
 }

@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::chain_fixture::{StepGate, chain_setup, new_order, two_step_chain};
-use crate::client::{TEST_TIMEOUT, read_response};
+use crate::raw_http_client::{TEST_TIMEOUT, read_response};
 use crate::test_server::{TestServer, in_process_handler_setup};
 
 /// One server-sent event.
@@ -155,7 +155,7 @@ async fn a_stream_of_selected_event_types_has_no_task_changes() {
     let mut frames = SseClient::connect(&server, "/api/v1/stream?after=0&return=job", &[]).await;
     let first = server.emit(r#"{"type":"job"}"#).await;
     let detail = format!("/api/v1/events/{first}");
-    server.wait_until(&detail, |event| event["tasks"][0]["status"] == "SUCCESS").await;
+    server.wait_until_get_returns(&detail, |event| event["tasks"][0]["status"] == "SUCCESS").await;
     let second = server.emit(r#"{"type":"job"}"#).await;
     assert_eq!(frames.next_frame().await.unwrap().id, Some(first));
     assert_eq!(frames.next_frame().await.unwrap().id, Some(second));
@@ -163,7 +163,10 @@ async fn a_stream_of_selected_event_types_has_no_task_changes() {
 
 /// Reads frames until an order was removed and `done` of its tasks have succeeded. Returns its events with their ids,
 /// and the task changes, of which the last may arrive after the order was removed.
-async fn read_order_frames(frames: &mut SseClient, done: usize) -> (Vec<(u64, String)>, Vec<Value>) {
+async fn read_frames_until_order_ends(
+    frames: &mut SseClient,
+    done: usize,
+) -> (Vec<(u64, String)>, Vec<Value>) {
     let (mut events, mut changes) = (Vec::new(), Vec::new());
     loop {
         let frame = frames.next_frame().await.expect("a frame");
@@ -180,17 +183,17 @@ async fn read_order_frames(frames: &mut SseClient, done: usize) -> (Vec<(u64, St
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_is_followed_with_the_tasks_of_its_steps() {
-    let gate = StepGate::closed();
+    let gate = StepGate::new_closed();
     let server = TestServer::start_with_config(
         "",
         chain_setup(&gate, vec![two_step_chain("/a/x"), two_step_chain("/z")]),
     )
     .await;
     let mut frames = SseClient::connect(&server, "/api/v1/stream?path=/a/", &[]).await;
-    server.add_order(new_order("/z,1")).await;
-    server.add_order(new_order("/a/x,1")).await;
-    gate.release(4);
-    let (events, changes) = read_order_frames(&mut frames, 2).await;
+    server.add_order_to_engine(new_order("/z,1")).await;
+    server.add_order_to_engine(new_order("/a/x,1")).await;
+    gate.let_steps_finish(4);
+    let (events, changes) = read_frames_until_order_ends(&mut frames, 2).await;
     assert!(events.is_sorted_by(|a, b| a.0 < b.0), "{events:?}");
     assert_eq!(events.iter().filter(|(_, kind)| kind == "OrderStepStarted").count(), 2);
     for change in &changes {
@@ -201,7 +204,7 @@ async fn an_order_is_followed_with_the_tasks_of_its_steps() {
     let (third, _) = &events[2];
     let resumed = [("last-event-id", &*third.to_string())];
     let mut frames = SseClient::connect(&server, "/api/v1/stream?path=/a/", &resumed).await;
-    assert_eq!(read_order_frames(&mut frames, 0).await.0, events[3..]);
+    assert_eq!(read_frames_until_order_ends(&mut frames, 0).await.0, events[3..]);
     let only = "/api/v1/stream?after=0&return=OrderEvent&path=/a/x,1";
     let mut frames = SseClient::connect(&server, only, &[]).await;
     for (id, kind) in events.iter().filter(|(_, kind)| kind.starts_with("Order")) {
@@ -245,11 +248,12 @@ async fn the_stop_event_is_sent_before_streams_end() {
 async fn a_step_is_reported_done_after_its_journal_events() {
     const ORDERS: usize = 150;
     let server =
-        TestServer::start_with_config("", chain_setup(&StepGate::open(), vec![two_step_chain("/a/x")])).await;
+        TestServer::start_with_config("", chain_setup(&StepGate::new_open(), vec![two_step_chain("/a/x")]))
+            .await;
     let mut frames = SseClient::connect(&server, "/api/v1/stream?path=/a/", &[]).await;
     let adding = async {
         for number in 0..ORDERS {
-            server.add_order(new_order(&format!("/a/x,{number}"))).await;
+            server.add_order_to_engine(new_order(&format!("/a/x,{number}"))).await;
         }
     };
     let following = async {

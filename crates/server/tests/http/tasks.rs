@@ -18,7 +18,9 @@ async fn a_task_is_followed_from_event_to_result() {
     };
     let server = TestServer::start_with_config("", in_process_handler_setup("job", act)).await;
     let id = server.emit_and_get_task_id(r#"{"type":"job.one","key":"k","priority":7}"#).await;
-    let task = server.wait_until(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "SUCCESS").await;
+    let task = server
+        .wait_until_get_returns(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "SUCCESS")
+        .await;
     assert_eq!(task["result"], json!({"done": 1}));
     assert_eq!(task["attempts"][0]["end"], "succeeded");
     for (member, value) in [
@@ -47,7 +49,7 @@ async fn a_task_is_followed_from_event_to_result() {
     let list = server.get("/api/v1/tasks?status=SUCCESS&handler=job&key=k&tenant=default").await.json();
     assert_eq!(list["tasks"][0]["id"], id);
     assert!(list["eventId"].is_u64() && list["next"].is_null());
-    assert_eq!(server.get("/api/v1/tasks/none").await.problem_status(), 404);
+    assert_eq!(server.get("/api/v1/tasks/none").await.checked_problem_status(), 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,8 +59,9 @@ async fn emitted_events_name_their_cause() {
         move |_: &_| HandlerOutcome { emitted_events: vec![child.clone()], ..HandlerOutcome::succeeded() };
     let server = TestServer::start_with_config("", in_process_handler_setup("job", act)).await;
     let id = server.emit_and_get_task_id(r#"{"type":"job"}"#).await;
-    let found =
-        server.wait_until("/api/v1/events?limit=-1&return=child", |seq| seq["TYPE"] == "NonEmpty").await;
+    let found = server
+        .wait_until_get_returns("/api/v1/events?limit=-1&return=child", |seq| seq["TYPE"] == "NonEmpty")
+        .await;
     let child = &found["eventSnapshots"][0]["eventId"];
     let cause = server.get(&format!("/api/v1/events/{child}")).await.json()["cause"].clone();
     let parent = server.get("/api/v1/events?limit=-1&return=job").await.json();
@@ -66,13 +69,15 @@ async fn emitted_events_name_their_cause() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_are_paged_newest_first() {
+async fn task_lists_are_paged_newest_first() {
     let server =
         TestServer::start_with_config("", in_process_handler_setup("job", |_| HandlerOutcome::succeeded()))
             .await;
     server.emit(&format!("[{}]", vec![r#"{"type":"job"}"#; 25].join(","))).await;
     server
-        .wait_until("/api/v1/tasks?status=done&limit=1000", |l| l["tasks"].as_array().unwrap().len() == 25)
+        .wait_until_get_returns("/api/v1/tasks?status=done&limit=1000", |l| {
+            l["tasks"].as_array().unwrap().len() == 25
+        })
         .await;
     let mut seen = Vec::new();
     let mut path = "/api/v1/tasks?limit=10".to_owned();
@@ -106,7 +111,7 @@ async fn lists_are_paged_newest_first() {
         "start=2026-01-02T00:00:00Z&end=2026-01-01T00:00:00Z",
         "x=1",
     ] {
-        assert_eq!(server.get(&format!("/api/v1/tasks?{bad}")).await.problem_status(), 400, "{bad}");
+        assert_eq!(server.get(&format!("/api/v1/tasks?{bad}")).await.checked_problem_status(), 400, "{bad}");
     }
 }
 
@@ -121,15 +126,15 @@ async fn an_operator_retries_a_failed_task() {
     let server = TestServer::start_with_config("", in_process_handler_setup("job", act)).await;
     let id = server.emit_and_get_task_id(r#"{"type":"job"}"#).await;
     let path = format!("/api/v1/tasks/{id}");
-    let task = server.wait_until(&path, |task| task["status"] == "FAILED").await;
+    let task = server.wait_until_get_returns(&path, |task| task["status"] == "FAILED").await;
     assert_eq!(task["error"], "not yet");
     works.store(true, Ordering::SeqCst);
     let response = server.post(&format!("{path}/retry"), "").await;
     assert_eq!(response.status, 200, "{response:?}");
-    server.wait_until(&path, |task| task["status"] == "SUCCESS").await;
-    assert_eq!(server.post(&format!("{path}/retry"), "").await.problem_status(), 409);
-    assert_eq!(server.post(&format!("{path}/retry"), r#"{"x":1}"#).await.problem_status(), 400);
-    assert_eq!(server.post("/api/v1/tasks/none/retry", "").await.problem_status(), 404);
+    server.wait_until_get_returns(&path, |task| task["status"] == "SUCCESS").await;
+    assert_eq!(server.post(&format!("{path}/retry"), "").await.checked_problem_status(), 409);
+    assert_eq!(server.post(&format!("{path}/retry"), r#"{"x":1}"#).await.checked_problem_status(), 400);
+    assert_eq!(server.post("/api/v1/tasks/none/retry", "").await.checked_problem_status(), 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -184,8 +189,11 @@ async fn logs_are_read_completely_and_followed() {
     assert!(logs["eventId"].as_u64().unwrap() > 0, "every list is a snapshot");
     let some = format!("/api/v1/tasks/{id}/logs?start=1970-01-01T00:00:01Z&end=1970-01-01T00:00:01.002Z");
     assert_eq!(server.get(&some).await.json()["logs"].as_array().unwrap().len(), 2);
-    assert_eq!(server.get("/api/v1/tasks/none/logs").await.problem_status(), 404);
-    assert_eq!(server.get(&format!("/api/v1/tasks/{id}/logs?follow=yes")).await.problem_status(), 400);
+    assert_eq!(server.get("/api/v1/tasks/none/logs").await.checked_problem_status(), 404);
+    assert_eq!(
+        server.get(&format!("/api/v1/tasks/{id}/logs?follow=yes")).await.checked_problem_status(),
+        400
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -201,7 +209,7 @@ async fn logs_with_long_lines_are_complete() {
     };
     let server = TestServer::start_with_config("", in_process_handler_setup("job", act)).await;
     let id = server.emit_and_get_task_id(r#"{"type":"job"}"#).await;
-    server.wait_until(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "SUCCESS").await;
+    server.wait_until_get_returns(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "SUCCESS").await;
     let number = |line: &serde_json::Value| {
         let message = line["message"].as_str().expect("a text");
         assert!(message.len() > 60_000);

@@ -12,7 +12,7 @@ use pointsman_server::Server;
 use pointsman_server::config::ConfigInputs;
 use serde_json::Value;
 
-use crate::client::{TEST_TIMEOUT, TestResponse, send_request};
+use crate::raw_http_client::{TEST_TIMEOUT, TestResponse, send_request};
 
 pub(crate) struct TestServer {
     pub(crate) inner: Server,
@@ -40,7 +40,7 @@ impl TestServer {
 
     /// Starts a server whose configuration is `yaml`, written to a file in this folder.
     pub(crate) async fn start_in_folder(folder: &Path, yaml: &str, setup: Setup) -> Self {
-        let inputs = write_config(folder, yaml);
+        let inputs = write_config_and_get_inputs(folder, yaml);
         let config = inputs.load_config().expect("a configuration without faults");
         let server = Server::start(config, Some(inputs), setup).await.expect("a server");
         let address = server.address().expect("an address");
@@ -92,7 +92,13 @@ impl TestServer {
     }
 
     /// Sends a request with another token than that of this server.
-    pub(crate) async fn call_as(&self, token: &str, method: &str, path: &str, body: &str) -> TestResponse {
+    pub(crate) async fn call_with_token(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> TestResponse {
         let bearer = format!("Bearer {token}");
         let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
         self.call(method, path, &headers, body.as_bytes()).await
@@ -112,7 +118,11 @@ impl TestServer {
     }
 
     /// Repeats a GET until its response is as expected.
-    pub(crate) async fn wait_until(&self, path: &str, is_expected: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn wait_until_get_returns(
+        &self,
+        path: &str,
+        is_expected: impl Fn(&Value) -> bool,
+    ) -> Value {
         let polling = async {
             loop {
                 let response = self.get(path).await.json();
@@ -129,7 +139,7 @@ impl TestServer {
 }
 
 /// Writes a configuration file, and returns the inputs to load it.
-pub(crate) fn write_config(folder: &Path, yaml: &str) -> ConfigInputs {
+pub(crate) fn write_config_and_get_inputs(folder: &Path, yaml: &str) -> ConfigInputs {
     let file = folder.join("pointsman.yml");
     std::fs::write(&file, yaml).expect("a file");
     ConfigInputs { files: vec![file], working_dir: folder.into(), ..ConfigInputs::default() }
@@ -141,7 +151,7 @@ struct InProcessRunner(HandlerFn);
 
 #[async_trait]
 impl Runner for InProcessRunner {
-    fn kind(&self) -> &'static str {
+    fn handler_kind(&self) -> &'static str {
         "in-process"
     }
 
@@ -160,7 +170,11 @@ pub(crate) fn in_process_handler_setup(
     let mut def = HandlerDef::new(name.clone());
     def.retry.max_retries = 0;
     let timeout = std::time::Duration::from_secs(30);
-    setup.handlers.push(HandlerSpec { def, timeout, runner: Some(Arc::new(InProcessRunner(Arc::new(act)))) });
+    setup.handlers.push(HandlerSpec {
+        def,
+        attempt_timeout: timeout,
+        runner: Some(Arc::new(InProcessRunner(Arc::new(act)))),
+    });
     setup.routes.bind(EventType::new(name.as_str()).expect("a type"), HandlerBinding::new_queued(name));
     setup
 }

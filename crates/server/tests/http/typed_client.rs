@@ -14,7 +14,7 @@ use pointsman_engine::Setup;
 use crate::orders::CHAINS_CONFIG;
 use crate::test_server::TestServer;
 
-const CONFIG: &str = "
+const TYPED_CLIENT_CONFIG: &str = "
 handlers:
   far: {run: pull, retry: {max: 1, delay: 0.001s}}
 event_handlers: {far: [far]}
@@ -34,7 +34,7 @@ fn claim_body(handler: &str) -> ClaimBody {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_runs_with_the_typed_client() {
-    let server = TestServer::start_with_config(CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(TYPED_CLIENT_CONFIG, Setup::default()).await;
     let client = Client::new(&format!("http://{}", server.address), Some(&server.token)).unwrap();
     client.emit(&EmitBody::new(parse_event_type("far")), None).await.unwrap();
     let task = client.claim_tasks(&claim_body("far")).await.unwrap().tasks.remove(0);
@@ -52,21 +52,21 @@ async fn a_worker_runs_with_the_typed_client() {
     let task = client.claim_tasks(&claim_body("far")).await.unwrap().tasks.remove(0);
     assert_eq!((task.attempt, task.retries), (3, 1));
     let emit = vec![EmitBody::new(parse_event_type("child"))];
-    let done = DoneBody { fence: task.fence, emitted_events: emit, ..DoneBody::default() };
+    let done = DoneBody { fence: task.fence, events_to_emit: emit, ..DoneBody::default() };
     let ended = client.complete_task(&task.id, &done).await.unwrap();
     assert_eq!((ended.status.as_str(), ended.events.len()), ("SUCCESS", 1));
     let refused = client.complete_task(&task.id, &done).await.unwrap_err();
-    assert_eq!(refused.status(), Some(409));
+    assert_eq!(refused.http_status(), Some(409));
     assert!(client.read_task_why(&task.id).await.unwrap().gates.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn operator_calls_work_with_the_typed_client() {
-    let server = TestServer::start_with_config(CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(TYPED_CLIENT_CONFIG, Setup::default()).await;
     let client = Client::new(&format!("http://{}", server.address), Some(&server.token)).unwrap();
-    let (run, created) = client.run_source("shop", "orders", None).await.unwrap();
+    let (run, created) = client.run_collection("shop", "orders", None).await.unwrap();
     assert!(created);
-    assert_eq!(client.run_source("shop", "orders", None).await.unwrap(), (run.clone(), false));
+    assert_eq!(client.run_collection("shop", "orders", None).await.unwrap(), (run.clone(), false));
     assert_eq!(client.read_task(&run.task_id).await.unwrap().task.subject_name, "orders");
     let of_shop = TaskQuery { handler: Some("shop".into()), ..TaskQuery::default() };
     assert_eq!(client.list_tasks(&of_shop).await.unwrap().tasks.len(), 1);
@@ -93,7 +93,7 @@ async fn operator_calls_work_with_the_typed_client() {
             .await
             .unwrap()
             .schedule
-            .is_blocked_by_rule
+            .is_paused_or_blocked
     );
     assert!(
         !client
@@ -101,7 +101,7 @@ async fn operator_calls_work_with_the_typed_client() {
             .await
             .unwrap()
             .schedule
-            .is_blocked_by_rule
+            .is_paused_or_blocked
     );
     assert!(client.run_schedule("nightly", None).await.unwrap().event_id.is_some());
     assert_eq!(client.run_schedule("shop/orders", None).await.unwrap().task_id.as_ref(), Some(&run.task_id));
@@ -116,7 +116,7 @@ async fn operator_calls_work_with_the_typed_client() {
     assert_eq!(client.stop_redrive(&job.id).await.unwrap().id, job.id);
     assert_eq!(client.adopt_tasks("far", &AdoptBody::default()).await.unwrap().adopted, 0);
     assert_eq!(client.list_nodes().await.unwrap().nodes.len(), 1);
-    let config = client.read_config().await.unwrap();
+    let config = client.read_server_config().await.unwrap();
     assert!(config.watched && config.settings.contains("nightly:"), "{config:?}");
     assert_eq!(client.read_current_token().await.unwrap().role, "admin");
     assert!(client.list_audit_entries(None, Some(3)).await.unwrap().next.is_some());
@@ -134,7 +134,7 @@ async fn chains_and_orders_are_controlled_with_the_typed_client() {
     let order = NewOrderBody { path: key.key.to_string(), value: value.clone(), ..NewOrderBody::default() };
     let added = client.add_orders(&order, None).await.unwrap();
     assert_eq!(added.orders[0].path, key.key.to_string());
-    assert_eq!(client.add_orders(&[&order], None).await.unwrap_err().status(), Some(409));
+    assert_eq!(client.add_orders(&[&order], None).await.unwrap_err().http_status(), Some(409));
     let shown = client.read_order(&key).await.unwrap();
     assert_eq!((Some(shown.value), shown.newest_event_id >= Some(added.event_id)), (value, true));
 
@@ -149,9 +149,9 @@ async fn chains_and_orders_are_controlled_with_the_typed_client() {
     assert_eq!(client.set_chain_stopped(&chain, false).await.unwrap().chain.state, "running");
     let task = client.claim_tasks(&claim_body("deploy")).await.unwrap().tasks.remove(0);
     assert_eq!(task.order.map(|step| step.path), Some(key.key.to_string()));
-    assert_eq!(client.remove_order(&key).await.unwrap_err().status(), Some(409));
+    assert_eq!(client.remove_order(&key).await.unwrap_err().http_status(), Some(409));
     client.complete_task(&task.id, &DoneBody { fence: task.fence, ..DoneBody::default() }).await.unwrap();
-    assert_eq!(client.read_order(&key).await.unwrap_err().status(), Some(404));
+    assert_eq!(client.read_order(&key).await.unwrap_err().http_status(), Some(404));
 
     let node = "render".parse().unwrap();
     let set = client.set_chain_node_action(&chain, &node, ChainNodeAction::NextState).await.unwrap();

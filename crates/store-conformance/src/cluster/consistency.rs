@@ -19,13 +19,20 @@ pub async fn assert_store_consistent(store: &dyn Store) {
 }
 
 async fn assert_prev_links(store: &dyn Store) {
-    let (mut last, mut after) = (BTreeMap::new(), expect_ok(store.read_journal_range().await).expired_up_to);
+    let (mut last, mut after) =
+        (BTreeMap::new(), expect_ok(store.read_journal_range().await).last_expired_event_id);
     let nothing_expired = after == EventId::ZERO;
     loop {
         let filter = EventFilter::default();
         let page = expect_ok(
             store
-                .read_events(JournalQuery { after, until: None, filter, limit: PAGE_SIZE, backwards: false })
+                .read_events(JournalQuery {
+                    after_event_id: after,
+                    up_to_event_id: None,
+                    filter,
+                    limit: PAGE_SIZE,
+                    backwards: false,
+                })
                 .await,
         );
         let Some(newest) = page.events.last() else { return };
@@ -50,7 +57,12 @@ async fn assert_queue_counts_and_fences(store: &dyn Store) {
     let mut counted: BTreeMap<(HandlerName, Tenant), QueueTaskCounts> = BTreeMap::new();
     for queue in expect_ok(store.list_queues(None).await) {
         let counts = counted.entry((queue.handler, queue.tenant)).or_default();
-        let view_counts = [queue.ready + queue.waiting, queue.scheduled, queue.running, queue.missing];
+        let view_counts = [
+            queue.ready_count + queue.waiting_count,
+            queue.scheduled_count,
+            queue.running_count,
+            queue.missing_count,
+        ];
         counts.iter_mut().zip(view_counts).for_each(|(count, more)| *count += more);
     }
     let (mut listed, mut fences): (BTreeMap<_, QueueTaskCounts>, _) = (BTreeMap::new(), BTreeSet::new());
@@ -70,7 +82,7 @@ async fn assert_queue_counts_and_fences(store: &dyn Store) {
             };
             listed.entry((task.handler, task.tenant)).or_default()[column] += 1;
         }
-        match page.next {
+        match page.next_cursor {
             None => break,
             next => before = next,
         }

@@ -52,17 +52,17 @@ pub async fn racing_emits_are_journaled_once_and_in_order(cluster: &dyn TestClus
 struct LaneTracker {
     running_keys: BTreeSet<String>,
     last_event_by_key: BTreeMap<String, EventId>,
-    claimed_tasks: BTreeSet<TaskSeq>,
+    claimed_task_seqs: BTreeSet<TaskSeq>,
 }
 
 impl LaneTracker {
     fn record_start(&mut self, task: &ClaimedTask) {
         let event = task.event();
         let key = event.key.as_ref().expect("it has a key").to_string();
-        assert!(self.claimed_tasks.insert(task.seq), "{} was given to two", task.id);
-        assert!(self.running_keys.insert(key.clone()), "two of {key} run");
+        assert!(self.claimed_task_seqs.insert(task.seq), "{} was claimed twice", task.id);
+        assert!(self.running_keys.insert(key.clone()), "two tasks of {key} run at the same time");
         let last = self.last_event_by_key.insert(key.clone(), event.id);
-        assert!(last < Some(event.id), "{key} is out of order");
+        assert!(last < Some(event.id), "tasks of {key} were claimed out of order");
     }
 
     fn record_end(&mut self, task: &ClaimedTask) {
@@ -79,7 +79,7 @@ pub async fn racing_claims_are_disjoint_and_keep_lane_order(cluster: &dyn TestCl
     }
     let lanes = Mutex::new(LaneTracker::default());
     run_on_all_nodes(&nodes, 2, async |node, _| {
-        while lanes.lock().expect("no lock holder has panicked").claimed_tasks.len() < TASK_COUNT {
+        while lanes.lock().expect("no lock holder has panicked").claimed_task_seqs.len() < TASK_COUNT {
             let claimed = node.claim(5).await;
             claimed
                 .iter()
@@ -178,7 +178,7 @@ pub async fn a_registration_on_one_node_is_visible_to_all(cluster: &dyn TestClus
     );
     assert_eq!(other.emit(new_event("note")).await.tasks.len(), 1);
     assert_eq!(other.claim_one_for_handler("notify").await.handler, handler_name("notify"));
-    other.request_new_run("crm/people").await;
+    other.request_new_collection_run("crm/people").await;
     let again = NewCollectionRun { source_collection: source_collection("crm/people"), priority: None };
     assert!(
         !expect_ok(one.store.run_collection(again, None, one.now).await)
@@ -209,7 +209,7 @@ pub async fn a_node_with_a_very_stale_cache_catches_up(cluster: &dyn TestCluster
         }
         let published: u64 = expect_ok(idle.store.list_queues(None).await)
             .iter()
-            .map(|queue| queue.ready + queue.waiting)
+            .map(|queue| queue.ready_count + queue.waiting_count)
             .sum();
         assert_eq!(published, waiting);
         idle.emit(new_event("record").with_key("a")).await;
@@ -287,7 +287,7 @@ pub async fn racing_orders_are_added_once(cluster: &dyn TestCluster) {
             .await;
     assert_eq!(added.iter().filter(|added| **added).count(), 1);
     let batch = || OrderBatch {
-        idempotency: Some(idempotency_key("default", "k", 1)),
+        idempotency_key: Some(idempotency_key("default", "k", 1)),
         ..vec![new_order("/pay"), new_order("/pay,8")].into()
     };
     let receipts = run_on_all_nodes(&nodes, 4, async |node, _| {

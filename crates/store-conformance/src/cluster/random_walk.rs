@@ -20,7 +20,7 @@ const ORDER_ID_COUNT: usize = 240;
 const OPERATIONS_PER_WALKER: usize = 500;
 const WALKERS_PER_NODE: usize = 2;
 
-const HANDLERS: [&str; 5] = ["audit", "batch", "check", "index", "notify"];
+const HANDLER_NAMES: [&str; 5] = ["audit", "batch", "check", "index", "notify"];
 const EVENT_TYPES: [&str; 4] = ["record", "record.published", "note", "unrouted"];
 const TENANTS: [&str; 3] = ["default", "shop", "club"];
 
@@ -99,7 +99,7 @@ impl RandomWalker<'_> {
         }
         let claim = (self.rng.random_below(3) == 0).then(|| self.fixture.claim_request(2));
         let (receipts, claims) = expect_ok(
-            self.fixture.store.append(vec![emit_batch(events)], claim, self.shared.advance_clock()).await,
+            self.fixture.store.append(vec![new_emit_batch(events)], claim, self.shared.advance_clock()).await,
         );
         assert!(receipts.iter().all(Result::is_ok));
         self.shared.running_tasks.lock().expect("no lock holder has panicked").extend(claims.tasks);
@@ -179,7 +179,7 @@ impl RandomWalker<'_> {
 
     /// Sets a rule or lifts one.
     async fn set_or_lift_rule(&mut self) {
-        let (name, tenant_name) = (*self.rng.choose(&HANDLERS), *self.rng.choose(&TENANTS));
+        let (name, tenant_name) = (*self.rng.choose(&HANDLER_NAMES), *self.rng.choose(&TENANTS));
         let rule = self.fixture.new_rule(
             RuleKind::Pause,
             name,
@@ -216,11 +216,16 @@ impl RandomWalker<'_> {
 
     /// Sends a heartbeat and asserts that a rescue finds nothing: with this long lease no node has expired.
     async fn assert_nothing_to_rescue(&mut self) {
-        expect_ok(self.fixture.store.record_heartbeat(self.fixture.node, self.shared.advance_clock()).await);
-        let rescued = expect_ok(
-            self.fixture.store.rescue(RescueSweep::full(secs(100_000)), self.shared.advance_clock()).await,
+        expect_ok(
+            self.fixture.store.record_heartbeat(self.fixture.node_id, self.shared.advance_clock()).await,
         );
-        assert!(rescued.freed_tasks.is_empty() && rescued.marked_missing == 0);
+        let rescued = expect_ok(
+            self.fixture
+                .store
+                .rescue_tasks(RescueSweep::full(secs(100_000)), self.shared.advance_clock())
+                .await,
+        );
+        assert!(rescued.freed_tasks.is_empty() && rescued.marked_missing_count == 0);
     }
 }
 

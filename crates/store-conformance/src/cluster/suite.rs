@@ -72,7 +72,7 @@ macro_rules! cluster_suite {
                 the_id_of_a_finished_order_is_refused
                 a_refused_order_id_names_how_the_order_ended
                 a_repeated_order_batch_returns_its_first_receipt
-                racing_order_batches_with_one_key_are_added_once
+                racing_order_batches_with_one_idempotency_key_are_added_once
                 a_repeated_run_request_returns_its_first_run
             }
             order_tenants {

@@ -16,7 +16,7 @@ pub async fn a_server_joining_the_target_aborts_the_copy<L: StoreLocation>() {
         let target = L::create_empty(L::TESTED_KIND).await;
         let store = target.open(START_TIME).await;
         let (runtime, server) = (Handle::current(), store.clone());
-        let copied = source.copy_to_with_hook(&target, page, move || {
+        let copied = source.copy_to_with_hook_before_page(&target, page, move || {
             // Once the copy has begun, a server that had the target open finds an incomplete store.
             let joined = runtime.block_on(server.join_node("meanwhile", START_TIME));
             assert_eq!(joined.is_ok(), joins, "{joined:?}");
@@ -42,7 +42,7 @@ pub async fn copy_into_concurrently_written_target<L: StoreLocation>() -> L {
         (L::create_with_sample_data(L::OTHER_KIND).await, L::create_empty(L::TESTED_KIND).await);
     let to = target.clone();
     let mut other = run_blocking(move || to.open_target()).await;
-    let copied = source.copy_to_with_hook(&target, 1, move || {
+    let copied = source.copy_to_with_hook_before_page(&target, 1, move || {
         assert!(expect_ok(other.write_rows_and_progress(TableKind::NamedTexts, vec![], "another note")));
     });
     let copied = copied.await;
@@ -55,7 +55,7 @@ pub async fn a_source_written_to_during_the_copy_is_refused<L: StoreLocation>() 
         (L::create_with_sample_data(L::TESTED_KIND).await, L::create_empty(L::OTHER_KIND).await);
     let store = source.open(START_TIME).await;
     let (runtime, writer) = (Handle::current(), store.clone());
-    let copied = source.copy_to_with_hook(&target, 1, move || {
+    let copied = source.copy_to_with_hook_before_page(&target, 1, move || {
         expect_ok(runtime.block_on(writer.join_node("meanwhile", START_TIME)));
     });
     let copied = copied.await;

@@ -47,13 +47,13 @@ pub(super) async fn assert_work_continues(mut fixture: StoreFixture<'_>) {
 
 /// Asserts that event ids, `prev` links and idempotency keys continue from those of the original.
 async fn assert_emits_continue(fixture: &StoreFixture<'_>) {
-    let head = fixture.read_journal_range().await.head;
+    let head = fixture.read_journal_range().await.newest_event_id;
     let last = fixture.read_all_events().await.into_iter().rfind(|event| event.key == Some(object_key("r1")));
     let next = fixture.emit(new_event("record").with_key("r1")).await;
     assert!(next.id > head);
     assert_eq!(next.prev, last.map(|event| event.id));
-    let again = keyed_emit_batch("default", "once", 7, vec![new_event("bulk").with_key("b")]);
-    let other = keyed_emit_batch("default", "once", 8, vec![new_event("bulk").with_key("b")]);
+    let again = new_idempotent_emit_batch("default", "once", 7, vec![new_event("bulk").with_key("b")]);
+    let other = new_idempotent_emit_batch("default", "once", 8, vec![new_event("bulk").with_key("b")]);
     let answers = fixture.append(vec![again, other]).await;
     let answer = answers[0].as_ref().expect("the same was sent under this key");
     assert!(answer.repeated && answer.events[0].id < head && answer.events[0].id > EventId::ZERO);

@@ -11,8 +11,8 @@ macro_rules! copy_suite {
                 a_copy_can_be_interrupted_after_every_page
             }
             large_store {
-                many_events_keep_their_ids_in_the_tested_store
-                many_events_keep_their_ids_in_the_other_store
+                many_events_keep_their_ids_when_copied_to_the_tested_kind
+                many_events_keep_their_ids_when_copied_to_the_other_kind
             }
             concurrent_access {
                 a_server_joining_the_target_aborts_the_copy

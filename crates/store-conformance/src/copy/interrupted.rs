@@ -1,9 +1,9 @@
 //! Copies that are interrupted and continued.
 
 use pointsman_core::store::StoreError;
-use pointsman_store::store_copy::{CopyEndpoint, CopyError, CopyProgress, copy_store};
+use pointsman_store::store_copy::{CopyEndpoint, CopyError, CopyProgressUpdate, copy_store};
 
-use super::page_hook::copy_with_hook;
+use super::page_hook::copy_with_hook_before_page;
 use super::{StoreLocation, run_blocking};
 use crate::fixture::START_TIME;
 
@@ -27,13 +27,13 @@ pub async fn a_copy_continues_after_a_broken_connection<L: StoreLocation>(
     let source = L::create_with_sample_data(L::OTHER_KIND).await;
     let from = source.clone();
     let broken = run_blocking(move || {
-        copy_with_hook(&mut *from.open_source(), open_remote_target(), 7, break_connection)
+        copy_with_hook_before_page(&mut *from.open_source(), open_remote_target(), 7, break_connection)
     })
     .await;
     assert!(matches!(broken, Err(CopyError::WriteTarget(StoreError::Unavailable(_)))), "{broken:?}");
     let (copied, first) = run_blocking(move || {
         let mut first = None;
-        let mut record_progress = |progress: CopyProgress| {
+        let mut record_progress = |progress: CopyProgressUpdate| {
             first.get_or_insert(progress);
         };
         (copy_store(&mut *source.open_source(), &mut *to.open_target(), &mut record_progress), first)
@@ -42,7 +42,7 @@ pub async fn a_copy_continues_after_a_broken_connection<L: StoreLocation>(
     let report = copied.unwrap_or_else(|error| panic!("{error:?}"));
     assert!(report.differing_tables().is_empty(), "{report:?}");
     assert!(
-        matches!(first, Some(CopyProgress::CopyStarted { total_rows, already_copied }) if already_copied > 6 && already_copied < total_rows),
+        matches!(first, Some(CopyProgressUpdate::CopyStarted { total_rows, already_copied }) if already_copied > 6 && already_copied < total_rows),
         "{first:?}"
     );
 }

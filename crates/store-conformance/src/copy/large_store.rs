@@ -4,25 +4,25 @@ use std::sync::Arc;
 
 use pointsman_core::Event;
 use pointsman_core::journal::Retention;
-use pointsman_core::store::{FinishedAttempt, SequencedEvent, TaskFilter};
+use pointsman_core::store::{EmittedEventReceipt, FinishedAttempt, TaskFilter};
 
-use super::{CopyingHarness, StoreLocation};
+use super::{CopyOnReopenHarness, StoreLocation};
 use crate::Harness;
 use crate::fixture::*;
 
 /// The number of events: more than two pages of a copy.
 const EVENT_COUNT: usize = 10_500;
 
-pub async fn many_events_keep_their_ids_in_the_tested_store<L: StoreLocation>() {
+pub async fn many_events_keep_their_ids_when_copied_to_the_tested_kind<L: StoreLocation>() {
     assert_ids_survive_copy::<L>(&[L::OTHER_KIND, L::TESTED_KIND]).await;
 }
 
-pub async fn many_events_keep_their_ids_in_the_other_store<L: StoreLocation>() {
+pub async fn many_events_keep_their_ids_when_copied_to_the_other_kind<L: StoreLocation>() {
     assert_ids_survive_copy::<L>(&[L::TESTED_KIND, L::OTHER_KIND]).await;
 }
 
 async fn assert_ids_survive_copy<L: StoreLocation>(location_kinds: &[L::Kind]) {
-    let harness = CopyingHarness::<L>::with_location_kinds(location_kinds);
+    let harness = CopyOnReopenHarness::<L>::with_location_kinds(location_kinds);
     let large = LargeStore::new(&harness).await.assert_survives_copy().await;
     large.assert_prunes_oldest().await;
     large.assert_waiting_task_runs().await;
@@ -32,7 +32,7 @@ async fn assert_ids_survive_copy<L: StoreLocation>(location_kinds: &[L::Kind]) {
 #[derive(Debug)]
 pub struct LargeStore<'h> {
     pub fixture: StoreFixture<'h>,
-    waiting_event: SequencedEvent,
+    waiting_event: EmittedEventReceipt,
     kept_events: Vec<Arc<Event>>,
 }
 
@@ -46,7 +46,7 @@ impl<'h> LargeStore<'h> {
         let waiting_event = fixture.emit(new_event("record").with_key("r")).await;
         fixture.set_pause_rule("index").await;
         emit_and_run_many(&fixture).await;
-        fixture.prune(keep_newest(7_000), keep_newest(8_000)).await;
+        fixture.prune_events_and_tasks(retention_by_count(7_000), retention_by_count(8_000)).await;
         let kept_events = fixture.read_all_events().await;
         assert!(kept_events.len() >= 7_000 && kept_events.len() < 8_000, "{}", kept_events.len());
         Self { fixture, waiting_event, kept_events }
@@ -65,7 +65,7 @@ impl<'h> LargeStore<'h> {
     /// Prunes and asserts that the newest events and the waiting task are kept.
     pub async fn assert_prunes_oldest(&self) {
         let Self { fixture, kept_events, .. } = self;
-        fixture.prune(keep_newest(2_000), keep_newest(1_500)).await;
+        fixture.prune_events_and_tasks(retention_by_count(2_000), retention_by_count(1_500)).await;
         let left = fixture.read_all_events().await;
         assert!(left.len() >= 2_000 && left.len() < 3_000 && kept_events.ends_with(&left), "{}", left.len());
         self.assert_waiting_task_kept().await;
@@ -76,7 +76,7 @@ impl<'h> LargeStore<'h> {
         self.assert_waiting_task_kept().await;
         assert!(self.fixture.lift_pause_rule("index").await);
         assert_eq!(
-            event_ids_of(&self.fixture.run_all_ready_tasks().await),
+            event_ids_of_tasks(&self.fixture.run_all_ready_tasks().await),
             [self.waiting_event.id],
             "its event was kept while it waited"
         );
@@ -90,7 +90,7 @@ impl<'h> LargeStore<'h> {
     }
 }
 
-fn keep_newest(count: u64) -> Retention {
+fn retention_by_count(count: u64) -> Retention {
     Retention { max_count: count, ..KEEP_EVERYTHING }
 }
 

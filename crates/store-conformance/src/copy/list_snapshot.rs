@@ -18,7 +18,7 @@ pub(super) async fn snapshot_lists(fixture: &StoreFixture<'_>, node: NodeId) -> 
     snapshot_tasks(fixture, &mut snapshot).await;
     snapshot_orders(fixture, &mut snapshot).await;
     for name in SCHEDULE_NAMES {
-        snapshot.add(&format!("fires of {name}"), &fixture.list_fires(name).await);
+        snapshot.add_list(&format!("fires of {name}"), &fixture.list_fires(name).await);
     }
     snapshot.lists
 }
@@ -38,54 +38,58 @@ struct ListSnapshot {
 
 impl ListSnapshot {
     /// NUL characters are replaced because not every store can keep them.
-    fn add(&mut self, name: &str, list: &impl Debug) {
+    fn add_list(&mut self, name: &str, list: &impl Debug) {
         self.lists.push((name.into(), format!("{list:#?}").replace("\\0", "\u{FFFD}")));
     }
 }
 
 async fn snapshot_registry(fixture: &StoreFixture<'_>, node: NodeId, snapshot: &mut ListSnapshot) {
-    snapshot.add("registration", &expect_ok(fixture.store.read_merged_registration().await));
-    snapshot.add("registrants", &expect_ok(fixture.store.list_registrants().await));
+    snapshot.add_list("registration", &expect_ok(fixture.store.read_merged_registration().await));
+    snapshot.add_list("registrants", &expect_ok(fixture.store.list_registrants().await));
     let mut nodes = expect_ok(fixture.store.list_nodes().await);
     nodes.retain(|other| other.id <= node);
-    nodes.iter_mut().filter(|node| !node.gone).for_each(|node| node.last_heartbeat_at = Timestamp::MIN);
-    snapshot.add("nodes", &nodes);
-    snapshot.add("rules", &expect_ok(fixture.store.list_rules().await));
+    nodes
+        .iter_mut()
+        .filter(|node| !node.has_left_or_died)
+        .for_each(|node| node.last_heartbeat_at = Timestamp::MIN);
+    snapshot.add_list("nodes", &nodes);
+    snapshot.add_list("rules", &expect_ok(fixture.store.list_rules().await));
     let mut queues = expect_ok(fixture.store.list_queues(None).await);
     queues.sort_by_key(|queue| (queue.handler.clone(), queue.tenant.clone(), queue.subject.to_text()));
-    snapshot.add("queues", &queues);
-    snapshot.add("audit entries", &expect_ok(fixture.store.list_audit_entries(None, 100).await));
+    snapshot.add_list("queues", &queues);
+    snapshot.add_list("audit entries", &expect_ok(fixture.store.list_audit_entries(None, 100).await));
 }
 
 async fn snapshot_journal(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
-    snapshot.add("journal_range", &fixture.read_journal_range().await);
+    snapshot.add_list("journal_range", &fixture.read_journal_range().await);
     let events = fixture.read_all_events().await;
-    snapshot.add("journal", &events);
+    snapshot.add_list("journal", &events);
     for event in &events {
-        snapshot.add(&format!("event {}", event.id), &expect_ok(fixture.store.read_event(event.id).await));
+        snapshot
+            .add_list(&format!("event {}", event.id), &expect_ok(fixture.store.read_event(event.id).await));
     }
     for name in OBJECT_KEYS {
         for tenant_name in ["default", "acme"] {
             let object =
                 expect_ok(fixture.store.read_object(&tenant(tenant_name), &object_key(name), 100).await);
-            snapshot.add(&format!("object {name} of {tenant_name}"), &object);
+            snapshot.add_list(&format!("object {name} of {tenant_name}"), &object);
         }
     }
 }
 
 async fn snapshot_tasks(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
     let tasks = fixture.list_tasks(&TaskFilter::default()).await;
-    snapshot.add("tasks", &tasks);
+    snapshot.add_list("tasks", &tasks);
     for task in tasks {
-        snapshot.add(&format!("task {}", task.id), &fixture.read_task(&task.id).await);
-        snapshot.add(&format!("logs of {}", task.id), &fixture.read_logs(&task.id).await);
+        snapshot.add_list(&format!("task {}", task.id), &fixture.read_task(&task.id).await);
+        snapshot.add_list(&format!("logs of {}", task.id), &fixture.read_logs(&task.id).await);
     }
 }
 
 async fn snapshot_orders(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
-    snapshot.add("chains", &expect_ok(fixture.store.list_chains().await));
-    snapshot.add("orders", &fixture.list_orders("/").await);
-    snapshot.add(
+    snapshot.add_list("chains", &expect_ok(fixture.store.list_chains().await));
+    snapshot.add_list("orders", &fixture.list_orders("/").await);
+    snapshot.add_list(
         "statistics",
         &expect_ok(fixture.store.read_order_statistics(&path_filter("/"), None, fixture.now).await),
     );

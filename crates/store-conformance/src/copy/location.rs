@@ -11,8 +11,8 @@ use pointsman_store::store_copy::{
     ComparisonReport, CopyEndpoint, CopyError, TableKind, compare_stores, copy_store, verify_copy,
 };
 
-use super::page_hook::{copy_at_most_pages_then_fail, copy_with_hook};
-use super::{CopyingHarness, fill_with_sample_data, sample_registration};
+use super::page_hook::{copy_at_most_pages_then_fail, copy_with_hook_before_page};
+use super::{CopyOnReopenHarness, fill_with_sample_data, sample_registration};
 use crate::fixture::StoreFixture;
 
 /// The error of a store that cannot be opened.
@@ -53,7 +53,7 @@ pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
 
     /// Creates a location of this kind with a closed store that contains data of every kind.
     async fn create_with_sample_data(kind: Self::Kind) -> Self {
-        let harness = CopyingHarness::<Self>::with_location_kinds(&[kind]);
+        let harness = CopyOnReopenHarness::<Self>::with_location_kinds(&[kind]);
         let mut fixture = StoreFixture::new(&harness, sample_registration()).await;
         fill_with_sample_data(&mut fixture).await;
         drop(fixture);
@@ -74,14 +74,17 @@ pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
     }
 
     /// Copies and runs `action` before the given page (the first is 1) is written.
-    async fn copy_to_with_hook(
+    async fn copy_to_with_hook_before_page(
         &self,
         to: &Self,
         page: usize,
         action: impl FnOnce() + Send + 'static,
     ) -> Result<ComparisonReport, CopyError> {
         let (from, to) = (self.clone(), to.clone());
-        run_blocking(move || copy_with_hook(&mut *from.open_source(), to.open_target(), page, action)).await
+        run_blocking(move || {
+            copy_with_hook_before_page(&mut *from.open_source(), to.open_target(), page, action)
+        })
+        .await
     }
 
     /// Compares this store with its finished copy at `other`.

@@ -2,7 +2,7 @@
 //!
 //! - `sample_data.rs` fills a store with data of every kind, `list_snapshot.rs` reads all of it, `continued_work.rs`
 //!   checks that the copy continues its work.
-//! - `location.rs` is the location of a store, `copying_harness.rs` a harness that copies the store at every restart,
+//! - `location.rs` is the location of a store, `copy_on_reopen_harness.rs` a harness that copies the store when it is reopened,
 //!   `page_hook.rs` runs code between two pages.
 //! - The other files are behaviours of copies to and from a location of any kind: see
 //!   [`copy_suite!`](crate::copy_suite).
@@ -10,8 +10,8 @@
 //! Data that survives a restart must also survive a copy: see [`copy_restart_suite!`](crate::copy_restart_suite).
 
 mod continued_work;
+mod copy_on_reopen_harness;
 mod copy_suite;
-mod copying_harness;
 mod list_snapshot;
 mod location;
 mod page_hook;
@@ -24,6 +24,6 @@ pub mod large_store;
 pub mod refusals;
 pub mod round_trips;
 
-pub use copying_harness::CopyingHarness;
+pub use copy_on_reopen_harness::CopyOnReopenHarness;
 pub use location::{LocationOpenError, StoreLocation, run_blocking};
 pub use sample_data::{fill_with_sample_data, sample_registration};

@@ -62,7 +62,7 @@ pub(super) fn copy_at_most_pages_then_fail(
 }
 
 /// Copies and runs `action` before the given page (the first is 1) is written.
-pub(super) fn copy_with_hook(
+pub(super) fn copy_with_hook_before_page(
     source: &mut dyn CopyEndpoint,
     target: Box<dyn CopyEndpoint>,
     page: usize,

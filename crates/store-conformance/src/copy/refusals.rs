@@ -96,7 +96,7 @@ pub async fn the_progress_note_is_not_part_of_the_copied_data<L: StoreLocation>(
 async fn create_store_with_handler<L: StoreLocation>(kind: L::Kind) -> L {
     let location = L::create_empty(kind).await;
     let store = location.open(START_TIME).await;
-    expect_ok(store.register(RegistrationBuilder::single_handler().build(), START_TIME).await);
+    expect_ok(store.register_definitions(RegistrationBuilder::single_handler().build(), START_TIME).await);
     store.close();
     location
 }

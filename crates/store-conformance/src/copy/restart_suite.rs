@@ -12,7 +12,7 @@ macro_rules! copy_restart_suite {
             }
             caused_events {
                 an_event_view_includes_all_events_it_caused
-                events_emitted_by_a_step_are_caused_by_the_orders_event
+                step_events_are_caused_by_the_event_that_created_the_order
             }
             chain_changes {
                 an_order_at_a_removed_chain_node_is_orphaned
@@ -34,7 +34,7 @@ macro_rules! copy_restart_suite {
                 concurrency_limit_survives_a_restart
             }
             engine_events {
-                engine_state_changes_are_published
+                published_engine_events_are_journaled
                 changed_configuration_files_are_published
             }
             fairness {
@@ -80,7 +80,7 @@ macro_rules! copy_restart_suite {
             }
             order_creation {
                 an_order_outlives_its_event
-                routes_to_chains_follow_their_registration
+                events_create_orders_only_while_the_chain_is_registered
                 a_recorded_fire_creates_no_second_order
             }
             order_commands {
@@ -140,7 +140,7 @@ macro_rules! copy_restart_suite {
             }
             retention {
                 an_unfinished_task_keeps_its_event
-                an_objects_last_id_outlives_its_events
+                an_objects_last_event_id_outlives_its_events
                 the_journal_head_outlives_all_events
             }
             routing {
@@ -153,7 +153,7 @@ macro_rules! copy_restart_suite {
             }
             schedules {
                 a_new_schedule_starts_when_it_is_first_registered
-                a_fire_creates_its_run
+                a_fire_creates_its_collection_run
                 a_recorded_fire_does_not_change
                 a_paused_schedule_skips_its_times
                 caught_up_times_no_longer_count_as_skipped

@@ -2,7 +2,7 @@
 
 use super::continued_work::assert_work_continues;
 use super::list_snapshot::{assert_same_lists, snapshot_lists};
-use super::{CopyingHarness, StoreLocation, fill_with_sample_data, sample_registration};
+use super::{CopyOnReopenHarness, StoreLocation, fill_with_sample_data, sample_registration};
 use crate::fixture::StoreFixture;
 
 pub async fn a_store_copied_to_the_tested_kind_is_equal_and_continues<L: StoreLocation>() {
@@ -23,10 +23,10 @@ pub async fn a_store_copied_within_its_kind_is_equal_and_continues<L: StoreLocat
 
 /// Asserts that the store is equal after each of several copies through the given kinds, and then continues its work.
 pub async fn assert_equal_after_copies<L: StoreLocation>(location_kinds: &[L::Kind], copies: usize) {
-    let harness = CopyingHarness::<L>::with_location_kinds(location_kinds);
+    let harness = CopyOnReopenHarness::<L>::with_location_kinds(location_kinds);
     let mut fixture = StoreFixture::new(&harness, sample_registration()).await;
     fill_with_sample_data(&mut fixture).await;
-    let node = fixture.node;
+    let node = fixture.node_id;
     let before = snapshot_lists(&fixture, node).await;
     for _ in 0..copies {
         fixture = fixture.reopen().await;

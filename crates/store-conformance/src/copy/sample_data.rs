@@ -30,7 +30,7 @@ pub fn sample_registration() -> RegistrationBuilder {
 pub async fn fill_with_sample_data(fixture: &mut StoreFixture<'_>) {
     let capabilities =
         NodeCapabilities { handlers: fixture.registration.handler_names(), ..NodeCapabilities::default() };
-    expect_ok(fixture.store.announce_capabilities(fixture.node, capabilities).await);
+    expect_ok(fixture.store.store_node_capabilities(fixture.node_id, capabilities).await);
     emit_events(fixture).await;
     run_some_tasks(fixture).await;
     add_orders(fixture).await;
@@ -49,7 +49,9 @@ async fn emit_events(fixture: &mut StoreFixture<'_>) {
             .await;
         fixture.emit(new_event("bulk").with_priority(1 + n as i64)).await;
     }
-    fixture.append(vec![keyed_emit_batch("default", "once", 7, vec![new_event("bulk").with_key("b")])]).await;
+    fixture
+        .append(vec![new_idempotent_emit_batch("default", "once", 7, vec![new_event("bulk").with_key("b")])])
+        .await;
     fixture.advance_clock(20);
     fixture.undefine_handler_and_rescue("gone").await;
 }
@@ -80,7 +82,7 @@ async fn run_some_tasks(fixture: &mut StoreFixture<'_>) {
         }
         fixture.advance_clock(7);
     }
-    fixture.request_run("shop/orders").await;
+    fixture.request_collection_run("shop/orders").await;
     assert!(!fixture.claim_as_worker(&["fetched"], 1).await.is_empty());
     assert!(!fixture.claim(2).await.is_empty());
     fixture.schedule_tasks(2).await;

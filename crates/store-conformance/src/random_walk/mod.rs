@@ -9,7 +9,7 @@
 mod model;
 mod model_checks;
 mod operator_steps;
-mod random_steps;
+mod producer_and_worker_steps;
 pub(crate) mod rng;
 
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ const STEP_COUNT: usize = 700;
 
 /// The handlers: one that halts, one limited to two tasks, one that is synchronous, one that is synchronous for some
 /// events, one that is unordered and limited to two tasks per object, one pulled by workers, and two sources.
-const HANDLERS: [&str; 8] = ["audit", "batch", "check", "crm", "index", "notify", "remote", "shop"];
+const HANDLER_NAMES: [&str; 8] = ["audit", "batch", "check", "crm", "index", "notify", "remote", "shop"];
 
 /// The collections of the two sources.
 const SOURCE_COLLECTIONS: [&str; 3] = ["crm/people", "shop/items", "shop/orders"];
@@ -55,11 +55,11 @@ struct RandomWalk<'h> {
     rng: Rng,
     step_log: StepLog,
     /// Two nodes that claim; a crash replaces one of them.
-    nodes: [NodeId; 2],
+    node_ids: [NodeId; 2],
     /// All tasks claimed so far, finished or not; the walk also finishes attempts of tasks that it has lost.
     claimed_tasks: Vec<ClaimedTask>,
-    /// Emissions with an idempotency key, and their receipts.
-    keyed_receipts: Vec<(EmitBatch, EmitReceipt)>,
+    /// Emit batches with an idempotency key, and their receipts.
+    idempotent_batches_and_receipts: Vec<(EmitBatch, EmitReceipt)>,
     /// Handlers that are currently not registered.
     undefined_handlers: BTreeSet<&'static str>,
     /// The highest fence so far.
@@ -90,13 +90,13 @@ pub async fn run_seeded_walk(harness: &dyn Harness, seed: u64) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     let second = expect_ok(fixture.store.join_node("second", fixture.now).await);
     let mut walk = RandomWalk {
-        nodes: [fixture.node, second],
+        node_ids: [fixture.node_id, second],
         fixture,
         model: StoreModel::new(base_registration()),
         rng: Rng::new(seed),
         step_log: StepLog { seed, steps: Vec::new() },
         claimed_tasks: Vec::new(),
-        keyed_receipts: Vec::new(),
+        idempotent_batches_and_receipts: Vec::new(),
         undefined_handlers: BTreeSet::new(),
         highest_fence: i64::MIN,
     };
@@ -117,7 +117,7 @@ impl RandomWalk<'_> {
     /// Lifts everything that blocks tasks and runs the rest; afterwards none may be left.
     async fn run_remaining_tasks(&mut self) {
         self.step_log.add("run remaining tasks".into());
-        self.fixture.node = self.nodes[0];
+        self.fixture.node_id = self.node_ids[0];
         self.fixture.register(base_registration()).await;
         self.undefined_handlers.clear();
         for rule in std::mem::take(&mut self.model.rules) {
@@ -125,7 +125,7 @@ impl RandomWalk<'_> {
                 self.fixture.store.lift_rule(rule.kind, &rule.scope, rule.tenant.as_ref()).await
             ));
         }
-        for name in HANDLERS {
+        for name in HANDLER_NAMES {
             self.adopt_missing_tasks(name).await;
         }
         while !self.model.active_tasks.is_empty() {
@@ -145,7 +145,7 @@ impl RandomWalk<'_> {
                 self.check_claim_result(&claim, &claims);
                 self.check_counters(&claim.handlers).await;
                 idle &= claims.tasks.is_empty();
-                next = [next, claims.next_due].into_iter().flatten().min();
+                next = [next, claims.next_task_due_at].into_iter().flatten().min();
             }
             match next.filter(|_| idle) {
                 Some(due) => self.fixture.now = due,
@@ -173,7 +173,7 @@ impl RandomWalk<'_> {
             if let TaskState::Locked(lease) = self.model.tasks[&seq].lifecycle.state {
                 let (emits, logs) = (vec![], vec![]);
                 attempts.push(FinishedAttempt {
-                    task: seq,
+                    task_seq: seq,
                     fence: lease.fence,
                     result: success(),
                     target_health: None,

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use pointsman_core::store::SequencedEvent;
+use pointsman_core::store::EmittedEventReceipt;
 use pointsman_core::task::lifecycle::{TaskEffect, transition};
 use pointsman_core::task::{
     AttemptOutcome, QueueSubject, Task, TaskCommand, TaskCommandError, TaskLifecycle, TaskState,
@@ -26,7 +26,7 @@ pub(super) struct ModelTask {
     /// The object in whose lane the task runs; None if it has no lane.
     lane_key: Option<ObjectKey>,
     /// The event of the task; None for a run of a source, which has a collection instead.
-    pub(super) event: Option<EventId>,
+    pub(super) event_id: Option<EventId>,
     pub(super) source_collection: Option<SourceCollection>,
     /// Position in its lane; tasks with smaller numbers run first.
     lane_position: u64,
@@ -37,7 +37,7 @@ pub(super) struct ModelTask {
     pub(super) lifecycle: TaskLifecycle,
     pub(super) attempt_outcomes: Vec<AttemptOutcome>,
     /// The previous event sent with its first attempt; every other attempt must carry the same.
-    pub(super) prev_sent: Option<Option<EventId>>,
+    pub(super) prev_sent_event: Option<Option<EventId>>,
 }
 
 impl ModelTask {
@@ -50,7 +50,7 @@ impl ModelTask {
 
 pub(super) struct StoreModel {
     /// The registration with all handlers, whether or not they are registered now.
-    pub(super) registration: RegistrationBuilder,
+    pub(super) full_registration: RegistrationBuilder,
     pub(super) tasks: BTreeMap<TaskSeq, ModelTask>,
     /// The tasks that are not in the history.
     pub(super) active_tasks: BTreeSet<TaskSeq>,
@@ -75,7 +75,7 @@ pub(super) type QueueCounts = [u64; 6];
 impl StoreModel {
     pub(super) fn new(registration: RegistrationBuilder) -> Self {
         Self {
-            registration,
+            full_registration: registration,
             tasks: BTreeMap::new(),
             active_tasks: BTreeSet::new(),
             tasks_by_event: HashMap::new(),
@@ -95,7 +95,7 @@ impl StoreModel {
         &mut self,
         current: &RegistrationBuilder,
         new: &NewEvent,
-        got: &SequencedEvent,
+        got: &EmittedEventReceipt,
         seqs: &[TaskSeq],
         now: Timestamp,
     ) {
@@ -106,20 +106,20 @@ impl StoreModel {
         if let Some(object) = object {
             self.last_event_by_object.insert(object, got.id);
         }
-        let bindings = current.build_routes().resolve_handlers(&new.event_type);
+        let bindings = current.build_routes().find_handlers_of_event_type(&new.event_type);
         assert_eq!(bindings.len(), got.tasks.len(), "one task for each handler");
         for ((binding, id), seq) in bindings.into_iter().zip(&got.tasks).zip(seqs) {
             assert!(self.tasks.keys().next_back().is_none_or(|last| last < seq), "task numbers ascend");
             let prefix = format!("{}_{}_", binding.handler, new.event_type);
             assert!(id.as_str().starts_with(&prefix), "{id} should begin with {prefix}");
-            let ordered =
-                self.registration.expect_handler_def(binding.handler.as_str()).ordering == LaneOrdering::Key;
+            let ordered = self.full_registration.expect_handler_def(binding.handler.as_str()).ordering
+                == LaneOrdering::Key;
             let model_task = ModelTask {
                 id: id.clone(),
                 handler: binding.handler,
                 tenant: new.tenant.clone(),
                 lane_key: new.key.clone().filter(|_| ordered),
-                event: Some(got.id),
+                event_id: Some(got.id),
                 source_collection: None,
                 lane_position: self.next_lane_position,
                 priority: new.priority,
@@ -127,7 +127,7 @@ impl StoreModel {
                 has_opened_sync_gate: false,
                 lifecycle: TaskLifecycle::new(new.due.unwrap_or(now), ordered && new.key.is_some()),
                 attempt_outcomes: Vec::new(),
-                prev_sent: None,
+                prev_sent_event: None,
             };
             self.next_lane_position += 1;
             self.tasks.insert(*seq, model_task);
@@ -138,13 +138,13 @@ impl StoreModel {
     }
 
     /// Adds a run that the store created for a collection.
-    pub(super) fn add_run(&mut self, collection: &SourceCollection, task: &Task) {
+    pub(super) fn add_collection_run(&mut self, collection: &SourceCollection, task: &Task) {
         let model_task = ModelTask {
             id: task.id.clone(),
             handler: collection.source.clone(),
             tenant: task.tenant.clone(),
             lane_key: None,
-            event: None,
+            event_id: None,
             source_collection: Some(collection.clone()),
             lane_position: self.next_lane_position,
             priority: task.priority,
@@ -153,7 +153,7 @@ impl StoreModel {
             // The store may put it in a lane or not: a collection has at most one unfinished task either way.
             lifecycle: TaskLifecycle::new(task.created_at, task.lifecycle.has_lane),
             attempt_outcomes: Vec::new(),
-            prev_sent: None,
+            prev_sent_event: None,
         };
         self.next_lane_position += 1;
         self.tasks.insert(task.seq, model_task);
@@ -161,7 +161,10 @@ impl StoreModel {
     }
 
     /// The new, scheduled or running task of a collection.
-    pub(super) fn queued_or_running_task(&self, collection: &SourceCollection) -> Option<TaskSeq> {
+    pub(super) fn queued_or_running_task_of_collection(
+        &self,
+        collection: &SourceCollection,
+    ) -> Option<TaskSeq> {
         let queued = [TaskStatus::New, TaskStatus::Scheduled, TaskStatus::Locked];
         let is_wanted = |seq: &&TaskSeq| {
             let task = &self.tasks[*seq];
@@ -172,11 +175,11 @@ impl StoreModel {
     }
 
     /// Whether a task cannot be retried or adopted because another task of its collection is queued or running.
-    pub(super) fn is_collection_busy(&self, seq: TaskSeq) -> bool {
+    pub(super) fn is_collection_of_task_busy(&self, seq: TaskSeq) -> bool {
         self.tasks[&seq]
             .source_collection
             .as_ref()
-            .is_some_and(|collection| self.queued_or_running_task(collection).is_some())
+            .is_some_and(|collection| self.queued_or_running_task_of_collection(collection).is_some())
     }
 
     /// Applies a command to a task with the core's transition function.
@@ -187,7 +190,7 @@ impl StoreModel {
         now: Timestamp,
     ) -> Result<(), TaskCommandError> {
         let task = self.tasks.get_mut(&seq).ok_or(TaskCommandError::NoSuchTask)?;
-        let def = self.registration.expect_handler_def(task.handler.as_str());
+        let def = self.full_registration.expect_handler_def(task.handler.as_str());
         let (life, effects) = transition(seq, task.lifecycle, command, def, now)?;
         task.lifecycle = life;
         for effect in effects {
@@ -228,7 +231,7 @@ impl StoreModel {
     }
 
     /// New tasks at the head of their lane with an open sync gate. They can only wait for their due time, a rule or a limit.
-    pub(super) fn unblocked_new_tasks(&self) -> HashSet<TaskSeq> {
+    pub(super) fn new_tasks_past_lane_and_sync_gate(&self) -> HashSet<TaskSeq> {
         let mut taken = HashSet::new();
         let mut heads = HashSet::new();
         for (seq, task) in self.tasks_by_lane_position() {
@@ -269,7 +272,7 @@ impl StoreModel {
 
     /// Whether all synchronous tasks before this one have had their first attempt.
     fn is_sync_gate_open(&self, seq: TaskSeq, task: &ModelTask) -> bool {
-        let Some(event) = task.event else { return true };
+        let Some(event) = task.event_id else { return true };
         let before =
             self.tasks_by_event[&event].iter().filter(|other| **other < seq).map(|other| &self.tasks[other]);
         before.filter(|other| other.is_sync).all(|other| other.has_opened_sync_gate)
@@ -279,7 +282,7 @@ impl StoreModel {
     pub(super) fn ready_tasks(&self, now: Timestamp) -> HashSet<TaskSeq> {
         let due =
             |seq: &TaskSeq| matches!(self.tasks[seq].lifecycle.state, TaskState::New { due } if due <= now);
-        self.unblocked_new_tasks().into_iter().filter(due).collect()
+        self.new_tasks_past_lane_and_sync_gate().into_iter().filter(due).collect()
     }
 
     /// The number of these tasks that their handlers' limits allow to run in addition to the running ones.
@@ -295,7 +298,7 @@ impl StoreModel {
             *running.entry(&task.handler).or_default().entry(self.object_of_task(task)).or_default() += 1;
         }
         let capacity = waiting.into_iter().map(|(handler, objects)| {
-            let limits = &self.registration.expect_handler_def(handler.as_str()).limits;
+            let limits = &self.full_registration.expect_handler_def(handler.as_str()).limits;
             let taken = running.remove(handler).unwrap_or_default();
             let of_object = |(object, count): (Option<TenantObject>, usize)| {
                 let limit = limits.concurrency_per_key.filter(|_| object.is_some());
@@ -310,18 +313,18 @@ impl StoreModel {
     }
 
     fn object_of_task(&self, task: &ModelTask) -> Option<TenantObject> {
-        let event = &self.events[&task.event?];
+        let event = &self.events[&task.event_id?];
         event.key.clone().map(|key| (event.tenant.clone(), key))
     }
 
     /// Whether a limit applies to the handler; the store then chooses which of its tasks run.
     pub(super) fn has_concurrency_limit(&self, handler: &HandlerName) -> bool {
-        let limits = &self.registration.expect_handler_def(handler.as_str()).limits;
+        let limits = &self.full_registration.expect_handler_def(handler.as_str()).limits;
         limits.concurrency.is_some() || limits.concurrency_per_key.is_some()
     }
 
     pub(super) fn is_pulled(&self, handler: &HandlerName) -> bool {
-        self.registration.expect_handler_def(handler.as_str()).pull
+        self.full_registration.expect_handler_def(handler.as_str()).pull
     }
 
     /// The counters of every queue that has active tasks.
@@ -347,7 +350,7 @@ impl StoreModel {
 }
 
 /// The event as the journal should contain it.
-fn expected_event(new: &NewEvent, got: &SequencedEvent) -> Event {
+fn expected_event(new: &NewEvent, got: &EmittedEventReceipt) -> Event {
     let NewEvent { event_type, key, sub_object: sub, value, context, tenant, cause, .. } = new.clone();
     Event { id: got.id, prev: got.prev, event_type, key, sub_object: sub, value, context, tenant, cause }
 }

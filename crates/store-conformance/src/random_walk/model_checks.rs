@@ -16,7 +16,7 @@ impl RandomWalk<'_> {
         let now = self.fixture.now;
         let (pulls, tenant) = match &claim.claimant {
             Claimant::Node(_) => (false, None),
-            Claimant::Worker { tenant, .. } => (true, tenant.as_ref()),
+            Claimant::PullWorker { tenant, .. } => (true, tenant.as_ref()),
         };
         let claimable = |seq: &TaskSeq| {
             let task = &self.model.tasks[seq];
@@ -32,7 +32,8 @@ impl RandomWalk<'_> {
             .filter(claimable)
             .collect();
         let ready: BTreeSet<_> = self.model.ready_tasks(now).into_iter().filter(claimable).collect();
-        let waiting: Vec<_> = self.model.unblocked_new_tasks().into_iter().filter(claimable).collect();
+        let waiting: Vec<_> =
+            self.model.new_tasks_past_lane_and_sync_gate().into_iter().filter(claimable).collect();
         let available = self.model.count_tasks_within_limits(scheduled.union(&ready).copied());
 
         let taken: BTreeSet<_> = claims.tasks.iter().map(|task| task.seq).collect();
@@ -57,10 +58,11 @@ impl RandomWalk<'_> {
             _ => None,
         });
         if let Some(soonest) = dues.min() {
-            let published = claims.next_due.unwrap_or_else(|| panic!("a task falls due at {soonest}"));
+            let published =
+                claims.next_task_due_at.unwrap_or_else(|| panic!("a task falls due at {soonest}"));
             assert!(published <= soonest, "next_due is {published}, but a task is due at {soonest}");
         }
-        assert!(claims.next_due.is_none_or(|due| due > now), "`next_due` is not in the past");
+        assert!(claims.next_task_due_at.is_none_or(|due| due > now), "`next_due` is not in the past");
         self.lock_claimed_tasks_in_model(claim, claims);
     }
 
@@ -97,7 +99,7 @@ impl RandomWalk<'_> {
         self.highest_fence = fences[fences.len() - 1];
         let (node, until) = match claim.claimant {
             Claimant::Node(node) => (node, None),
-            Claimant::Worker { lease_until: until, .. } => (WORKER_LEASE_NODE, Some(until)),
+            Claimant::PullWorker { lease_until: until, .. } => (WORKER_LEASE_NODE, Some(until)),
         };
         for task in &claims.tasks {
             let lease = Lease { node, fence: task.fence, since: self.fixture.now, until };
@@ -115,14 +117,14 @@ impl RandomWalk<'_> {
                     model_task.lifecycle.out_of_order
                 )
             );
-            let prev_sent = *model_task.prev_sent.get_or_insert(task.prev_sent_event);
+            let prev_sent = *model_task.prev_sent_event.get_or_insert(task.prev_sent_event_id);
             assert!(
-                task.out_of_order || task.prev_sent_event == prev_sent,
+                task.out_of_order || task.prev_sent_event_id == prev_sent,
                 "a repeated attempt carries the same previous event"
             );
             self.claimed_tasks.push(task.clone());
             let model_task = &self.model.tasks[&task.seq];
-            let Some(event) = model_task.event.map(|id| &self.model.events[&id]) else {
+            let Some(event) = model_task.event_id.map(|id| &self.model.events[&id]) else {
                 assert_eq!(
                     Some(&task.collection_run().source_collection),
                     model_task.source_collection.as_ref()
@@ -130,7 +132,7 @@ impl RandomWalk<'_> {
                 continue;
             };
             assert_eq!(**task.event(), *event, "the event reaches its handler as it was emitted");
-            if let Some(prev) = task.prev_sent_event {
+            if let Some(prev) = task.prev_sent_event_id {
                 let before = &self.model.events[&prev];
                 assert!(prev < event.id && before.key == event.key && before.tenant == event.tenant);
             }
@@ -147,9 +149,9 @@ impl RandomWalk<'_> {
             let queue = (view.handler.clone(), view.subject.clone(), view.tenant.clone());
             assert!(seen.insert(queue.clone()), "{queue:?} is listed twice");
             let want = want.get(&queue).copied().unwrap_or_default();
-            let is_blocked = self.is_queue_blocked(&queue);
+            let is_blocked = self.is_queue_blocked_by_rule(&queue);
             if want != [0; 6] {
-                assert_eq!(view.paused, is_blocked, "{queue:?} is_blocked");
+                assert_eq!(view.is_paused_or_blocked, is_blocked, "{queue:?} is_blocked");
             }
             let got = queue_view_counts(view);
             if !is_blocked
@@ -166,7 +168,7 @@ impl RandomWalk<'_> {
         }
     }
 
-    fn is_queue_blocked(&self, (handler, subject, tenant): &QueueKey) -> bool {
+    fn is_queue_blocked_by_rule(&self, (handler, subject, tenant): &QueueKey) -> bool {
         self.model.rules.iter().any(|rule| rule.applies_to_queue(handler, subject, tenant))
     }
 
@@ -176,7 +178,7 @@ impl RandomWalk<'_> {
         assert_eq!(found.len(), self.model.tasks.len(), "no task is lost and none is added");
         for task in found {
             let model_task = &self.model.tasks[&task.seq];
-            assert_eq!((&task.id, task.event), (&model_task.id, model_task.event));
+            assert_eq!((&task.id, task.event_id), (&model_task.id, model_task.event_id));
             assert_eq!(
                 normalize_worker_lease(task.lifecycle),
                 normalize_worker_lease(model_task.lifecycle),
@@ -191,7 +193,8 @@ impl RandomWalk<'_> {
         for ((tenant, key), want) in self.model.lane_heads_by_object() {
             let view =
                 expect_ok(self.fixture.store.read_object(&tenant, &key, 1).await).expect("it has had events");
-            let lane = |lane: &LaneView| (lane.head.handler.clone(), (lane.head.seq, lane.tasks_behind));
+            let lane =
+                |lane: &LaneView| (lane.head.handler.clone(), (lane.head.seq, lane.task_count_behind_head));
             let got: LaneHeads = view.lanes.iter().map(lane).collect();
             assert_eq!((got, view.lanes.len()), (want.clone(), want.len()), "{tenant} {key}");
         }
@@ -209,10 +212,15 @@ impl RandomWalk<'_> {
     /// Checks that the journal contains every unexpired event as it was emitted.
     pub(super) async fn check_journal(&self) {
         let journal_range = self.fixture.read_journal_range().await;
-        assert_eq!(journal_range.head, self.model.last_event_id());
-        let read = self.fixture.read_events_after(journal_range.expired_up_to, &Default::default()).await;
-        let want: Vec<_> =
-            self.model.events.values().filter(|event| event.id > journal_range.expired_up_to).collect();
+        assert_eq!(journal_range.newest_event_id, self.model.last_event_id());
+        let read =
+            self.fixture.read_events_after(journal_range.last_expired_event_id, &Default::default()).await;
+        let want: Vec<_> = self
+            .model
+            .events
+            .values()
+            .filter(|event| event.id > journal_range.last_expired_event_id)
+            .collect();
         assert_eq!(read.iter().map(|event| &**event).collect::<Vec<_>>(), want);
     }
 
@@ -236,5 +244,12 @@ fn normalize_worker_lease(life: TaskLifecycle) -> TaskLifecycle {
 }
 
 fn queue_view_counts(view: &QueueView) -> QueueCounts {
-    [view.ready, view.waiting, view.scheduled, view.running, view.halted, view.missing]
+    [
+        view.ready_count,
+        view.waiting_count,
+        view.scheduled_count,
+        view.running_count,
+        view.halted_count,
+        view.missing_count,
+    ]
 }

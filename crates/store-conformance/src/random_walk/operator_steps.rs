@@ -7,14 +7,15 @@ use pointsman_core::store::NodeId;
 use pointsman_core::task::{TaskCommand, TaskCommandError, TaskSeq, TaskState};
 use pointsman_core::{Rule, TaskId, TaskStatus};
 
-use super::random_steps::TENANTS;
-use super::{HANDLERS, RandomWalk, SOURCE_COLLECTIONS, base_registration, random_rule_kind};
+use super::producer_and_worker_steps::TENANTS;
+use super::{HANDLER_NAMES, RandomWalk, SOURCE_COLLECTIONS, base_registration, random_rule_kind};
 use crate::fixture::*;
 
 impl RandomWalk<'_> {
     pub(super) async fn set_random_rule(&mut self) {
         let kind = random_rule_kind(&mut self.rng);
-        let name = *self.rng.try_choose(&[&HANDLERS[..], &SOURCE_COLLECTIONS[..]].concat()).expect("some");
+        let name =
+            *self.rng.try_choose(&[&HANDLER_NAMES[..], &SOURCE_COLLECTIONS[..]].concat()).expect("some");
         let tenant_name = self.rng.chance_percent(50).then(|| TENANTS[self.rng.random_below(2)]);
         let rule: Rule = self.fixture.new_rule(kind, name, tenant_name);
         self.step_log.add(format!("set rule {rule:?}"));
@@ -75,13 +76,13 @@ impl RandomWalk<'_> {
                 !self.model.active_tasks.contains(&seq),
                 "the event of an unfinished task does not expire"
             );
-            let expired_up_to = self.fixture.read_journal_range().await.expired_up_to;
-            assert!(task.event.is_some_and(|event| event <= expired_up_to), "{id}");
+            let expired_up_to = self.fixture.read_journal_range().await.last_expired_event_id;
+            assert!(task.event_id.is_some_and(|event| event <= expired_up_to), "{id}");
             return;
         }
         let left_lane =
             matches!(self.model.tasks[&seq].lifecycle.state, TaskState::Error { halts_lane: false, .. });
-        if left_lane && self.model.is_collection_busy(seq) {
+        if left_lane && self.model.is_collection_of_task_busy(seq) {
             assert_eq!(answer, Err(TaskCommandError::CollectionBusy), "{id}");
             return;
         }
@@ -99,7 +100,7 @@ impl RandomWalk<'_> {
     }
 
     pub(super) async fn adopt_tasks_of_random_handler(&mut self) {
-        let name = HANDLERS[self.rng.random_below(HANDLERS.len())];
+        let name = HANDLER_NAMES[self.rng.random_below(HANDLER_NAMES.len())];
         if !self.undefined_handlers.contains(name) {
             self.adopt_missing_tasks(name).await;
         }
@@ -112,8 +113,10 @@ impl RandomWalk<'_> {
         let mut adopted = 0;
         for seq in missing {
             // One missing task of a collection is adopted, and only if none is queued or running.
-            if !self.model.is_collection_busy(seq) {
-                self.model.apply_command(seq, TaskCommand::Adopt, self.fixture.now).expect("it was missing");
+            if !self.model.is_collection_of_task_busy(seq) {
+                self.model
+                    .apply_command(seq, TaskCommand::AdoptMissing, self.fixture.now)
+                    .expect("it was missing");
                 adopted += 1;
             }
         }
@@ -129,7 +132,7 @@ impl RandomWalk<'_> {
             self.fixture.register(base_registration()).await;
             return;
         }
-        let name = HANDLERS[self.rng.random_below(HANDLERS.len())];
+        let name = HANDLER_NAMES[self.rng.random_below(HANDLER_NAMES.len())];
         let of_it = |seq: &TaskSeq| self.model.tasks[seq].handler.as_str() == name;
         if self.model.active_tasks_with_status(TaskStatus::Locked).iter().any(of_it) {
             return;
@@ -146,7 +149,10 @@ impl RandomWalk<'_> {
         ]
         .concat();
         gone.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
-        assert_eq!((sort_tasks(rescued.freed_tasks), rescued.marked_missing), (expired, gone.len() as u64));
+        assert_eq!(
+            (sort_tasks(rescued.freed_tasks), rescued.marked_missing_count),
+            (expired, gone.len() as u64)
+        );
         for seq in gone {
             self.model.apply_command(seq, TaskCommand::MarkMissing, self.fixture.now).expect("it waited");
         }
@@ -163,7 +169,7 @@ impl RandomWalk<'_> {
                 None => Some(lease.node) == dead,
             };
             if over {
-                let command = TaskCommand::Expire { fence: lease.fence };
+                let command = TaskCommand::ExpireLease { fence: lease.fence };
                 self.model.apply_command(seq, command, self.fixture.now).expect("it ran");
                 let task = &self.model.tasks[&seq];
                 expired.push((task.id.clone(), task.lifecycle.state.status()));
@@ -173,7 +179,7 @@ impl RandomWalk<'_> {
     }
 
     async fn send_heartbeats(&self) {
-        for node in self.nodes {
+        for node in self.node_ids {
             assert!(
                 expect_ok(self.fixture.store.record_heartbeat(node, self.fixture.now).await),
                 "{node} lives"
@@ -185,23 +191,25 @@ impl RandomWalk<'_> {
     pub(super) async fn crash_random_node(&mut self) {
         self.send_heartbeats().await;
         let (dead, alive) = if self.rng.chance_percent(50) { (0, 1) } else { (1, 0) };
-        self.step_log.add(format!("node {} dies", self.nodes[dead]));
+        self.step_log.add(format!("node {} dies", self.node_ids[dead]));
         self.fixture.advance_clock(LEASE_SECS + 1);
-        assert!(expect_ok(self.fixture.store.record_heartbeat(self.nodes[alive], self.fixture.now).await));
+        assert!(expect_ok(self.fixture.store.record_heartbeat(self.node_ids[alive], self.fixture.now).await));
         let rescued = self.fixture.rescue_tasks().await;
-        let expired = self.expire_leases_in_model(Some(self.nodes[dead]));
-        assert_eq!((sort_tasks(rescued.freed_tasks), rescued.marked_missing), (expired, 0));
-        self.nodes[dead] = expect_ok(self.fixture.store.join_node("replacement", self.fixture.now).await);
+        let expired = self.expire_leases_in_model(Some(self.node_ids[dead]));
+        assert_eq!((sort_tasks(rescued.freed_tasks), rescued.marked_missing_count), (expired, 0));
+        self.node_ids[dead] = expect_ok(self.fixture.store.join_node("replacement", self.fixture.now).await);
         self.check_counters(&BTreeSet::new()).await;
     }
 
     /// Prunes events older than two minutes; no task and no younger event may be deleted.
     pub(super) async fn prune_old_events(&mut self) {
         self.step_log.add("prune events older than 120 s".into());
-        self.fixture.prune(Retention { max_age: secs(120), ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
+        self.fixture
+            .prune_events_and_tasks(Retention { max_age: secs(120), ..KEEP_EVERYTHING }, KEEP_EVERYTHING)
+            .await;
         let journal_range = self.fixture.read_journal_range().await;
         let young = self.oldest_event_younger_than(120);
-        assert!(young.is_none_or(|young| journal_range.expired_up_to < young), "young events stay");
+        assert!(young.is_none_or(|young| journal_range.last_expired_event_id < young), "young events stay");
         self.check_journal().await;
     }
 

@@ -46,7 +46,7 @@ WITH tasks AS (
     SELECT h.seq, h.queue, h.event, NULL, h.retries, h.created, h.created, h.finished, NULL, h.planned,
            (CASE h.status WHEN 0 THEN 'done' ELSE 'error' END)::pointsman.queue_status
     FROM pointsman.history h
-    WHERE h.n > (SELECT expired_archive_number FROM pointsman.sequencer)
+    WHERE h.n > (SELECT expired_archive_number FROM pointsman.last_commit)
 )
 SELECT t.seq AS id,
        t.status,

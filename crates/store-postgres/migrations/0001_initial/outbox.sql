@@ -105,7 +105,7 @@ $$;
 
 -- Returns the names of the event stream's own frames: readers of the stream would take an event of such a type for one.
 -- Types below them are allowed.
-CREATE FUNCTION pointsman.frame_types() RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+CREATE FUNCTION pointsman.stream_frame_types() RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 SELECT ARRAY['Torn', 'task']
 $$;
 
@@ -120,59 +120,61 @@ FROM string_to_table(text, NULL) WITH ORDINALITY AS letters (c, nth)
 $$;
 
 -- Raises an error: the invalid argument, and the reason.
-CREATE FUNCTION pointsman.refuse(argument text, detail text) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION pointsman.raise_invalid_argument(argument text, detail text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = argument || ': ' || detail;
 END $$;
 
 -- Raises the error of an invalid type.
-CREATE FUNCTION pointsman.refuse_type(type text) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION pointsman.raise_invalid_type(type text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     segment text;
     bad     text;
 BEGIN
     IF type IS NULL THEN
-        PERFORM pointsman.refuse('type', 'an event has a type');
+        PERFORM pointsman.raise_invalid_argument('type', 'an event has a type');
     ELSIF octet_length(type) NOT BETWEEN 1 AND 255 THEN
-        PERFORM pointsman.refuse('type', format('a type has 1 to 255 bytes, this one has %s', octet_length(type)));
+        PERFORM pointsman.raise_invalid_argument('type',
+            format('a type has 1 to 255 bytes, this one has %s', octet_length(type)));
     END IF;
     FOREACH segment IN ARRAY string_to_array(type, '.') LOOP
         bad := substring(segment COLLATE "C" FROM '[^A-Za-z0-9_-]');
         IF segment = '' THEN
-            PERFORM pointsman.refuse('type', pointsman.quote_escaped(type, '"')
-                                     || ' has an empty segment between its dots');
+            PERFORM pointsman.raise_invalid_argument('type',
+                pointsman.quote_escaped(type, '"') || ' has an empty segment between its dots');
         ELSIF bad IS NOT NULL THEN
-            PERFORM pointsman.refuse('type', format(
+            PERFORM pointsman.raise_invalid_argument('type', format(
                 '%s contains %s; a type is made of letters, digits, `_`, `-` and dots',
                 pointsman.quote_escaped(type, '"'), pointsman.quote_escaped(bad, '''')));
         END IF;
     END LOOP;
-    IF type COLLATE "C" = ANY (pointsman.frame_types()) THEN
-        PERFORM pointsman.refuse('type', format(
+    IF type COLLATE "C" = ANY (pointsman.stream_frame_types()) THEN
+        PERFORM pointsman.raise_invalid_argument('type', format(
             '%1$s is the name of a frame of the event stream; use another type, such as %1$s.changed', type));
     END IF;
-    PERFORM pointsman.refuse('type', 'only the engine itself emits ' || type);
+    PERFORM pointsman.raise_invalid_argument('type', 'only the engine itself emits ' || type);
 END $$;
 
 -- Raises the error of an invalid tenant.
-CREATE FUNCTION pointsman.refuse_tenant(tenant text) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION pointsman.raise_invalid_tenant(tenant text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF octet_length(tenant) NOT BETWEEN 1 AND 128 THEN
-        PERFORM pointsman.refuse('tenant',
+        PERFORM pointsman.raise_invalid_argument('tenant',
             format('a tenant has 1 to 128 bytes, this one has %s', octet_length(tenant)));
     END IF;
-    PERFORM pointsman.refuse('tenant', format(
+    PERFORM pointsman.raise_invalid_argument('tenant', format(
         '%s contains %s; a tenant is made of letters, digits, `.`, `_` and `-`', pointsman.quote_escaped(tenant, '"'),
         pointsman.quote_escaped(substring(tenant COLLATE "C" FROM '[^A-Za-z0-9._-]'), '''')));
 END $$;
 
 -- Raises the error of an invalid argument `key` or `sub`.
-CREATE FUNCTION pointsman.refuse_key(argument text, key text) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION pointsman.raise_invalid_key(argument text, key text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF octet_length(key) NOT BETWEEN 1 AND 512 THEN
-        PERFORM pointsman.refuse(argument, format('a key has 1 to 512 bytes, this one has %s', octet_length(key)));
+        PERFORM pointsman.raise_invalid_argument(argument,
+            format('a key has 1 to 512 bytes, this one has %s', octet_length(key)));
     END IF;
-    PERFORM pointsman.refuse(argument, 'a key holds no control characters, this one has ' ||
+    PERFORM pointsman.raise_invalid_argument(argument, 'a key holds no control characters, this one has ' ||
         pointsman.quote_escaped(substring(key COLLATE "C" FROM E'[\\u0001-\\u001f\\u007f-\\u009f]'), ''''));
 END $$;
 
@@ -180,13 +182,13 @@ END $$;
 CREATE FUNCTION pointsman.check_value(value jsonb, body text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF octet_length(body) > 1048576 THEN
-        PERFORM pointsman.refuse('value',
+        PERFORM pointsman.raise_invalid_argument('value',
             format('a value has at most 1048576 bytes, this one has %s', octet_length(body)));
     ELSIF value @? 'strict $.**{100} ? (@.type() == "array" || @.type() == "object")' THEN
-        PERFORM pointsman.refuse('value', 'nested deeper than 100');
+        PERFORM pointsman.raise_invalid_argument('value', 'nested deeper than 100');
     ELSIF value @? 'strict $.** ? (@.type() == "number"
                     && (@ >= 1.7976931348623158e308 || @ <= -1.7976931348623158e308))' THEN
-        PERFORM pointsman.refuse('value', 'a number too large for a double');
+        PERFORM pointsman.raise_invalid_argument('value', 'a number too large for a double');
     END IF;
 END $$;
 
@@ -199,20 +201,21 @@ DECLARE
     at      text;
 BEGIN
     IF jsonb_typeof(context) <> 'object' THEN
-        PERFORM pointsman.refuse('context', 'this is not an object of strings');
+        PERFORM pointsman.raise_invalid_argument('context', 'this is not an object of strings');
     END IF;
     SELECT count(*) INTO entries FROM jsonb_object_keys(context);
     IF entries > 64 THEN
-        PERFORM pointsman.refuse('context', format('a context has at most 64 entries, this one has %s', entries));
+        PERFORM pointsman.raise_invalid_argument('context',
+            format('a context has at most 64 entries, this one has %s', entries));
     END IF;
     FOR name, entry IN SELECT * FROM jsonb_each(context) LOOP
         at := 'context/' || replace(replace(name, '~', '~0'), '/', '~1');
         IF octet_length(name) > 4096 THEN
-            PERFORM pointsman.refuse('context', 'a name in it has more than 4096 bytes');
+            PERFORM pointsman.raise_invalid_argument('context', 'a name in it has more than 4096 bytes');
         ELSIF jsonb_typeof(entry) <> 'string' THEN
-            PERFORM pointsman.refuse(at, 'this is not a string');
+            PERFORM pointsman.raise_invalid_argument(at, 'this is not a string');
         ELSIF octet_length(entry #>> '{}') > 4096 THEN
-            PERFORM pointsman.refuse(at, 'it has more than 4096 bytes');
+            PERFORM pointsman.raise_invalid_argument(at, 'it has more than 4096 bytes');
         END IF;
     END LOOP;
 END $$;
@@ -243,9 +246,9 @@ BEGIN
     END LOOP;
 END $$;
 
--- Wakes the drainers of the nodes. A transaction that will be prepared must not notify: it sets pointsman.notify to
--- off.
-CREATE FUNCTION pointsman.notify_nodes() RETURNS void LANGUAGE plpgsql AS $$
+-- Wakes the outbox drainers of the nodes. A transaction that will be prepared must not notify: it sets
+-- pointsman.notify to off.
+CREATE FUNCTION pointsman.notify_drainers() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF coalesce(current_setting('pointsman.notify', true), '') <> 'off' THEN
         PERFORM setval('pointsman.drainer_state', 2);
@@ -281,17 +284,17 @@ BEGIN
     context := nullif(context, '{}');
     IF NOT coalesce(octet_length(type) <= 255 AND type COLLATE "C" ~ '^[A-Za-z0-9_-]+([.][A-Za-z0-9_-]+)*$'
                     AND split_part(type, '.', 1) COLLATE "C" <> ALL (pointsman.reserved_types())
-                    AND type COLLATE "C" <> ALL (pointsman.frame_types()), false) THEN
-        PERFORM pointsman.refuse_type(type);
+                    AND type COLLATE "C" <> ALL (pointsman.stream_frame_types()), false) THEN
+        PERFORM pointsman.raise_invalid_type(type);
     END IF;
     IF tenant COLLATE "C" !~ '^[A-Za-z0-9._-]{1,128}$' THEN
-        PERFORM pointsman.refuse_tenant(tenant);
+        PERFORM pointsman.raise_invalid_tenant(tenant);
     END IF;
     IF octet_length(key) NOT BETWEEN 1 AND 512 OR key COLLATE "C" ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' THEN
-        PERFORM pointsman.refuse_key('key', key);
+        PERFORM pointsman.raise_invalid_key('key', key);
     END IF;
     IF octet_length(sub) NOT BETWEEN 1 AND 512 OR sub COLLATE "C" ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' THEN
-        PERFORM pointsman.refuse_key('sub', sub);
+        PERFORM pointsman.raise_invalid_key('sub', sub);
     END IF;
     -- Shorter values are neither too deep nor do they contain such numbers.
     IF octet_length(body) > 200 THEN
@@ -301,13 +304,16 @@ BEGIN
         PERFORM pointsman.check_context(context);
     END IF;
     IF delay NOT BETWEEN interval '0' AND interval '36600 days' THEN
-        PERFORM pointsman.refuse('delay', format('a delay is from 0 to 36600 days, this one is %s', delay));
+        PERFORM pointsman.raise_invalid_argument('delay',
+            format('a delay is from 0 to 36600 days, this one is %s', delay));
     END IF;
     IF priority NOT BETWEEN 1 AND 9000 THEN
-        PERFORM pointsman.refuse('priority', format('a priority is a whole number from 1 to 9000, not %s', priority));
+        PERFORM pointsman.raise_invalid_argument('priority',
+            format('a priority is a whole number from 1 to 9000, not %s', priority));
     END IF;
     IF idempotency_key COLLATE "C" !~ '^[ -~]{1,255}$' THEN
-        PERFORM pointsman.refuse('idempotency_key', 'an idempotency key has 1 to 255 printable ASCII characters');
+        PERFORM pointsman.raise_invalid_argument('idempotency_key',
+            'an idempotency key has 1 to 255 printable ASCII characters');
     END IF;
 
     n := pointsman.next_outbox_number();
@@ -326,7 +332,7 @@ BEGIN
     VALUES (n, new_receipt, type, key, sub, tenant, body, context::text, due_us, priority, idempotency_key, digest,
             at_us);
     IF (SELECT last_value FROM pointsman.drainer_state) = 1 THEN
-        PERFORM pointsman.notify_nodes();
+        PERFORM pointsman.notify_drainers();
     END IF;
     RETURN new_receipt;
 END $$;
@@ -349,14 +355,14 @@ BEGIN
     END IF;
     SELECT o.reason INTO reason FROM pointsman.outbox_refused o WHERE o.n = number AND o.receipt = event_of.receipt;
     IF FOUND THEN
-        PERFORM pointsman.refuse('receipt', 'this was not an event: ' || reason);
+        PERFORM pointsman.raise_invalid_argument('receipt', 'this was not an event: ' || reason);
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'no_data_found',
         MESSAGE = format('receipt: there is none %s, or none any more: they are kept for a day', receipt);
 END $$;
 
 -- Producers need USAGE on the schema and EXECUTE on `emit` and `event_of`, and nothing else.
-REVOKE ALL ON FUNCTION pointsman.next_outbox_number, pointsman.reserved_types, pointsman.frame_types,
-    pointsman.quote_escaped, pointsman.refuse, pointsman.refuse_type, pointsman.refuse_tenant, pointsman.refuse_key,
-    pointsman.check_value, pointsman.check_context, pointsman.claim_idempotency_key, pointsman.notify_nodes,
-    pointsman.emit, pointsman.event_of FROM PUBLIC;
+REVOKE ALL ON FUNCTION pointsman.next_outbox_number, pointsman.reserved_types, pointsman.stream_frame_types,
+    pointsman.quote_escaped, pointsman.raise_invalid_argument, pointsman.raise_invalid_type,
+    pointsman.raise_invalid_tenant, pointsman.raise_invalid_key, pointsman.check_value, pointsman.check_context,
+    pointsman.claim_idempotency_key, pointsman.notify_drainers, pointsman.emit, pointsman.event_of FROM PUBLIC;

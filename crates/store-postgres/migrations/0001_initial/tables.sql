@@ -46,7 +46,7 @@ ALTER TABLE pointsman.commit_version
 INSERT INTO pointsman.commit_version (version) VALUES (0);
 
 -- The counters as of the last commit.
-CREATE VIEW pointsman.sequencer AS SELECT * FROM pointsman.commit_version ORDER BY version DESC LIMIT 1;
+CREATE VIEW pointsman.last_commit AS SELECT * FROM pointsman.commit_version ORDER BY version DESC LIMIT 1;
 
 -- Named texts: the namespace of task ids, the salt, the hash of the first token and others.
 CREATE TABLE pointsman.meta (
@@ -95,7 +95,7 @@ CREATE TABLE pointsman.object (
     checked    bigint NOT NULL DEFAULT 0, -- when retention last found the object in use, as an event id; 0: never
     PRIMARY KEY (tenant, key)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
-CREATE INDEX object_checked ON pointsman.object (checked);
+CREATE INDEX object_last_found_in_use ON pointsman.object (checked);
 
 -- All handlers that were ever registered. `defined`: a node has registered it now; `gaps`: the ranges of the journal in
 -- which it was not defined.
@@ -163,16 +163,18 @@ CREATE TABLE pointsman.task (
         autovacuum_analyze_scale_factor = 0.2, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX task_ready ON pointsman.task (queue, score DESC, rank, seq) INCLUDE (key_bucket) WHERE phase = 3;
 CREATE INDEX task_due ON pointsman.task (due) WHERE phase = 2;
-CREATE INDEX task_gate ON pointsman.task (event, stage) WHERE phase = 1;
+CREATE INDEX task_gated ON pointsman.task (event, stage) WHERE phase = 1;
 CREATE INDEX task_lane ON pointsman.task (lane, lane_position) WHERE lane_position IS NOT NULL;
 CREATE INDEX task_concurrency_group ON pointsman.task (concurrency_group, phase, seq)
 WHERE concurrency_group IS NOT NULL;
-CREATE INDEX task_scheduled ON pointsman.task (score DESC, rank, seq) WHERE phase = 4;
+-- Tasks of status `scheduled`: selected, not yet claimed; in claim order. Delayed tasks are in task_due.
+CREATE INDEX task_phase_scheduled ON pointsman.task (score DESC, rank, seq) WHERE phase = 4;
 CREATE INDEX task_running ON pointsman.task (node) WHERE phase = 5;
-CREATE INDEX task_leased ON pointsman.task (leased_until) WHERE leased_until IS NOT NULL;
+-- Only leases of pull workers end at a time; those of nodes last as long as their heartbeats.
+CREATE INDEX task_worker_lease_end ON pointsman.task (leased_until) WHERE leased_until IS NOT NULL;
 CREATE INDEX task_missing ON pointsman.task (queue, seq) WHERE phase = 7;
-CREATE INDEX task_parked ON pointsman.task (seq) WHERE phase >= 6;
-CREATE INDEX task_late ON pointsman.task (event) WHERE late;
+CREATE INDEX task_halted_or_missing ON pointsman.task (seq) WHERE phase >= 6;
+CREATE INDEX task_out_of_order ON pointsman.task (event) WHERE late;
 
 -- Ended tasks. `n`, the archive number, counts them in the order in which they ended. Partitioned by `n`.
 CREATE TABLE pointsman.history (
@@ -204,8 +206,8 @@ CREATE INDEX history_seq ON pointsman.history (seq);
 CREATE INDEX history_n ON pointsman.history (n);
 -- These indexes find the few failures, and the few runs of sources, among many successes.
 CREATE INDEX history_failed ON pointsman.history (seq) WHERE status = 1;
-CREATE INDEX history_late ON pointsman.history (event) WHERE late;
-CREATE INDEX history_runs ON pointsman.history (seq) WHERE event IS NULL AND key IS NULL;
+CREATE INDEX history_out_of_order ON pointsman.history (event) WHERE late;
+CREATE INDEX history_source_runs ON pointsman.history (seq) WHERE event IS NULL AND key IS NULL;
 
 -- Attempts that did not succeed; a success is in the row of the task. Partitioned by `partition_key`: the last archive
 -- number when the row was written; negative for rows whose tasks outlived their partition.
@@ -338,7 +340,7 @@ CREATE TABLE pointsman.fire (
     task     text,
     PRIMARY KEY (schedule, planned)
 );
-CREATE INDEX fire_at ON pointsman.fire (at);
+CREATE INDEX fire_recorded_at ON pointsman.fire (at);
 CREATE INDEX fire_event ON pointsman.fire (event) WHERE event IS NOT NULL;
 
 -- The audit log: who (`by`) did what (`action`) to what (`what`).

@@ -4,4 +4,4 @@ SELECT s.last_event, s.version, (SELECT count(*) FROM pointsman.node WHERE NOT g
        (SELECT coalesce(string_agg(concat_ws(' ', r.id, r.rule_type, r.canvas_id, r.handler_name, r.event_space, t.name), ','
                                    ORDER BY r.id), '')
         FROM pointsman.scheduling_rules r LEFT JOIN pointsman.tenant t USING (canvas_id))
-FROM pointsman.sequencer s
+FROM pointsman.last_commit s

@@ -5,4 +5,4 @@ SELECT p.seq, p.queue, p.event, p.type, p.key, p.status, p.reason, p.sync, p.sta
 FROM pointsman.history p
 JOIN pointsman.queue q ON q.id = p.queue
 JOIN pointsman.handler h ON h.id = q.handler
-WHERE p.seq = ANY ($1) AND p.n > (SELECT expired_archive_number FROM pointsman.sequencer)
+WHERE p.seq = ANY ($1) AND p.n > (SELECT expired_archive_number FROM pointsman.last_commit)

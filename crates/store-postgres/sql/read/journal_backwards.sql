@@ -9,7 +9,7 @@ FROM (
                    AS value,
                j.context, j.cause_event, j.cause_task, j.depth
         FROM pointsman.journal j
-        WHERE j.id > greatest($1, (SELECT expired_up_to FROM pointsman.sequencer)) AND j.id <= $2
+        WHERE j.id > greatest($1, (SELECT expired_up_to FROM pointsman.last_commit)) AND j.id <= $2
         ORDER BY j.id DESC
         LIMIT $3
     ) c

@@ -3,4 +3,4 @@
 SELECT s.expired_up_to,
        coalesce((SELECT j.id FROM pointsman.journal j WHERE j.number >= s.journaled_events ORDER BY j.id DESC LIMIT 1),
                 0)
-FROM pointsman.sequencer s
+FROM pointsman.last_commit s

@@ -4,7 +4,7 @@ SELECT p.seq, p.queue, p.event, p.type, p.key, p.status, p.reason, p.sync, p.sta
        h.name, q.tenant
 FROM (
     SELECT * FROM pointsman.history
-    WHERE seq < $1 AND n > (SELECT expired_archive_number FROM pointsman.sequencer)
+    WHERE seq < $1 AND n > (SELECT expired_archive_number FROM pointsman.last_commit)
     ORDER BY seq DESC
     LIMIT $2
 ) p

@@ -18,7 +18,7 @@ LEFT JOIN LATERAL (
     JOIN pointsman.queue q ON q.id = p.queue
     JOIN pointsman.handler h ON h.id = q.handler
     WHERE o.suspended_by_task IS NOT NULL AND p.seq = o.suspended_by_task
-      AND p.n > (SELECT expired_archive_number FROM pointsman.sequencer)
+      AND p.n > (SELECT expired_archive_number FROM pointsman.last_commit)
     LIMIT 1
 ) f ON true
 WHERE o.key = $1 AND o.tenant = $2

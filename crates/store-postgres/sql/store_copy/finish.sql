@@ -7,4 +7,4 @@ SELECT version + 1, registry_version + 1, last_event, expired_up_to, last_task, 
        (SELECT coalesce(max(n), 0) FROM pointsman.orders), journaled_events, archived_tasks, last_archive_number,
        expired_archive_number, expired_event_number, journal_end,
        history_end, (SELECT min(due) FROM pointsman.task WHERE phase = 2)
-FROM pointsman.sequencer
+FROM pointsman.last_commit

@@ -6,4 +6,4 @@ SELECT (SELECT text::bigint FROM pointsman.meta WHERE name = 'task_id_namespace'
        s.journaled_events - (SELECT count(*) FROM pointsman.journal j WHERE j.id > s.expired_up_to),
        s.journaled_events, s.last_task, s.last_fence, s.last_object, s.archived_tasks,
        (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM pointsman.node_id_seq)
-FROM pointsman.sequencer s
+FROM pointsman.last_commit s

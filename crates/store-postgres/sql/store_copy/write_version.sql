@@ -6,4 +6,4 @@ INSERT INTO pointsman.commit_version (version, registry_version, last_event, exp
                                       expired_archive_number, expired_event_number, journal_end, history_end, next_due)
 SELECT version + 1, registry_version + 1, last_event, expired_up_to, last_task, last_fence, last_object, last_order, $1,
        archived_tasks, $2, expired_archive_number, expired_event_number, $3, $4, next_due
-FROM pointsman.sequencer
+FROM pointsman.last_commit

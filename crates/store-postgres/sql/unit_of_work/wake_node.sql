@@ -1,2 +1,2 @@
 -- Notifies the nodes if their drainers sleep.
-SELECT pointsman.notify_nodes() FROM pointsman.drainer_state WHERE last_value = 1
+SELECT pointsman.notify_drainers() FROM pointsman.drainer_state WHERE last_value = 1

@@ -3,5 +3,5 @@ SELECT version, registry_version, invalidations, last_event, expired_up_to, last
        last_order, journaled_events, archived_tasks, last_archive_number, expired_archive_number, expired_event_number,
        journal_end, history_end, next_due, object_invalidations, nonce
 FROM pointsman.commit_version
-WHERE version >= least($1, (SELECT version FROM pointsman.sequencer))
+WHERE version >= least($1, (SELECT version FROM pointsman.last_commit))
 ORDER BY version

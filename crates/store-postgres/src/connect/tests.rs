@@ -1,10 +1,10 @@
 use super::*;
 
-fn parse_url(url: &str) -> Endpoint {
+fn parse_endpoint(url: &str) -> Endpoint {
     Endpoint::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"))
 }
 
-fn parse_error(url: &str) -> String {
+fn error_of_invalid_url(url: &str) -> String {
     match Endpoint::parse(url) {
         Ok(endpoint) => panic!("{url} was read as {endpoint}"),
         Err(error) => error.to_string(),
@@ -13,12 +13,12 @@ fn parse_error(url: &str) -> String {
 
 #[test]
 fn a_url_is_displayed_without_its_password() {
-    let endpoint = parse_url("postgresql://ann:s3cret@db.example:6432/bus?sslmode=disable");
+    let endpoint = parse_endpoint("postgresql://ann:s3cret@db.example:6432/bus?sslmode=disable");
     assert_eq!(endpoint.to_string(), "postgres://ann@db.example:6432/bus");
     assert!(!format!("{endpoint:?}").contains("s3cret"));
-    assert_eq!(parse_url("postgres://ann@[::1]/bus").to_string(), "postgres://ann@[::1]:5432/bus");
-    assert_eq!(parse_url("postgres://ann@a:1,b/bus").to_string(), "postgres://ann@a:1,b:5432/bus");
-    assert_eq!(parse_url("postgres://ann@a").database(), "ann");
+    assert_eq!(parse_endpoint("postgres://ann@[::1]/bus").to_string(), "postgres://ann@[::1]:5432/bus");
+    assert_eq!(parse_endpoint("postgres://ann@a:1,b/bus").to_string(), "postgres://ann@a:1,b:5432/bus");
+    assert_eq!(parse_endpoint("postgres://ann@a").database(), "ann");
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn no_error_message_contains_the_password() {
         "postgres://ann:no@db:s3cret/more@db/bus",
         "postgres://ann:no/?port=s3cret&@db:port/bus",
     ] {
-        assert!(!parse_error(url).contains("s3cret"), "{}", parse_error(url));
+        assert!(!error_of_invalid_url(url).contains("s3cret"), "{}", error_of_invalid_url(url));
     }
 }
 
@@ -67,7 +67,7 @@ fn errors_name_the_invalid_parameter() {
         ("postgres://a@[::1]:1,[::1]:66666", "`port` cannot be `66666`"),
         ("postgres://a@db:1/bus?port=two", "`port` cannot be `two`"),
     ] {
-        assert!(parse_error(url).contains(named), "{}", parse_error(url));
+        assert!(error_of_invalid_url(url).contains(named), "{}", error_of_invalid_url(url));
     }
 }
 
@@ -82,11 +82,11 @@ fn the_driver_accepts_every_listed_parameter() {
 #[test]
 fn the_default_user_is_the_os_user() {
     for url in ["postgres://db/bus", "postgres://@db/bus"] {
-        let endpoint = parse_url(url);
+        let endpoint = parse_endpoint(url);
         assert!(!endpoint.has_url_user());
         assert_eq!(endpoint.role(), whoami::username().unwrap());
     }
-    assert!(parse_url("postgres://db/bus?user=ann").has_url_user());
+    assert!(parse_endpoint("postgres://db/bus?user=ann").has_url_user());
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn non_driver_parameters_are_removed_at_any_position() {
         format!("application_name=mine&{listen}&pooler=transaction"),
         format!("{listen}&application_name=mine&pooler=transaction"),
     ] {
-        let endpoint = parse_url(&format!("postgres://ann@pool:6432/bus?{query}"));
+        let endpoint = parse_endpoint(&format!("postgres://ann@pool:6432/bus?{query}"));
         assert!(endpoint.is_behind_pooler);
         assert_eq!(endpoint.config.get_application_name(), Some("mine"));
         assert_eq!(endpoint.config.get_options(), None, "a pooler rejects unknown settings");
@@ -110,28 +110,29 @@ fn non_driver_parameters_are_removed_at_any_position() {
 
 #[test]
 fn there_is_no_listen_endpoint_behind_a_pooler() {
-    assert!(parse_url("postgres://ann@db/bus").listen_endpoint().is_some());
-    assert!(parse_url("postgres://ann@db/bus?pooler=transaction").listen_endpoint().is_none());
+    assert!(parse_endpoint("postgres://ann@db/bus").listen_endpoint().is_some());
+    assert!(parse_endpoint("postgres://ann@db/bus?pooler=transaction").listen_endpoint().is_none());
 }
 
 #[test]
 fn a_password_may_contain_a_question_mark() {
-    let endpoint = parse_url("postgres://ann:what?now&then@db/bus?sslmode=disable");
+    let endpoint = parse_endpoint("postgres://ann:what?now&then@db/bus?sslmode=disable");
     assert_eq!(endpoint.config.get_password(), Some("what?now&then".as_bytes()));
     assert_eq!(endpoint.config.get_ssl_mode(), SslMode::Disable);
 }
 
 #[test]
 fn missing_parameters_have_defaults() {
-    let plain = parse_url("postgres://ann@db/bus").config;
+    let plain = parse_endpoint("postgres://ann@db/bus").config;
     assert_eq!(plain.get_ssl_mode(), SslMode::Prefer);
     assert_eq!(plain.get_application_name(), Some("pointsman"));
     assert_eq!(plain.get_connect_timeout(), Some(&CONNECT_TIMEOUT));
     assert_eq!(plain.get_keepalives_idle(), DEAD_SERVER_TIMEOUT);
     assert_eq!(plain.get_options(), Some("-c jit=off -c TimeZone=UTC"));
-    let set =
-        parse_url("postgres://ann@db/bus?connect_timeout=9&keepalives_idle=7&options=-c%20search_path%3Da")
-            .config;
+    let set = parse_endpoint(
+        "postgres://ann@db/bus?connect_timeout=9&keepalives_idle=7&options=-c%20search_path%3Da",
+    )
+    .config;
     assert_eq!(set.get_connect_timeout(), Some(&Duration::from_secs(9)));
     assert_eq!(set.get_keepalives_idle(), Duration::from_secs(7));
     assert_eq!(set.get_options(), Some("-c search_path=a -c jit=off -c TimeZone=UTC"));
@@ -139,7 +140,7 @@ fn missing_parameters_have_defaults() {
 
 #[test]
 fn a_unix_socket_is_not_encrypted() {
-    let local = parse_url("postgres:///bus?host=/run/postgresql&user=ann&sslmode=require");
+    let local = parse_endpoint("postgres:///bus?host=/run/postgresql&user=ann&sslmode=require");
     assert_eq!(local.config.get_ssl_mode(), SslMode::Disable);
     assert_eq!(local.address(), "/run/postgresql:5432");
 }
@@ -173,8 +174,8 @@ fn sslmode_decides_which_certificates_are_trusted() {
 
 #[test]
 fn the_last_value_of_a_repeated_parameter_counts() {
-    let twice = parse_url("postgres://ann@db/bus?sslmode=require&sslmode=disable");
+    let twice = parse_endpoint("postgres://ann@db/bus?sslmode=require&sslmode=disable");
     assert_eq!(twice.config.get_ssl_mode(), SslMode::Disable);
-    let twice = parse_url("postgres://ann@db/bus?sslmode=disable&sslmode=require");
+    let twice = parse_endpoint("postgres://ann@db/bus?sslmode=disable&sslmode=require");
     assert_eq!(twice.config.get_ssl_mode(), SslMode::Require);
 }

@@ -32,7 +32,7 @@ impl Doctor {
     /// the process that this session had, or this session gets another process.
     async fn detect_pooler(&self) -> Result<bool, Error> {
         let own_pid = backend_pid(&self.session).await?;
-        let pooled_endpoint = self.endpoint.assume_pooler();
+        let pooled_endpoint = self.endpoint.without_prepared_statements();
         let mut others = Vec::new();
         for _ in 0..MAX_POOLER_PROBES {
             // Another check reports a server without free connections.

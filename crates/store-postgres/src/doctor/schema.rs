@@ -3,7 +3,7 @@
 use pointsman_store::finding::{Finding, FindingSeverity};
 use pointsman_store::store_copy::COPY_PROGRESS_TEXT_NAME;
 
-use super::{BEGIN_READ_ONLY, CheckResult, Doctor, format_list, open_error_finding};
+use super::{BEGIN_READ_ONLY, CheckResult, Doctor, format_shortened_list, open_error_finding};
 use crate::migrate::{self, SchemaState};
 use crate::privileges::RolePrivileges;
 use crate::schema_objects::list_schema_object_names;
@@ -36,7 +36,7 @@ impl Doctor {
         let mut findings = vec![privileges_finding, layout_finding];
         let mut is_complete = false;
         if is_newest {
-            let object_findings = self.check_schema_objects().await?;
+            let object_findings = self.check_schema_objects_and_copy().await?;
             is_complete = object_findings.iter().all(|finding| finding.severity != FindingSeverity::Fault);
             findings.extend(object_findings);
         }
@@ -44,18 +44,18 @@ impl Doctor {
     }
 
     /// Checks that every object of the layout exists, and that no store copy is unfinished.
-    async fn check_schema_objects(&self) -> Result<Vec<Finding>, tokio_postgres::Error> {
+    async fn check_schema_objects_and_copy(&self) -> Result<Vec<Finding>, tokio_postgres::Error> {
         self.session.execute_batch(BEGIN_READ_ONLY).await?;
-        let findings = self.find_schema_problems().await;
+        let findings = self.schema_object_and_copy_findings().await;
         self.session.execute_batch("ROLLBACK").await?;
         findings
     }
 
-    async fn find_schema_problems(&self) -> Result<Vec<Finding>, tokio_postgres::Error> {
-        let missing = migrate::list_missing_objects(&self.session).await?;
+    async fn schema_object_and_copy_findings(&self) -> Result<Vec<Finding>, tokio_postgres::Error> {
+        let missing = migrate::list_missing_schema_objects(&self.session).await?;
         if !missing.is_empty() {
             return Ok(vec![
-                Finding::fault("missing", format!("{} of the schema pointsman", format_list(&missing))).with_advice(
+                Finding::fault("missing", format!("{} of the schema pointsman", format_shortened_list(&missing))).with_advice(
                     "It was removed. Stop all nodes, and restore a backup; creating it again does not repair a store \
                      that ran without it.",
                 ),

@@ -2,14 +2,14 @@
 
 use pointsman_store::finding::{Finding, format_age, format_bytes};
 
-use super::{CheckResult, Doctor, format_list};
+use super::{CheckResult, Doctor, format_shortened_list};
 use crate::error::quote_identifier;
 use crate::pool::MAX_CONCURRENT_READS;
 use crate::session::query;
 
 /// Limit of the connections of a node: one for the writer, one that listens, one that drops partitions, and those of
 /// the read pool.
-const CONNECTIONS_PER_NODE: i64 = 3 + MAX_CONCURRENT_READS as i64;
+const MAX_CONNECTIONS_PER_NODE: i64 = 3 + MAX_CONCURRENT_READS as i64;
 /// An active replication slot that retains more WAL than this is reported.
 const MAX_SLOT_WAL_BYTES: i64 = 10 << 30;
 
@@ -21,7 +21,7 @@ impl Doctor {
         let Some(row) = rows.first() else { return Ok((vec![], ())) };
         let (limit, others, own): (i64, i64, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         let nodes = nodes.unwrap_or(0).max(1);
-        let needed = nodes * CONNECTIONS_PER_NODE;
+        let needed = nodes * MAX_CONNECTIONS_PER_NODE;
         let limits = [("the role", row.try_get(3)?), ("the database", row.try_get(4)?)];
         let exceeded = limits.into_iter().find(|(_, limit)| (0..needed).contains(limit));
         let demand =
@@ -62,11 +62,13 @@ impl Doctor {
             pids.push(pid.to_string());
         }
         let finding = match (open.is_empty(), sees_all) {
-            (false, _) => Finding::warning("transactions", format_list(&open)).with_advice(format!(
-                "While one is open, vacuum keeps every row that it could see, and expired rows \
+            (false, _) => {
+                Finding::warning("transactions", format_shortened_list(&open)).with_advice(format!(
+                    "While one is open, vacuum keeps every row that it could see, and expired rows \
                  stay on disk. End it in its program, or: SELECT pg_terminate_backend({})",
-                pids.first().map_or("", String::as_str)
-            )),
+                    pids.first().map_or("", String::as_str)
+                ))
+            }
             (true, true) => {
                 Finding::ok("transactions", format!("none is open for longer than {}", format_age(threshold)))
             }
@@ -95,7 +97,7 @@ impl Doctor {
         }
         let finding = match old_transactions.is_empty() {
             true => Finding::ok("prepared transactions", "none is left"),
-            false => Finding::warning("prepared transactions", format_list(&old_transactions)).with_advice(
+            false => Finding::warning("prepared transactions", format_shortened_list(&old_transactions)).with_advice(
                 "They keep their locks and block vacuum, even across a restart. Find out who prepared them, \
                  then COMMIT PREPARED or ROLLBACK PREPARED.",
             ),
@@ -122,7 +124,7 @@ impl Doctor {
         }
         let finding = match problems.is_empty() {
             true => Finding::ok("replication slots", "none retains too much WAL"),
-            false => Finding::warning("replication slots", format_list(&problems)).with_advice(
+            false => Finding::warning("replication slots", format_shortened_list(&problems)).with_advice(
                 "They can fill the disk, and then nothing commits. Let their readers catch up, or drop \
                  them: SELECT pg_drop_replication_slot(…); max_slot_wal_keep_size limits what they retain.",
             ),

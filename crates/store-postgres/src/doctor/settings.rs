@@ -6,7 +6,7 @@ use std::time::Duration;
 use pointsman_store::finding::{Finding, FindingSeverity};
 use tokio_postgres::Error;
 
-use super::{CheckResult, Doctor, format_list};
+use super::{CheckResult, Doctor, format_shortened_list};
 use crate::error::quote_identifier;
 use crate::session::query;
 
@@ -98,7 +98,7 @@ const SETTING_CHECKS: [SettingCheck; 10] = [
 ];
 
 /// Settings without a check, which the conditions of checks read.
-const EXTRA_SETTINGS: [&str; 1] = ["synchronous_standby_names"];
+const CONDITION_ONLY_SETTINGS: [&str; 1] = ["synchronous_standby_names"];
 
 /// The settings of this session by name, each with its value and its source.
 struct ServerSettings(HashMap<String, (String, String)>);
@@ -111,7 +111,8 @@ impl ServerSettings {
 
 impl Doctor {
     pub(super) async fn check_settings(&self) -> CheckResult<()> {
-        let names: Vec<&str> = SETTING_CHECKS.iter().map(|check| check.name).chain(EXTRA_SETTINGS).collect();
+        let names: Vec<&str> =
+            SETTING_CHECKS.iter().map(|check| check.name).chain(CONDITION_ONLY_SETTINGS).collect();
         let mut settings = ServerSettings(HashMap::new());
         // Not in a read-only transaction as the other queries, because that changes some settings.
         for row in self.session.query(query!("doctor/settings", TEXT_ARRAY), &[&names]).await? {
@@ -122,12 +123,12 @@ impl Doctor {
         if findings.is_empty() {
             findings.push(Finding::ok("settings", "none loses data or slows Pointsman down"));
         }
-        findings.extend(self.check_role_settings().await?);
+        findings.extend(self.check_roles_with_asynchronous_commit().await?);
         Ok((findings, ()))
     }
 
     /// Finds roles whose commits do not wait for the disk, whatever the server's setting is.
-    async fn check_role_settings(&self) -> Result<Option<Finding>, Error> {
+    async fn check_roles_with_asynchronous_commit(&self) -> Result<Option<Finding>, Error> {
         let mut roles = Vec::new();
         for row in self.query_read_only(query!("doctor/role_settings"), &[]).await? {
             let (role, is_database_only, setting): (&str, bool, &str) =
@@ -139,7 +140,7 @@ impl Doctor {
             ));
         }
         Ok((!roles.is_empty()).then(|| {
-            Finding::warning("roles", format_list(&roles)).with_advice(
+            Finding::warning("roles", format_shortened_list(&roles)).with_advice(
                 "Events that such a role emits in SQL can be lost in a crash, although its commit succeeded. \
                  Undo it where that matters: ALTER ROLE … RESET synchronous_commit, or ALTER ROLE … IN \
                  DATABASE … RESET synchronous_commit.",

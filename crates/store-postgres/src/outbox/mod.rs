@@ -14,11 +14,11 @@ mod row;
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
-use pointsman_core::store::{EmitBatch, SequencedEvent};
+use pointsman_core::store::{EmitBatch, EmittedEventReceipt};
 use pointsman_core::{EventId, Json, NewEvent, Timestamp};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::tables::Tables;
-use pointsman_store::{ClaimSlots, Txn};
+use pointsman_store::{PendingClaim, Txn};
 use uuid::Uuid;
 
 use crate::error::{format_fault, is_value_rejected};
@@ -145,12 +145,12 @@ fn journal_emit_batch(
     emit_batch: EmitBatch,
     now: Timestamp,
 ) -> Result<std::result::Result<EventId, String>> {
-    let EmitBatch { events, idempotency } = emit_batch;
+    let EmitBatch { events, idempotency_key: idempotency } = emit_batch;
     if let Some(key) = &idempotency
         && let Some((_, response)) = txn.tables.read_idempotency_record(&key.tenant, &key.key)?
     {
         let reason = format!("idempotency_key: the idempotency key {:?} was used before", key.key);
-        let earlier_events: Vec<SequencedEvent> = serde_json::from_str(&response).unwrap_or_default();
+        let earlier_events: Vec<EmittedEventReceipt> = serde_json::from_str(&response).unwrap_or_default();
         let Some(event) = earlier_events.last().map(|event| event.id) else {
             return Ok(Err(format!("{reason} for another request")));
         };
@@ -162,7 +162,7 @@ fn journal_emit_batch(
             Err(format!("{reason} with other content, for event {event}"))
         });
     }
-    let sequenced = txn.append_events(events, &mut ClaimSlots::default(), now)?;
+    let sequenced = txn.append_events(events, &mut PendingClaim::default(), now)?;
     if let Some(key) = &idempotency {
         let response = serde_json::to_string(&sequenced).map_err(Fault::damaged)?;
         txn.tables.write_idempotency_record(key, &response, now)?;
@@ -181,7 +181,7 @@ fn has_same_content(tables: &PgTables, event: EventId, new_event: Option<&NewEve
         && parse(&event.value) == parse(&new_event.value))
 }
 
-fn last_event_id(events: &[SequencedEvent]) -> Result<EventId> {
+fn last_event_id(events: &[EmittedEventReceipt]) -> Result<EventId> {
     events.last().map(|event| event.id).ok_or_else(|| Fault::damaged("an emission without events"))
 }
 

@@ -6,7 +6,7 @@
 //! visible, or never will be.
 
 /// The progress is written only when this many more numbers have been assigned.
-const MIN_ADVANCE: i64 = 10_000;
+const MIN_PROGRESS_ADVANCE: i64 = 10_000;
 
 /// The progress of the outbox, and the state of the server that decides whether it can advance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) struct OutboxProgress {
     /// The last assigned number.
     pub(crate) last_number: i64,
     /// The number of the first waiting row.
-    pub(crate) first_waiting_row: Option<i64>,
+    pub(crate) first_waiting_row_number: Option<i64>,
 }
 
 /// The next write to the progress.
@@ -50,17 +50,17 @@ impl OutboxProgress {
         // database was restored here.
         let has_candidate = self.candidate_number > self.empty_up_to && self.candidate_xact < self.next_xact;
         if !has_candidate {
-            return if self.last_number - self.empty_up_to >= MIN_ADVANCE {
+            return if self.last_number - self.empty_up_to >= MIN_PROGRESS_ADVANCE {
                 ProgressStep::RecordCandidate
             } else {
                 ProgressStep::Nothing
             };
         }
         let new_empty_up_to = self
-            .first_waiting_row
+            .first_waiting_row_number
             .map_or(self.candidate_number, |first_waiting| self.candidate_number.min(first_waiting - 1));
-        let is_worth_writing =
-            new_empty_up_to == self.candidate_number || new_empty_up_to - self.empty_up_to >= MIN_ADVANCE;
+        let is_worth_writing = new_empty_up_to == self.candidate_number
+            || new_empty_up_to - self.empty_up_to >= MIN_PROGRESS_ADVANCE;
         if self.oldest_active_xact >= self.candidate_xact && is_worth_writing {
             ProgressStep::SetEmptyUpTo(new_empty_up_to)
         } else {
@@ -75,29 +75,29 @@ mod tests {
 
     const PROGRESS_WITH_CANDIDATE: OutboxProgress = OutboxProgress {
         empty_up_to: 0,
-        candidate_number: MIN_ADVANCE,
+        candidate_number: MIN_PROGRESS_ADVANCE,
         candidate_xact: 700,
         oldest_active_xact: 700,
         next_xact: 900,
-        last_number: 2 * MIN_ADVANCE,
-        first_waiting_row: None,
+        last_number: 2 * MIN_PROGRESS_ADVANCE,
+        first_waiting_row_number: None,
     };
 
     #[test]
     fn a_candidate_is_recorded_after_enough_new_numbers() {
         let before_min_advance = OutboxProgress {
-            last_number: MIN_ADVANCE - 1,
+            last_number: MIN_PROGRESS_ADVANCE - 1,
             next_xact: 9,
             oldest_active_xact: 9,
             ..OutboxProgress::default()
         };
         assert_eq!(before_min_advance.next_step(), ProgressStep::Nothing);
         assert_eq!(
-            OutboxProgress { last_number: MIN_ADVANCE, ..before_min_advance }.next_step(),
+            OutboxProgress { last_number: MIN_PROGRESS_ADVANCE, ..before_min_advance }.next_step(),
             ProgressStep::RecordCandidate
         );
         assert_eq!(
-            OutboxProgress { empty_up_to: MIN_ADVANCE, ..PROGRESS_WITH_CANDIDATE }.next_step(),
+            OutboxProgress { empty_up_to: MIN_PROGRESS_ADVANCE, ..PROGRESS_WITH_CANDIDATE }.next_step(),
             ProgressStep::RecordCandidate
         );
     }
@@ -108,27 +108,34 @@ mod tests {
             OutboxProgress { oldest_active_xact: 699, ..PROGRESS_WITH_CANDIDATE }.next_step(),
             ProgressStep::Nothing
         );
-        assert_eq!(PROGRESS_WITH_CANDIDATE.next_step(), ProgressStep::SetEmptyUpTo(MIN_ADVANCE));
+        assert_eq!(PROGRESS_WITH_CANDIDATE.next_step(), ProgressStep::SetEmptyUpTo(MIN_PROGRESS_ADVANCE));
     }
 
     #[test]
     fn progress_stops_before_the_first_waiting_row() {
         assert_eq!(
-            OutboxProgress { first_waiting_row: Some(MIN_ADVANCE + 1), ..PROGRESS_WITH_CANDIDATE }
-                .next_step(),
-            ProgressStep::SetEmptyUpTo(MIN_ADVANCE)
+            OutboxProgress {
+                first_waiting_row_number: Some(MIN_PROGRESS_ADVANCE + 1),
+                ..PROGRESS_WITH_CANDIDATE
+            }
+            .next_step(),
+            ProgressStep::SetEmptyUpTo(MIN_PROGRESS_ADVANCE)
         );
         assert_eq!(
-            OutboxProgress { first_waiting_row: Some(MIN_ADVANCE), ..PROGRESS_WITH_CANDIDATE }.next_step(),
+            OutboxProgress {
+                first_waiting_row_number: Some(MIN_PROGRESS_ADVANCE),
+                ..PROGRESS_WITH_CANDIDATE
+            }
+            .next_step(),
             ProgressStep::Nothing
         );
         let far_ahead = OutboxProgress {
-            candidate_number: 5 * MIN_ADVANCE,
-            last_number: 6 * MIN_ADVANCE,
-            first_waiting_row: Some(2 * MIN_ADVANCE),
+            candidate_number: 5 * MIN_PROGRESS_ADVANCE,
+            last_number: 6 * MIN_PROGRESS_ADVANCE,
+            first_waiting_row_number: Some(2 * MIN_PROGRESS_ADVANCE),
             ..PROGRESS_WITH_CANDIDATE
         };
-        assert_eq!(far_ahead.next_step(), ProgressStep::SetEmptyUpTo(2 * MIN_ADVANCE - 1));
+        assert_eq!(far_ahead.next_step(), ProgressStep::SetEmptyUpTo(2 * MIN_PROGRESS_ADVANCE - 1));
     }
 
     #[test]
@@ -142,16 +149,16 @@ mod tests {
     #[test]
     fn a_reset_sequence_resets_the_progress() {
         let reset = OutboxProgress {
-            empty_up_to: 5 * MIN_ADVANCE,
-            candidate_number: 5 * MIN_ADVANCE,
+            empty_up_to: 5 * MIN_PROGRESS_ADVANCE,
+            candidate_number: 5 * MIN_PROGRESS_ADVANCE,
             last_number: 3,
             ..PROGRESS_WITH_CANDIDATE
         };
         assert_eq!((reset.scan_after(), reset.next_step()), (0, ProgressStep::SetEmptyUpTo(0)));
         assert_eq!(PROGRESS_WITH_CANDIDATE.scan_after(), 0);
         assert_eq!(
-            OutboxProgress { empty_up_to: MIN_ADVANCE, ..PROGRESS_WITH_CANDIDATE }.scan_after(),
-            MIN_ADVANCE
+            OutboxProgress { empty_up_to: MIN_PROGRESS_ADVANCE, ..PROGRESS_WITH_CANDIDATE }.scan_after(),
+            MIN_PROGRESS_ADVANCE
         );
     }
 }

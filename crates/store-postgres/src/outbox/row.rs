@@ -1,7 +1,7 @@
 //! A row of the outbox, and its conversion to an event.
 
 use pointsman_core::event::MAX_CAUSE_DEPTH;
-use pointsman_core::event_json::{EventBody, JsonError};
+use pointsman_core::event_json_parser::{JsonError, RawEmitBody};
 use pointsman_core::store::{EmitBatch, IdempotencyKey};
 use pointsman_core::{Cause, EventId, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::Result;
@@ -55,7 +55,7 @@ impl OutboxRow {
 
     /// Converts the row to a batch of one event; fails if the row was inserted manually and is not an event.
     pub(super) fn to_emit_batch(&self, now: Timestamp) -> std::result::Result<EmitBatch, JsonError> {
-        let body = EventBody {
+        let body = RawEmitBody {
             event_type: Some(to_raw_json("/type", &self.event_type)?),
             key: self.key.as_ref().map(|key| to_raw_json("/key", key)).transpose()?,
             sub: self.sub_object.as_ref().map(|sub| to_raw_json("/sub", sub)).transpose()?,
@@ -63,7 +63,7 @@ impl OutboxRow {
             context: self.context.as_ref().map(|context| parse_raw_json("/context", context)).transpose()?,
             tenant: Some(to_raw_json("/tenant", &self.tenant)?),
             priority: Some(to_raw_json("/priority", &self.priority)?),
-            ..EventBody::default()
+            ..RawEmitBody::default()
         };
         let mut event = body.into_new_event(now, &Tenant::default())?;
         event.due = self.due.map(parse_due).transpose()?;
@@ -72,7 +72,7 @@ impl OutboxRow {
             Some(key) => Some(self.parse_idempotency_key(key, event.tenant.clone())?),
             None => None,
         };
-        Ok(EmitBatch { events: vec![event], idempotency })
+        Ok(EmitBatch { events: vec![event], idempotency_key: idempotency })
     }
 
     fn parse_cause(&self) -> std::result::Result<Option<Cause>, JsonError> {
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_row_becomes_the_event_that_was_emitted() {
-        let EmitBatch { mut events, idempotency } = sample_row().to_emit_batch(NOW).unwrap();
+        let EmitBatch { mut events, idempotency_key: idempotency } = sample_row().to_emit_batch(NOW).unwrap();
         let event = events.remove(0);
         assert_eq!((event.event_type.as_str(), event.tenant.as_str()), ("a.b", "shop"));
         assert_eq!(event.key.unwrap().as_str(), "k \"1\"");

@@ -1,4 +1,4 @@
-use pointsman_testing::{PostgresServer, PostgresSettings, Proxy, shared_postgres};
+use pointsman_testing::{FaultProxy, PostgresServer, PostgresSettings, shared_postgres};
 
 use super::*;
 use crate::rows::read_column;
@@ -10,7 +10,7 @@ fn open_pool(url: &str, max_concurrent_reads: usize) -> SessionPool {
 
 /// Returns the process id of the server's backend for the connection that the pool uses next.
 async fn backend_pid(pool: &SessionPool) -> store::Result<i32> {
-    pool.read_transaction((), |session, ()| {
+    pool.run_read_transaction((), |session, ()| {
         Box::pin(async move {
             let rows = session.query(query!("test/backend_pid"), &[]).await?;
             read_column(&rows[0], 0)
@@ -33,18 +33,18 @@ async fn a_read_transaction_sees_one_snapshot() {
     let url = shared_postgres().unwrap().create_database().unwrap();
     let pool = open_pool(&url, 2);
     let create_table_sql = "CREATE TABLE seen (n integer); INSERT INTO seen VALUES (1)";
-    pool.run_statement((), move |session, ()| {
+    pool.run_single_statement((), move |session, ()| {
         Box::pin(async move { Ok(session.execute_batch(create_table_sql).await?) })
     })
     .await
     .unwrap();
     let other = pool.clone();
-    let seen = pool.read_transaction(other, |session, other| {
+    let seen = pool.run_read_transaction(other, |session, other| {
         Box::pin(async move {
             let before = session.query(query!("test/count_rows"), &[]).await?;
             let insert_sql = "INSERT INTO seen VALUES (2)";
             other
-                .run_statement((), move |session, ()| {
+                .run_single_statement((), move |session, ()| {
                     Box::pin(async move { Ok(session.execute_batch(insert_sql).await?) })
                 })
                 .await?;
@@ -60,7 +60,7 @@ async fn a_read_is_retried_on_a_new_connection_after_a_disconnect() {
     let server = PostgresServer::start(PostgresSettings::default()).unwrap();
     let url = server.create_database().unwrap();
     let database = url.rsplit('/').next().unwrap().to_string();
-    let proxy = Proxy::start(server.address()).unwrap();
+    let proxy = FaultProxy::start(server.address()).unwrap();
     let pool = open_pool(&server.url_through_proxy(&proxy, &database).unwrap(), 1);
     let first = backend_pid(&pool).await.unwrap();
     proxy.close_connections();
@@ -82,7 +82,7 @@ async fn a_canceled_read_leaves_no_open_transaction() {
     let first = backend_pid(&pool).await.unwrap();
     let (started, has_started) = tokio::sync::oneshot::channel::<()>();
     let started = Mutex::new(Some(started));
-    let slow = pool.read_transaction(started, |session, started| {
+    let slow = pool.run_read_transaction(started, |session, started| {
         Box::pin(async move {
             session.query(query!("test/backend_pid"), &[]).await?;
             if let Some(started) = started.lock().unwrap().take() {

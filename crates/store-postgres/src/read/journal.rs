@@ -7,7 +7,9 @@ use pointsman_core::journal::{EventPage, JournalRange};
 use pointsman_core::store::{EventView, JournalQuery, MAX_CAUSED_EVENTS, ObjectView};
 use pointsman_core::{Event, EventId, ObjectKey, TaskSeq, Tenant};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::views::{JournalPageBuilder, MAX_PAGE_BYTES, build_object_view, event_payload_size};
+use pointsman_store::views::{
+    JournalPageBuilder, MAX_PAGE_PAYLOAD_BYTES, build_object_view, event_payload_size,
+};
 use tokio_postgres::Row;
 
 use super::{ChunkSize, SQL_MAX_PAGE_BYTES, tasks, to_sql_limit};
@@ -17,16 +19,16 @@ use crate::session::{Session, query};
 /// Reads the range of the journal: the last expired event and the newest one.
 pub(super) async fn read_journal_range(session: &Session) -> Result<JournalRange> {
     let rows = session.query(query!("read/journal_range"), &[]).await?;
-    let row = rows.first().ok_or_else(|| Fault::damaged("there is no sequencer"))?;
+    let row = rows.first().ok_or_else(|| Fault::damaged("pointsman.last_commit has no row"))?;
     let (expired_up_to, newest) =
         (EventId::from_i64(read_column(row, 0)?), EventId::from_i64(read_column(row, 1)?));
-    Ok(JournalRange { expired_up_to, head: newest.max(expired_up_to) })
+    Ok(JournalRange { last_expired_event_id: expired_up_to, newest_event_id: newest.max(expired_up_to) })
 }
 
 /// Reads a page of events that match a query, with the range of the journal.
 pub(super) async fn read_event_page(session: &Session, read: &JournalQuery) -> Result<EventPage> {
     let mut chunk_size = ChunkSize::for_limit(read.limit);
-    let (mut after, mut until) = (read.after, read.until.unwrap_or(EventId::MAX));
+    let (mut after, mut until) = (read.after_event_id, read.up_to_event_id.unwrap_or(EventId::MAX));
     let (journal_range, mut rows) =
         try_join(read_journal_range(session), fetch_event_chunk(session, read, after, until, chunk_size))
             .await?;
@@ -52,7 +54,7 @@ pub(super) async fn read_event_page(session: &Session, read: &JournalQuery) -> R
     }
 }
 
-/// Fetches the next chunk_size of events between two ids.
+/// Fetches the next chunk of events between two ids.
 async fn fetch_event_chunk(
     session: &Session,
     read: &JournalQuery,
@@ -103,9 +105,9 @@ async fn list_caused_events(session: &Session, id: EventId) -> Result<Vec<Arc<Ev
     let mut found: Vec<Arc<Event>> = Vec::new();
     let mut causes = vec![id.as_i64()];
     let mut bytes = 0;
-    while !causes.is_empty() && found.len() < MAX_CAUSED_EVENTS && bytes < MAX_PAGE_BYTES {
+    while !causes.is_empty() && found.len() < MAX_CAUSED_EVENTS && bytes < MAX_PAGE_PAYLOAD_BYTES {
         let (rows, byte_limit) =
-            (to_sql_limit(MAX_CAUSED_EVENTS - found.len()), to_sql_limit(MAX_PAGE_BYTES - bytes));
+            (to_sql_limit(MAX_CAUSED_EVENTS - found.len()), to_sql_limit(MAX_PAGE_PAYLOAD_BYTES - bytes));
         let query = query!("read/caused_events", INT8_ARRAY, INT8, INT8);
         let rows = session.query(query, &[&causes, &rows, &byte_limit]).await?;
         causes.clear();
@@ -126,7 +128,7 @@ pub(super) async fn read_object_view(
     key: &ObjectKey,
     limit: usize,
 ) -> Result<Option<ObjectView>> {
-    let lanes = tasks::list_lanes(session, tenant, key);
+    let lanes = tasks::list_lanes_of_object(session, tenant, key);
     let (tenant, key) = (tenant.as_str(), key.as_str());
     let last_event_rows =
         async { Ok(session.query(query!("read/object_last_event", TEXT, TEXT), &[&tenant, &key]).await?) };

@@ -4,8 +4,8 @@
 //! Long lists are read in chunks, each after the last, so that a short page does not fetch a long one.
 
 mod journal;
+mod nodes_rules_audit_fires;
 mod orders;
-mod registry;
 mod tasks;
 
 use async_trait::async_trait;
@@ -21,13 +21,13 @@ use pointsman_core::store::{
 use pointsman_core::task::{Task, TaskId, TaskSeq};
 use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, ScheduleName, Tenant, Timestamp};
 use pointsman_store::StoreReader;
-use pointsman_store::views::MAX_PAGE_BYTES;
+use pointsman_store::views::MAX_PAGE_PAYLOAD_BYTES;
 use tokio_postgres::Row;
 
 use crate::Postgres;
 use crate::tables::PgTables;
 
-pub(crate) use registry::{list_nodes, read_clock};
+pub(crate) use nodes_rules_audit_fires::{list_nodes, read_clock};
 pub(crate) use tasks::find_task;
 
 /// Limit of rows in a chunk.
@@ -58,7 +58,7 @@ impl ChunkSize {
 }
 
 /// [`MAX_PAGE_BYTES`] as a query parameter.
-const SQL_MAX_PAGE_BYTES: i64 = MAX_PAGE_BYTES as i64;
+const SQL_MAX_PAGE_BYTES: i64 = MAX_PAGE_PAYLOAD_BYTES as i64;
 
 /// Converts a limit to a query parameter.
 fn to_sql_limit(limit: usize) -> i64 {
@@ -70,18 +70,20 @@ impl StoreReader for Postgres {
     type Tables = PgTables;
 
     async fn read_journal_range(&self) -> Result<JournalRange> {
-        self.session_pool.run_statement((), |session, ()| journal::read_journal_range(session).boxed()).await
+        self.session_pool
+            .run_single_statement((), |session, ()| journal::read_journal_range(session).boxed())
+            .await
     }
 
     async fn read_events(&self, read: JournalQuery) -> Result<EventPage> {
         self.session_pool
-            .read_transaction(read, |session, read| journal::read_event_page(session, read).boxed())
+            .run_read_transaction(read, |session, read| journal::read_event_page(session, read).boxed())
             .await
     }
 
     async fn read_event(&self, id: EventId) -> Result<Option<EventView>> {
         self.session_pool
-            .read_transaction(id, |session, id| journal::read_event_view(session, *id).boxed())
+            .run_read_transaction(id, |session, id| journal::read_event_view(session, *id).boxed())
             .await
     }
 
@@ -92,7 +94,7 @@ impl StoreReader for Postgres {
         limit: usize,
     ) -> Result<Option<ObjectView>> {
         let input = (tenant.clone(), key.clone(), limit);
-        let read = self.session_pool.read_transaction(input, |session, (tenant, key, limit)| {
+        let read = self.session_pool.run_read_transaction(input, |session, (tenant, key, limit)| {
             journal::read_object_view(session, tenant, key, *limit).boxed()
         });
         read.await
@@ -100,23 +102,27 @@ impl StoreReader for Postgres {
 
     async fn read_server_clock(&self) -> Result<Option<Timestamp>> {
         self.session_pool
-            .run_statement((), |session, ()| registry::read_clock(session).boxed())
+            .run_single_statement((), |session, ()| nodes_rules_audit_fires::read_clock(session).boxed())
             .await
             .map(Some)
     }
 
     async fn list_nodes(&self) -> Result<Vec<NodeView>> {
-        self.session_pool.run_statement((), |session, ()| registry::list_nodes(session).boxed()).await
+        self.session_pool
+            .run_single_statement((), |session, ()| nodes_rules_audit_fires::list_nodes(session).boxed())
+            .await
     }
 
     async fn list_rules(&self) -> Result<Vec<Rule>> {
-        self.session_pool.run_statement((), |session, ()| registry::list_rules(session).boxed()).await
+        self.session_pool
+            .run_single_statement((), |session, ()| nodes_rules_audit_fires::list_rules(session).boxed())
+            .await
     }
 
     async fn list_queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
         let handler = handler.cloned();
         self.session_pool
-            .read_transaction(handler, |session, handler| {
+            .run_read_transaction(handler, |session, handler| {
                 tasks::list_queues(session, handler.as_ref()).boxed()
             })
             .await
@@ -124,14 +130,14 @@ impl StoreReader for Postgres {
 
     async fn list_audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>> {
         let input = (before, limit);
-        let entries = self.session_pool.run_statement(input, |session, (before, limit)| {
-            registry::list_audit_entries(session, *before, *limit).boxed()
+        let entries = self.session_pool.run_single_statement(input, |session, (before, limit)| {
+            nodes_rules_audit_fires::list_audit_entries(session, *before, *limit).boxed()
         });
         entries.await
     }
 
     async fn read_task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>> {
-        let read = self.session_pool.read_transaction(id.clone(), |session, id| {
+        let read = self.session_pool.run_read_transaction(id.clone(), |session, id| {
             async move {
                 let (task, journal_range) =
                     try_join(tasks::find_task_by_id(session, id), journal::read_journal_range(session))
@@ -149,7 +155,7 @@ impl StoreReader for Postgres {
         before: Option<TaskSeq>,
         limit: usize,
     ) -> Result<TaskPage> {
-        let read = self.session_pool.read_transaction(
+        let read = self.session_pool.run_read_transaction(
             (filter, before, limit),
             |session, (filter, before, limit)| {
                 tasks::list_task_page(session, filter, *before, *limit).boxed()
@@ -160,13 +166,14 @@ impl StoreReader for Postgres {
 
     async fn find_lost_attempts(&self, leased: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
         self.session_pool
-            .run_statement(leased, |session, leased| tasks::list_lost_fences(session, leased).boxed())
+            .run_single_statement(leased, |session, leased| tasks::list_lost_fences(session, leased).boxed())
             .await
     }
 
     async fn read_logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
-        let read =
-            self.session_pool.read_transaction((id.clone(), from, limit), |session, (id, from, limit)| {
+        let read = self
+            .session_pool
+            .run_read_transaction((id.clone(), from, limit), |session, (id, from, limit)| {
                 tasks::read_log_page(session, id, *from, *limit).boxed()
             });
         read.await
@@ -175,7 +182,7 @@ impl StoreReader for Postgres {
     async fn read_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>> {
         let input = (tenant.clone(), key.clone());
         self.session_pool
-            .read_transaction(input, |session, (tenant, key)| {
+            .run_read_transaction(input, |session, (tenant, key)| {
                 orders::find_order(session, tenant, key).boxed()
             })
             .await
@@ -189,15 +196,16 @@ impl StoreReader for Postgres {
         limit: usize,
     ) -> Result<OrderPage> {
         let input = (path.clone(), tenant.cloned(), after, limit);
-        let read = self.session_pool.read_transaction(input, |session, (path, tenant, after, limit)| {
+        let read = self.session_pool.run_read_transaction(input, |session, (path, tenant, after, limit)| {
             orders::list_order_page(session, path, tenant.as_ref(), after.as_ref(), *limit).boxed()
         });
         read.await
     }
 
     async fn list_all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
-        let read =
-            self.session_pool.read_transaction((path.clone(), tenant.cloned()), |session, (path, tenant)| {
+        let read = self
+            .session_pool
+            .run_read_transaction((path.clone(), tenant.cloned()), |session, (path, tenant)| {
                 orders::list_all_orders(session, path, tenant.as_ref()).boxed()
             });
         read.await
@@ -209,7 +217,7 @@ impl StoreReader for Postgres {
         tenant: Option<&Tenant>,
         now: Timestamp,
     ) -> Result<(OrderStatistics, JournalRange)> {
-        let read = self.session_pool.read_transaction(
+        let read = self.session_pool.run_read_transaction(
             (path.clone(), tenant.cloned(), now),
             |session, (path, tenant, now)| {
                 orders::read_statistics(session, path, tenant.as_ref(), *now).boxed()
@@ -219,7 +227,9 @@ impl StoreReader for Postgres {
     }
 
     async fn list_chains(&self) -> Result<(Vec<ChainView>, JournalRange)> {
-        self.session_pool.read_transaction((), |session, ()| orders::list_chain_views(session).boxed()).await
+        self.session_pool
+            .run_read_transaction((), |session, ()| orders::list_chain_views(session).boxed())
+            .await
     }
 
     async fn list_fires(
@@ -229,8 +239,8 @@ impl StoreReader for Postgres {
         limit: usize,
     ) -> Result<FirePage> {
         let input = (schedule.clone(), before, limit);
-        let read = self.session_pool.read_transaction(input, |session, (schedule, before, limit)| {
-            registry::list_fires(session, schedule, *before, *limit).boxed()
+        let read = self.session_pool.run_read_transaction(input, |session, (schedule, before, limit)| {
+            nodes_rules_audit_fires::list_fires(session, schedule, *before, *limit).boxed()
         });
         read.await
     }

@@ -18,7 +18,7 @@ use pointsman_store::views::{
 use tokio_postgres::Row;
 
 use super::journal::read_journal_range;
-use super::registry::list_rules;
+use super::nodes_rules_audit_fires::list_rules;
 use super::tasks::read_task_id_namespace;
 use super::{ChunkSize, SQL_MAX_PAGE_BYTES};
 use crate::rows::{
@@ -151,19 +151,19 @@ fn decode_order_view(environment: &ViewEnvironment, row: &Row) -> Result<OrderVi
         due: read_optional_time(row, ORDER_COLUMN_COUNT + 1)?,
         retries: read_column::<Option<i64>>(row, ORDER_COLUMN_COUNT + 2)?.unwrap_or(0),
         handler: handler.map(HandlerName::new).transpose().map_err(Fault::damaged)?,
-        failed_task: decode_failed_task(&order, row, environment.task_id_namespace)?,
+        suspending_task: decode_failed_task_id_and_error(&order, row, environment.task_id_namespace)?,
     };
     Ok(environment.build_order_view(order, step))
 }
 
 /// Decodes the id and the error of the task whose failure suspended an order.
-fn decode_failed_task(
+fn decode_failed_task_id_and_error(
     order: &Order,
     row: &Row,
     task_id_namespace: TaskIdNamespace,
 ) -> Result<Option<(TaskId, Option<String>)>> {
     let (Some(seq), Some(handler)) =
-        (order.suspended_by_task, read_column::<Option<&str>>(row, ORDER_COLUMN_COUNT + 4)?)
+        (order.suspended_by_task_seq, read_column::<Option<&str>>(row, ORDER_COLUMN_COUNT + 4)?)
     else {
         return Ok(None);
     };
@@ -193,7 +193,7 @@ pub(super) async fn read_statistics(
     let path_match = match path {
         PathFilter::Everything | PathFilter::Subtree(_) => "all",
         PathFilter::ChildrenOf(_) => "children",
-        PathFilter::Exactly(_) => "exactly",
+        PathFilter::PathAndItsOrders(_) => "exactly",
     };
     let journal_range = read_journal_range(session).await?;
     let query = query!("read/order_statistics", TEXT, TEXT, TEXT, INT8, TEXT);

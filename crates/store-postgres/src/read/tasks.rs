@@ -6,16 +6,16 @@ use futures::future::{try_join, try_join3};
 use pointsman_core::store::{
     LaneView, LogPage, MAX_LISTED_ATTEMPTS, QueueView, StoredLogLine, TaskFilter, TaskPage,
 };
-use pointsman_core::task::{Attempt, LogLine, QueueSubject, Task, TaskIdNamespace, TaskSeq};
+use pointsman_core::task::{AttemptRecord, LogLine, QueueSubject, Task, TaskIdNamespace, TaskSeq};
 use pointsman_core::{HandlerName, ObjectKey, TaskId, Tenant};
 use pointsman_store::LANES_PER_OBJECT;
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{QueueCounts, decode_log_level};
 use pointsman_store::tables::decode_task_seq;
 use pointsman_store::views::{
-    ActiveRowFilter, ActiveTaskDetails, ArchivedRowFilter, LANES_TO_READ, MAX_LOG_PAGE_BYTES,
-    TaskPageBuilder, append_successful_attempt, build_task_page, choose_row_filters, task_from_active_row,
-    task_from_archived_row,
+    ActiveRowFilter, ActiveTaskDetails, ArchivedRowFilter, LANES_READ_PER_OBJECT_VIEW, MAX_LOG_PAGE_BYTES,
+    TaskPageBuilder, append_successful_attempt, build_page_of_unsorted_tasks, choose_row_filters,
+    task_from_active_row, task_from_archived_row,
 };
 use tokio_postgres::Row;
 
@@ -47,7 +47,8 @@ pub(super) async fn find_task_by_id(session: &Session, id: &TaskId) -> Result<Op
 
 /// Lists these tasks, active and archived, with their attempts, the oldest first.
 pub(super) async fn list_tasks_with_attempts(session: &Session, seqs: &[TaskSeq]) -> Result<Vec<Task>> {
-    let (mut tasks, mut attempts) = try_join(list_tasks(session, seqs), list_attempts(session, seqs)).await?;
+    let (mut tasks, mut attempts) =
+        try_join(list_tasks_by_seq(session, seqs), list_attempts(session, seqs)).await?;
     for task in &mut tasks {
         let stored = attempts.remove(&task.seq.0).unwrap_or_default();
         task.attempts = append_successful_attempt(task, stored);
@@ -56,7 +57,7 @@ pub(super) async fn list_tasks_with_attempts(session: &Session, seqs: &[TaskSeq]
 }
 
 /// Lists these tasks, active and archived, without their attempts, the oldest first.
-async fn list_tasks(session: &Session, seqs: &[TaskSeq]) -> Result<Vec<Task>> {
+async fn list_tasks_by_seq(session: &Session, seqs: &[TaskSeq]) -> Result<Vec<Task>> {
     let seqs: Vec<i64> = seqs.iter().map(|seq| seq.0).collect();
     let query_by_seq = async |query| -> Result<Vec<Row>> { Ok(session.query(query, &[&seqs]).await?) };
     let (active, archived) =
@@ -71,10 +72,10 @@ async fn list_tasks(session: &Session, seqs: &[TaskSeq]) -> Result<Vec<Task>> {
 }
 
 /// Lists the last stored attempts of each task, by task number.
-async fn list_attempts(session: &Session, seqs: &[TaskSeq]) -> Result<HashMap<i64, Vec<Attempt>>> {
+async fn list_attempts(session: &Session, seqs: &[TaskSeq]) -> Result<HashMap<i64, Vec<AttemptRecord>>> {
     let seqs: Vec<i64> = seqs.iter().map(|seq| seq.0).collect();
     let query = query!("read/attempts", INT8_ARRAY, INT8);
-    let mut attempts: HashMap<i64, Vec<Attempt>> = HashMap::new();
+    let mut attempts: HashMap<i64, Vec<AttemptRecord>> = HashMap::new();
     for row in &session.query(query, &[&seqs, &to_sql_limit(MAX_LISTED_ATTEMPTS)]).await? {
         attempts.entry(read_column(row, 0)?).or_default().push(decode_attempt(row, 1)?);
     }
@@ -98,7 +99,10 @@ fn active_task_from_row(row: &Row, task_id_namespace: TaskIdNamespace) -> Result
         ActiveTaskDetails::new(names, &subject, event, read_column(row, ACTIVE_TASK_COLUMN_COUNT + 5)?);
     task_from_active_row(
         task_row,
-        ActiveTaskDetails { finished_at: read_optional_time(row, ACTIVE_TASK_COLUMN_COUNT + 6)?, ..details },
+        ActiveTaskDetails {
+            last_attempt_ended_at: read_optional_time(row, ACTIVE_TASK_COLUMN_COUNT + 6)?,
+            ..details
+        },
         task_id_namespace,
     )
 }
@@ -114,12 +118,19 @@ fn archived_task_from_row(row: &Row, task_id_namespace: TaskIdNamespace) -> Resu
 }
 
 /// Lists the first non-empty lanes of an object.
-pub(super) async fn list_lanes(session: &Session, tenant: &Tenant, key: &ObjectKey) -> Result<Vec<LaneView>> {
+pub(super) async fn list_lanes_of_object(
+    session: &Session,
+    tenant: &Tenant,
+    key: &ObjectKey,
+) -> Result<Vec<LaneView>> {
     let rows = async {
         let query = query!("read/lanes", TEXT, TEXT, INT8, INT8, INT8);
-        let (tenant, key, count_limit) = (tenant.as_str(), key.as_str(), LaneView::TASK_COUNT_LIMIT as i64);
+        let (tenant, key, count_limit) = (tenant.as_str(), key.as_str(), LaneView::MAX_COUNTED_TASKS as i64);
         Ok(session
-            .query(query, &[&tenant, &key, &LANES_PER_OBJECT, &to_sql_limit(LANES_TO_READ), &count_limit])
+            .query(
+                query,
+                &[&tenant, &key, &LANES_PER_OBJECT, &to_sql_limit(LANES_READ_PER_OBJECT_VIEW), &count_limit],
+            )
             .await?)
     };
     let (task_id_namespace, rows) = try_join(read_task_id_namespace(session), rows).await?;
@@ -145,10 +156,16 @@ pub(super) async fn list_task_page(
     before: Option<TaskSeq>,
     limit: usize,
 ) -> Result<TaskPage> {
-    if let Some(event) = filter.event {
+    if let Some(event) = filter.event_id {
         let (journal_range, seqs) =
             try_join(read_journal_range(session), list_task_seqs_of_event(session, event)).await?;
-        return Ok(build_task_page(list_tasks(session, &seqs).await?, filter, before, limit, journal_range));
+        return Ok(build_page_of_unsorted_tasks(
+            list_tasks_by_seq(session, &seqs).await?,
+            filter,
+            before,
+            limit,
+            journal_range,
+        ));
     }
     let (journal_range, task_id_namespace, is_of_source) = try_join3(
         read_journal_range(session),
@@ -168,7 +185,8 @@ pub(super) async fn list_task_page(
             archived.fetch_chunk_if_empty(session, task_id_namespace),
         )
         .await?;
-        let next = if active.newest_seq() > archived.newest_seq() { &mut active } else { &mut archived };
+        let next =
+            if active.next_task_seq() > archived.next_task_seq() { &mut active } else { &mut archived };
         let Some(task) = next.buffer.pop_front() else { break false };
         if !page.scan_task(task) {
             try_join(
@@ -176,7 +194,7 @@ pub(super) async fn list_task_page(
                 archived.fetch_chunk_if_empty(session, task_id_namespace),
             )
             .await?;
-            break active.newest_seq().or(archived.newest_seq()).is_some();
+            break active.next_task_seq().or(archived.next_task_seq()).is_some();
         }
     };
     Ok(page.into_page(has_more))
@@ -254,7 +272,7 @@ impl TaskCursor {
     }
 
     /// Returns the number of the next task, which is the newest one in the buffer.
-    fn newest_seq(&self) -> Option<TaskSeq> {
+    fn next_task_seq(&self) -> Option<TaskSeq> {
         self.buffer.front().map(|task| task.seq)
     }
 }
@@ -273,10 +291,10 @@ pub(super) async fn read_log_page(
             .query(query, &[&seq.0, &from, &to_sql_limit(limit), &to_sql_limit(MAX_LOG_PAGE_BYTES)])
             .await?)
     };
-    let (tasks, lines) = try_join(list_tasks(session, &[seq]), lines).await?;
+    let (tasks, lines) = try_join(list_tasks_by_seq(session, &[seq]), lines).await?;
     let Some(task) = tasks.into_iter().find(|task| task.id == *id) else { return Ok(None) };
     let lines = lines.iter().map(decode_log_line).collect::<Result<_>>()?;
-    Ok(Some(LogPage { lines, status: task.lifecycle.state.status() }))
+    Ok(Some(LogPage { lines, task_status: task.lifecycle.state.status() }))
 }
 
 fn decode_log_line(row: &Row) -> Result<StoredLogLine> {

@@ -84,12 +84,12 @@ impl PgStoreCopy {
         };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(to_open_error)?;
-        let connection = runtime.block_on(open_connection(endpoint, role))?;
+        let connection = runtime.block_on(check_and_open_connection(endpoint, role))?;
         Ok(Self { connection, runtime })
     }
 }
 
-async fn open_connection(
+async fn check_and_open_connection(
     endpoint: &Endpoint,
     role: CopyRole,
 ) -> std::result::Result<CopyConnection, CopyEndpointError<OpenError>> {
@@ -123,7 +123,7 @@ async fn open_connection(
     }
     drop(session);
     let (client, driver_connection) =
-        endpoint.open_connection_with_timeout().await.map_err(to_connect_error)?;
+        endpoint.open_driver_connection_with_timeout().await.map_err(to_connect_error)?;
     tokio::spawn(driver_connection);
     Ok(CopyConnection::new(client).await.map_err(to_open_error)?)
 }
@@ -145,7 +145,7 @@ impl CopyConnection {
         let (is_in_read_transaction, cursor, column_types) = (false, None, HashMap::new());
         let mut connection =
             Self { client, is_in_read_transaction, cursor, commit_version: 0, progress: None, column_types };
-        (connection.commit_version, _) = connection.read_commit_state().await?;
+        (connection.commit_version, _) = connection.read_commit_version_and_outbox_empty().await?;
         Ok(connection)
     }
 
@@ -159,9 +159,9 @@ impl CopyConnection {
     }
 
     /// Reads the commit version, and whether the outbox is empty.
-    async fn read_commit_state(&self) -> Result<(i64, bool)> {
+    async fn read_commit_version_and_outbox_empty(&self) -> Result<(i64, bool)> {
         let rows = self.query(query!("store_copy/commit_state"), &[]).await?;
-        let row = rows.first().ok_or_else(|| Fault::damaged("the sequencer has no row"))?;
+        let row = rows.first().ok_or_else(|| Fault::damaged("pointsman.last_commit has no row"))?;
         Ok((read_column(row, 0)?, read_column(row, 1)?))
     }
 
@@ -173,7 +173,7 @@ impl CopyConnection {
     /// True if nothing was written since the store was opened, and the outbox is empty.
     async fn is_unchanged(&mut self) -> Result<bool> {
         self.end_read_transaction().await?;
-        Ok(self.read_commit_state().await? == (self.commit_version, true))
+        Ok(self.read_commit_version_and_outbox_empty().await? == (self.commit_version, true))
     }
 
     async fn read_progress(&mut self) -> Result<Option<String>> {

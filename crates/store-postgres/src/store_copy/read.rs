@@ -38,7 +38,7 @@ impl CopyConnection {
 
     pub(super) async fn count_rows(&mut self, table_kind: TableKind) -> Result<u64> {
         self.begin_read_transaction().await?;
-        let TableLayout { table, row_filter, .. } = TableLayout::for_table(table_kind);
+        let TableLayout { table_name: table, row_filter, .. } = TableLayout::for_table(table_kind);
         match table_kind {
             TableKind::Rules => return Ok(self.list_rules().await?.len() as u64),
             TableKind::UnknownTenantRules => {
@@ -60,13 +60,13 @@ impl CopyConnection {
         match table_kind {
             TableKind::Counters => {
                 let rows = self.query(query!("store_copy/read_counters"), &[]).await?;
-                let row = rows.first().ok_or_else(|| Fault::damaged("the sequencer has no row"))?;
+                let row = rows.first().ok_or_else(|| Fault::damaged("pointsman.last_commit has no row"))?;
                 Ok(CopyPage::single_row(decode_copy_row(row)?, after))
             }
             TableKind::Rules | TableKind::UnknownTenantRules if after.is_some() => Ok(CopyPage::default()),
-            TableKind::Rules => Ok(single_page(self.list_rules().await?.iter().map(encode_rule_row))),
+            TableKind::Rules => Ok(page_of_all_rows(self.list_rules().await?.iter().map(encode_rule_row))),
             TableKind::UnknownTenantRules => {
-                Ok(single_page(self.list_rules_of_unknown_tenants().await?.into_iter()))
+                Ok(page_of_all_rows(self.list_rules_of_unknown_tenants().await?.into_iter()))
             }
             _ => self.read_table_page(table_kind, after).await,
         }
@@ -101,7 +101,8 @@ impl CopyConnection {
 
     /// Opens a cursor for the rows of a table after a position, or for all.
     async fn open_cursor(&mut self, table_kind: TableKind, after: Option<&CopyCursor>) -> Result<()> {
-        let TableLayout { table, key_columns, row_filter, .. } = TableLayout::for_table(table_kind);
+        let TableLayout { table_name: table, key_columns, row_filter, .. } =
+            TableLayout::for_table(table_kind);
         let keys = key_columns.iter().map(|name| format!("t.{name}")).collect::<Vec<_>>().join(", ");
         let values: Vec<CopyValueParam<'_>> = after.into_iter().flatten().map(CopyValueParam).collect();
         let placeholders: Vec<String> = (1..=values.len()).map(|n| format!("${n}")).collect();
@@ -154,7 +155,7 @@ fn decode_copy_row(row: &tokio_postgres::Row) -> Result<CopyRow> {
 }
 
 /// Makes one page of all rows of a table.
-fn single_page(rows: impl Iterator<Item = CopyRow>) -> CopyPage {
+fn page_of_all_rows(rows: impl Iterator<Item = CopyRow>) -> CopyPage {
     let mut page = CopyPage::default();
     rows.for_each(|row| page.push_row(vec![CopyValue::Number(1)], row));
     page

@@ -4,7 +4,7 @@ use pointsman_store::store_copy::TableKind;
 
 /// A table, the columns that order its rows, the filter of the rows to copy, and the columns that only PostgreSQL has.
 pub(super) struct TableLayout {
-    pub(super) table: &'static str,
+    pub(super) table_name: &'static str,
     pub(super) key_columns: &'static [&'static str],
     pub(super) row_filter: &'static str,
     pub(super) postgres_only_columns: &'static [&'static str],
@@ -12,24 +12,28 @@ pub(super) struct TableLayout {
 
 /// Selects unexpired events, and expired ones that unfinished tasks need; other expired events are in the table until
 /// their partition is dropped.
-const NEEDED_EVENTS_FILTER: &str = "t.id > (SELECT expired_up_to FROM pointsman.sequencer)
+const NEEDED_EVENTS_FILTER: &str = "t.id > (SELECT expired_up_to FROM pointsman.last_commit)
     OR EXISTS (SELECT FROM pointsman.task k WHERE k.seq >= t.first_task AND k.seq < t.first_task + t.tasks)
     OR EXISTS (SELECT FROM pointsman.task k WHERE k.late AND k.event = t.id)";
 /// Selects attempts and log lines of tasks that have not expired; others are in the table until their partition is
 /// dropped.
-const EXISTING_TASK_ROWS_FILTER: &str = "EXISTS (SELECT FROM pointsman.task k WHERE k.seq = t.task)
+const ROWS_OF_UNEXPIRED_TASKS_FILTER: &str = "EXISTS (SELECT FROM pointsman.task k WHERE k.seq = t.task)
     OR EXISTS (SELECT FROM pointsman.history h
-               WHERE h.seq = t.task AND h.n > (SELECT expired_archive_number FROM pointsman.sequencer))";
+               WHERE h.seq = t.task AND h.n > (SELECT expired_archive_number FROM pointsman.last_commit))";
 /// Selects all texts except those that belong to one database, or that are copied with the counters.
 const COPIED_TEXTS_FILTER: &str =
     "t.name NOT IN ('task_id_namespace', 'salt', 'partition_rows', 'first_token', 'move')";
 
 impl TableLayout {
     pub(super) fn for_table(table_kind: TableKind) -> Self {
-        let copy_all_rows =
-            |table, key_columns| Self { table, key_columns, row_filter: "true", postgres_only_columns: &[] };
+        let copy_all_rows = |table, key_columns| Self {
+            table_name: table,
+            key_columns,
+            row_filter: "true",
+            postgres_only_columns: &[],
+        };
         match table_kind {
-            TableKind::Counters => copy_all_rows("sequencer", &[]),
+            TableKind::Counters => copy_all_rows("last_commit", &[]),
             TableKind::NamedTexts => {
                 Self { row_filter: COPIED_TEXTS_FILTER, ..copy_all_rows("meta", &["name"]) }
             }
@@ -53,17 +57,17 @@ impl TableLayout {
             TableKind::EndedOrders => copy_all_rows("ended_order", &["key", "tenant"]),
             // Ordered by when the tasks ended.
             TableKind::History => Self {
-                row_filter: "t.n > (SELECT expired_archive_number FROM pointsman.sequencer)",
+                row_filter: "t.n > (SELECT expired_archive_number FROM pointsman.last_commit)",
                 postgres_only_columns: &["n"],
                 ..copy_all_rows("history", &["n"])
             },
             TableKind::Attempts => Self {
-                row_filter: EXISTING_TASK_ROWS_FILTER,
+                row_filter: ROWS_OF_UNEXPIRED_TASKS_FILTER,
                 postgres_only_columns: &["partition_key"],
                 ..copy_all_rows("attempt", &["task", "number"])
             },
             TableKind::Logs => Self {
-                row_filter: EXISTING_TASK_ROWS_FILTER,
+                row_filter: ROWS_OF_UNEXPIRED_TASKS_FILTER,
                 postgres_only_columns: &["partition_key"],
                 ..copy_all_rows("log", &["task", "n"])
             },

@@ -5,7 +5,9 @@ use std::pin::pin;
 
 use pointsman_core::{RuleScope, Tenant};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::store_copy::{CopyRow, CopyValue, EVENT_INDEX_INTERVAL, TableKind, replace_nul};
+use pointsman_store::store_copy::{
+    CopyRow, CopyValue, JOURNAL_SPARSE_INDEX_INTERVAL, TableKind, replace_nul,
+};
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -17,7 +19,7 @@ use crate::documented_tables::{canvas_id_of_tenant, event_space_of_rule};
 use crate::error::quote_identifier;
 use crate::rows::read_column;
 use crate::session::query;
-use crate::tables::DEFAULT_PARTITION_ROWS;
+use crate::tables::DEFAULT_ROWS_PER_PARTITION;
 
 const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
@@ -27,8 +29,8 @@ struct CopyCounters {
     expired_event_id: i64,
     last_event_number: i64,
     last_archive_number: i64,
-    journal_partitions_end: i64,
-    history_partitions_end: i64,
+    journal_partitions_end_number: i64,
+    history_partitions_end_number: i64,
 }
 
 impl CopyConnection {
@@ -41,7 +43,7 @@ impl CopyConnection {
     ) -> Result<bool> {
         self.end_read_transaction().await?;
         self.client.batch_execute(BEGIN_WRITE).await?;
-        let mut counters = self.take_write_lock().await?;
+        let mut counters = self.take_write_lock_and_read_counters().await?;
         // This comes before all other writes, because a change of a sequence is not rolled back.
         if counters.commit_version != self.commit_version || !self.write_progress(progress).await? {
             self.client.batch_execute("ROLLBACK").await?;
@@ -51,7 +53,7 @@ impl CopyConnection {
             for row in &rows {
                 self.write_counters(row).await?;
             }
-            counters = self.take_write_lock().await?;
+            counters = self.take_write_lock_and_read_counters().await?;
         }
         match table_kind {
             TableKind::Counters => {}
@@ -92,8 +94,8 @@ impl CopyConnection {
         let CopyCounters {
             last_event_number,
             last_archive_number,
-            journal_partitions_end,
-            history_partitions_end,
+            journal_partitions_end_number: journal_partitions_end,
+            history_partitions_end_number: history_partitions_end,
             ..
         } = counters;
         self.query(
@@ -108,17 +110,17 @@ impl CopyConnection {
     }
 
     /// Takes the write lock and reads the counters.
-    async fn take_write_lock(&self) -> Result<CopyCounters> {
+    async fn take_write_lock_and_read_counters(&self) -> Result<CopyCounters> {
         self.query(query!("write/take_write_lock"), &[]).await?;
         let rows = self.query(query!("store_copy/read_version"), &[]).await?;
-        let row = rows.first().ok_or_else(|| Fault::damaged("the sequencer has no row"))?;
+        let row = rows.first().ok_or_else(|| Fault::damaged("pointsman.last_commit has no row"))?;
         Ok(CopyCounters {
             commit_version: read_column(row, 0)?,
             expired_event_id: read_column(row, 1)?,
             last_event_number: read_column(row, 2)?,
             last_archive_number: read_column(row, 3)?,
-            journal_partitions_end: read_column(row, 4)?,
-            history_partitions_end: read_column(row, 5)?,
+            journal_partitions_end_number: read_column(row, 4)?,
+            history_partitions_end_number: read_column(row, 5)?,
         })
     }
 
@@ -138,7 +140,7 @@ impl CopyConnection {
     pub(super) async fn finish_copy(&mut self) -> Result<bool> {
         self.end_read_transaction().await?;
         self.client.batch_execute(BEGIN_WRITE).await?;
-        if self.take_write_lock().await?.commit_version != self.commit_version {
+        if self.take_write_lock_and_read_counters().await?.commit_version != self.commit_version {
             self.client.batch_execute("ROLLBACK").await?;
             return Ok(false);
         }
@@ -150,10 +152,13 @@ impl CopyConnection {
     }
 
     /// Reads the number of rows per partition.
-    async fn read_partition_rows(&self) -> Result<i64> {
+    async fn read_rows_per_partition(&self) -> Result<i64> {
         let rows = self.query(query!("write/text", TEXT), &[&"partition_rows"]).await?;
         let text: Option<&str> = rows.first().map(|row| read_column(row, 0)).transpose()?;
-        Ok(text.and_then(|text| text.parse().ok()).filter(|rows| *rows > 0).unwrap_or(DEFAULT_PARTITION_ROWS))
+        Ok(text
+            .and_then(|text| text.parse().ok())
+            .filter(|rows| *rows > 0)
+            .unwrap_or(DEFAULT_ROWS_PER_PARTITION))
     }
 
     async fn write_counters(&self, row: &CopyRow) -> Result<()> {
@@ -180,8 +185,8 @@ impl CopyConnection {
         for (name, number) in [("task_id_namespace", task_id_namespace), ("salt", salt)] {
             self.query(query!("write/upsert_text", TEXT, TEXT), &[&name, &number.to_string()]).await?;
         }
-        self.delete_leftovers().await?;
-        let partition_rows = self.read_partition_rows().await?;
+        self.delete_rows_of_empty_store().await?;
+        let partition_rows = self.read_rows_per_partition().await?;
         let journal_end = (expired_event_count + 1) / partition_rows * partition_rows;
         let query = query!("store_copy/write_counters", INT8, INT8, INT8, INT8, INT8, INT8, INT8, INT8);
         self.query(
@@ -206,7 +211,7 @@ impl CopyConnection {
     }
 
     /// Deletes what an empty store may contain: partitions, entries of the sparse index, and tenants.
-    async fn delete_leftovers(&self) -> Result<()> {
+    async fn delete_rows_of_empty_store(&self) -> Result<()> {
         self.query(query!("store_copy/delete_sparse_index"), &[]).await?;
         self.query(query!("store_copy/delete_tenants"), &[]).await?;
         for row in &self.query(query!("partitions/list"), &[]).await? {
@@ -294,17 +299,17 @@ impl CopyConnection {
             if id > counters.expired_event_id {
                 counters.last_event_number += 1;
                 number = counters.last_event_number;
-                if number % EVENT_INDEX_INTERVAL == 0 {
+                if number % JOURNAL_SPARSE_INDEX_INTERVAL == 0 {
                     indexed_numbers.push(number);
                     indexed_ids.push(id);
                 }
             }
             numbered.push(prepend_value(CopyValue::Number(number), row));
         }
-        let partition_rows = self.read_partition_rows().await?;
-        while counters.journal_partitions_end <= counters.last_event_number {
-            self.add_partition("journal", counters.journal_partitions_end, partition_rows).await?;
-            counters.journal_partitions_end += partition_rows;
+        let partition_rows = self.read_rows_per_partition().await?;
+        while counters.journal_partitions_end_number <= counters.last_event_number {
+            self.add_partition("journal", counters.journal_partitions_end_number, partition_rows).await?;
+            counters.journal_partitions_end_number += partition_rows;
         }
         self.insert_sparse_index_entries(indexed_numbers, indexed_ids).await?;
         self.copy_rows(TableKind::Journal, numbered).await
@@ -342,12 +347,12 @@ impl CopyConnection {
 
     /// Adds partitions up to the last archived task.
     async fn add_history_partitions(&self, counters: &mut CopyCounters) -> Result<()> {
-        let partition_rows = self.read_partition_rows().await?;
-        while counters.history_partitions_end <= counters.last_archive_number {
+        let partition_rows = self.read_rows_per_partition().await?;
+        while counters.history_partitions_end_number <= counters.last_archive_number {
             for table in ["history", "attempt", "log"] {
-                self.add_partition(table, counters.history_partitions_end, partition_rows).await?;
+                self.add_partition(table, counters.history_partitions_end_number, partition_rows).await?;
             }
-            counters.history_partitions_end += partition_rows;
+            counters.history_partitions_end_number += partition_rows;
         }
         Ok(())
     }
@@ -364,7 +369,7 @@ impl CopyConnection {
     /// Writes rows that have a value for each column of the table.
     async fn copy_rows(&mut self, table_kind: TableKind, rows: Vec<CopyRow>) -> Result<()> {
         let layout = TableLayout::for_table(table_kind);
-        let (table, columns) = (layout.table, layout.column_list(table_kind));
+        let (table, columns) = (layout.table_name, layout.column_list(table_kind));
         let types = self.read_column_types(table_kind, table, &columns).await?;
         let sql = format!("COPY pointsman.{table} ({columns}) FROM STDIN (FORMAT binary)");
         let sink = self.client.copy_in(&sql).await?;

@@ -79,15 +79,18 @@ impl TransactionCache {
         let mut cached = ReadSet { lanes: cached, ..ReadSet::default() };
         for (tenant, key, handler) in read_set.objects {
             let tenant_and_key = (tenant, key);
-            let part =
-                if self.is_object_cached(&tenant_and_key, handler) { &mut cached } else { &mut missing };
+            let part = if self.is_object_and_lane_head_cached(&tenant_and_key, handler) {
+                &mut cached
+            } else {
+                &mut missing
+            };
             part.objects.push((tenant_and_key.0, tenant_and_key.1, handler));
         }
         (missing, cached)
     }
 
     /// True if an object is cached, and whether its lane for a handler (if above 0) has a task.
-    fn is_object_cached(&self, tenant_and_key: &(Tenant, String), handler: HandlerId) -> bool {
+    fn is_object_and_lane_head_cached(&self, tenant_and_key: &(Tenant, String), handler: HandlerId) -> bool {
         self.find_object(tenant_and_key).flatten().is_some_and(|object| {
             handler <= 0 || self.lanes.is_head_cached(lane_number(object.number, handler))
         })
@@ -158,7 +161,7 @@ impl TransactionCache {
 
     /// Begins a transaction: drops the entries that are valid for one transaction only. Objects with a number greater
     /// than `highest_object_number` do not exist yet.
-    pub(crate) fn begin_transaction(&mut self, highest_object_number: i64) {
+    pub(crate) fn prepare_for_transaction(&mut self, highest_object_number: i64) {
         self.lanes.set_highest_object_number(highest_object_number);
         self.absent_objects.clear();
         self.idempotency_records.clear();
@@ -240,7 +243,7 @@ pub(crate) fn decode_object(row: &Row, index: usize) -> Result<ObjectRow> {
     Ok(ObjectRow {
         number: read_column(row, index)?,
         last_event: EventId::from_i64(read_column(row, index + 1)?),
-        last_sent_events: ObjectRow::decode_last_sent(read_column(row, index + 2)?),
+        last_sent_events: ObjectRow::decode_last_sent_events(read_column(row, index + 2)?),
     })
 }
 
@@ -318,7 +321,7 @@ mod tests {
             cache.find_object(&tenant_and_key(number)).flatten().map(|object| object.last_event.as_i64())
         };
         assert_eq!([1, 2, 3, 4].map(last), [Some(2), None, Some(1), Some(1)]);
-        let is_cached = |number: i64| cache.is_object_cached(&tenant_and_key(number), 7);
+        let is_cached = |number: i64| cache.is_object_and_lane_head_cached(&tenant_and_key(number), 7);
         assert_eq!([1, 2, 3, 4].map(is_cached), [true, false, false, true]);
         assert!(
             cache.find_object_by_number(9).is_none() && !cache.lanes.is_head_cached(lane_number(9, 7)),

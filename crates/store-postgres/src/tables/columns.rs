@@ -15,7 +15,7 @@ use crate::writer_connection::{BoxedParam, params};
 /// A pending insert of an event, with its number in the journal and with its tasks, which have consecutive numbers.
 pub(crate) struct EventInsert {
     pub(crate) event: Event,
-    pub(crate) number: i64,
+    pub(crate) event_number: i64,
     pub(crate) first_task_seq: i64,
     pub(crate) task_count: usize,
 }
@@ -49,7 +49,7 @@ columns! {
 impl EventColumns {
     pub(crate) fn from_events(events: Vec<EventInsert>) -> Self {
         let mut columns = Self::default();
-        for EventInsert { event, number, first_task_seq, task_count } in events {
+        for EventInsert { event, event_number: number, first_task_seq, task_count } in events {
             columns.number.push(number);
             columns.id.push(event.id.as_i64());
             columns.prev.push(event.prev.map(EventId::as_i64));
@@ -331,7 +331,7 @@ pub(crate) struct LogLineColumns {
     time: Vec<i64>,
     level: Vec<i16>,
     message: Vec<String>,
-    lines_per_task: HashMap<TaskSeq, i64>,
+    line_counts_by_task: HashMap<TaskSeq, i64>,
 }
 
 impl LogLineColumns {
@@ -340,7 +340,7 @@ impl LogLineColumns {
     }
 
     pub(crate) fn push(&mut self, task: TaskSeq, lines: Vec<LogLine>) {
-        let line_count = self.lines_per_task.entry(task).or_default();
+        let line_count = self.line_counts_by_task.entry(task).or_default();
         for line in lines {
             *line_count += 1;
             self.task.push(task.0);
@@ -353,7 +353,7 @@ impl LogLineColumns {
 
     /// Returns the parameters of `write/append_log_lines.sql`; none if there are no rows.
     pub(crate) fn into_params(self, archive_number: i64) -> Option<Vec<BoxedParam>> {
-        let Self { task, line_number: line, time, level, message, lines_per_task: _ } = self;
+        let Self { task, line_number: line, time, level, message, line_counts_by_task: _ } = self;
         (!task.is_empty()).then(|| params![archive_number, task, line, time, level, message])
     }
 }
@@ -368,7 +368,7 @@ pub(crate) enum TaskUpdate {
     /// The task is locked: only phase, attempt, lease and start time change.
     Lock(Box<ActiveTaskRow>),
     /// All columns change that may change while a task is unfinished.
-    AllFields(Box<ActiveTaskRow>),
+    ChangeableFields(Box<ActiveTaskRow>),
 }
 
 /// A pending write of the row of an order.
@@ -404,11 +404,11 @@ impl OrderColumns {
             columns.created.push(order.created_at.micros());
             columns.started.push(order.started_at.map(Timestamp::micros));
             columns.suspended.push(order.suspended);
-            columns.task.push(order.task.map(|task| task.0));
-            columns.origin_event.push(order.origin.map(|origin| origin.event.as_i64()));
+            columns.task.push(order.task_seq.map(|task| task.0));
+            columns.origin_event.push(order.origin.map(|origin| origin.event_id.as_i64()));
             columns.cause_depth.push(order.origin.map_or(0, |origin| origin.cause_depth.into()));
-            columns.step_succeeded.push(order.step_succeeded);
-            columns.suspended_by_task.push(order.suspended_by_task.map(|task| task.0));
+            columns.step_succeeded.push(order.step_succeeded_at_removed_node);
+            columns.suspended_by_task.push(order.suspended_by_task_seq.map(|task| task.0));
             columns.took_on_error.push(order.took_on_error);
         }
         columns

@@ -14,7 +14,7 @@ use crate::writer_connection::{BoxedParam, params};
 
 /// The counters in the last row of `pointsman.commit_version`, updated by this transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CommitState {
+pub(crate) struct CommitVersionRow {
     pub(crate) version: CommitVersion,
     /// Counts changes of handlers, chains, rules and nodes.
     pub(crate) registry_version: i64,
@@ -26,11 +26,11 @@ pub(crate) struct CommitState {
     /// The number of the last event that has expired.
     pub(crate) expired_event_number: i64,
     /// The upper bounds, exclusive, of the last partitions.
-    pub(crate) journal_partitions_end: i64,
-    pub(crate) history_partitions_end: i64,
+    pub(crate) journal_partitions_end_number: i64,
+    pub(crate) history_partitions_end_number: i64,
 }
 
-impl CommitState {
+impl CommitVersionRow {
     fn from_row(row: &Row) -> Result<Self> {
         Ok(Self {
             version: read_commit_version(row)?,
@@ -49,8 +49,8 @@ impl CommitState {
             last_archive_number: read_column(row, 11)?,
             expired_archive_number: read_column(row, 12)?,
             expired_event_number: read_column(row, 13)?,
-            journal_partitions_end: read_column(row, 14)?,
-            history_partitions_end: read_column(row, 15)?,
+            journal_partitions_end_number: read_column(row, 14)?,
+            history_partitions_end_number: read_column(row, 15)?,
         })
     }
 
@@ -76,8 +76,8 @@ impl CommitState {
             self.last_archive_number,
             self.expired_archive_number,
             self.expired_event_number,
-            self.journal_partitions_end,
-            self.history_partitions_end,
+            self.journal_partitions_end_number,
+            self.history_partitions_end_number,
             counters.next_due.map(Timestamp::micros),
             object_invalidations,
             self.version.nonce,
@@ -94,19 +94,22 @@ type LoggedCommit = (CommitRecord, Option<Vec<u8>>);
 
 impl CommitLog {
     /// Decodes the commits, and the state as of the last one.
-    pub(crate) fn from_rows(rows: &[Row]) -> Result<(Self, CommitState)> {
+    pub(crate) fn from_rows(rows: &[Row]) -> Result<(Self, CommitVersionRow)> {
         let last = rows.last().ok_or_else(|| Fault::damaged("pointsman.commit_version has no row"))?;
         let commits = rows.iter().map(|row| {
             let commit =
                 CommitRecord { version: read_commit_version(row)?, invalidations: read_column(row, 2)? };
             Ok((commit, read_column(row, 17)?))
         });
-        Ok((Self(commits.collect::<Result<_>>()?), CommitState::from_row(last)?))
+        Ok((Self(commits.collect::<Result<_>>()?), CommitVersionRow::from_row(last)?))
     }
 
     /// Returns the queues, limiters and tasks that the commits after this version have changed; none if one commit did
     /// not record them, or if the version does not exist: the server may have lost its last commits.
-    pub(crate) fn row_invalidations_since(&self, version: CommitVersion) -> Option<Vec<Invalidation>> {
+    pub(crate) fn queue_limiter_task_invalidations_since(
+        &self,
+        version: CommitVersion,
+    ) -> Option<Vec<Invalidation>> {
         decode_invalidations(
             self.commits_since(version)?.iter().map(|(commit, _)| commit.invalidations.as_ref()),
         )

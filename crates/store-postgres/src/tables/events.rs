@@ -41,7 +41,12 @@ impl PgTables {
     }
 
     pub(super) fn insert_event(&self, event: &Event, number: i64, first_task: TaskSeq, task_count: usize) {
-        let insert = EventInsert { event: event.clone(), number, first_task_seq: first_task.0, task_count };
+        let insert = EventInsert {
+            event: event.clone(),
+            event_number: number,
+            first_task_seq: first_task.0,
+            task_count,
+        };
         self.write_batch.borrow_mut().insert_event(insert);
     }
 
@@ -52,7 +57,7 @@ impl PgTables {
         if let Some(event) = self.cache.borrow().events.get(&id) {
             return Ok(Some(event.clone()));
         }
-        let expired_up_to = self.commit_state.borrow().counters.expired_up_to;
+        let expired_up_to = self.commit_version_row.borrow().counters.expired_up_to;
         let params = params![id.as_i64(), expired_up_to.as_i64()];
         self.query_optional(query!("write/event", INT8, INT8), params, |row| decode_event(row, 0))
     }
@@ -68,15 +73,15 @@ impl PgTables {
 
     /// Returns a range of event numbers that contains these events, so that the other partitions are not scanned.
     fn event_number_range(&self, ids: &[i64]) -> Result<(i64, i64)> {
-        let journal_end = self.commit_state.borrow().journal_partitions_end;
-        if self.partition_starts.borrow().0 != journal_end {
-            let params = params![self.partition_rows.get()];
+        let journal_end = self.commit_version_row.borrow().journal_partitions_end_number;
+        if self.journal_partition_starts.borrow().0 != journal_end {
+            let params = params![self.rows_per_partition.get()];
             let starts = self.query_all(query!("write/partition_starts", INT8), params, |row| {
                 Ok((read_column::<i64>(row, 0)?, read_column::<i64>(row, 1)?))
             })?;
-            self.partition_starts.replace((journal_end, starts));
+            self.journal_partition_starts.replace((journal_end, starts));
         }
-        let partitions = self.partition_starts.borrow();
+        let partitions = self.journal_partition_starts.borrow();
         let (least, greatest) = (ids.iter().min().copied(), ids.iter().max().copied());
         let first = partitions.1.iter().rev().find(|(_, id)| least.is_some_and(|least| *id <= least));
         let next = partitions.1.iter().find(|(_, id)| greatest.is_some_and(|greatest| *id > greatest));
@@ -84,7 +89,7 @@ impl PgTables {
     }
 
     pub(super) fn list_events_between(&self, from: EventId, to: EventId, limit: usize) -> Result<Vec<Event>> {
-        let expired_up_to = self.commit_state.borrow().counters.expired_up_to;
+        let expired_up_to = self.commit_version_row.borrow().counters.expired_up_to;
         let params = params![from.as_i64(), to.as_i64(), expired_up_to.as_i64(), limit as i64];
         self.query_all(query!("write/events_between", INT8, INT8, INT8, INT8), params, |row| {
             decode_event(row, 0)

@@ -54,19 +54,19 @@ impl ObjectChange {
 
 impl InvalidationBuilder {
     /// Starts collecting for a transaction, if there are peers.
-    pub(crate) fn begin_transaction(&self, has_peers: bool) {
+    pub(crate) fn start_collecting(&self, has_peers: bool) {
         self.written_objects.replace(has_peers.then(BTreeMap::new));
     }
 
     /// Adds an object that was written itself.
-    pub(crate) fn add_object(&self, number: i64) {
+    pub(crate) fn add_written_object(&self, number: i64) {
         if let Some(written_objects) = &mut *self.written_objects.borrow_mut() {
             written_objects.insert(number, true);
         }
     }
 
     /// Adds the object of a lane whose tasks have changed, or the lane if it has no object.
-    pub(crate) fn add_lane(&self, lane: i64) {
+    pub(crate) fn add_changed_lane(&self, lane: i64) {
         if let Some(written_objects) = &mut *self.written_objects.borrow_mut() {
             written_objects.entry(object_of_lane(lane).unwrap_or(lane)).or_insert(false);
         }
@@ -126,7 +126,7 @@ impl InvalidationEncoder {
         self.push_varint(invalidation.object_number.wrapping_sub(self.previous_object_number) as u64);
         self.previous_object_number = invalidation.object_number;
         let (start, previous_last_event) = (self.bytes.len(), self.previous_last_event);
-        self.push_state(invalidation);
+        self.push_change_and_empty_lanes(invalidation);
         if self.bytes.len() - start > byte_limit {
             self.bytes.truncate(start);
             self.previous_last_event = previous_last_event;
@@ -142,7 +142,7 @@ impl InvalidationEncoder {
     }
 
     /// Encodes everything except the object number.
-    fn push_state(&mut self, invalidation: &ObjectInvalidation) {
+    fn push_change_and_empty_lanes(&mut self, invalidation: &ObjectInvalidation) {
         self.push_varint(
             (invalidation.handlers_with_empty_lane.len() as u64) << 2 | invalidation.object_change.code(),
         );
@@ -269,10 +269,10 @@ mod tests {
     #[test]
     fn an_encoded_invalidation_record_is_decoded_unchanged() {
         let builder = InvalidationBuilder::default();
-        builder.begin_transaction(true);
+        builder.start_collecting(true);
         let lanes = [i64::MIN + 7, -3, (5 << 20) + 1, (5 << 20) + 2, (70_000 << 20) + 9];
-        lanes.into_iter().for_each(|lane| builder.add_lane(lane));
-        [i64::MAX, 1, 5].into_iter().for_each(|number| builder.add_object(number));
+        lanes.into_iter().for_each(|lane| builder.add_changed_lane(lane));
+        [i64::MAX, 1, 5].into_iter().for_each(|number| builder.add_written_object(number));
         let mut cache =
             cache_with_objects([object_row(1, i64::MAX), object_row(5, 8), object_row(70_000, 9)]);
         cache.lanes.insert_lane(lane_number(5, 2), vec![], 2);
@@ -316,8 +316,8 @@ mod tests {
     #[test]
     fn objects_beyond_the_size_limit_are_encoded_without_their_values() {
         let builder = InvalidationBuilder::default();
-        builder.begin_transaction(true);
-        (1..=1_000).for_each(|number| builder.add_object(number));
+        builder.start_collecting(true);
+        (1..=1_000).for_each(|number| builder.add_written_object(number));
         let encoded = builder
             .encode_record(&cache_with_objects((1..=1_000).map(|number| object_row(number, number * 1_000))))
             .unwrap();
@@ -339,17 +339,17 @@ mod tests {
     #[test]
     fn oversized_or_incomplete_invalidation_records_are_not_encoded() {
         let (builder, empty_cache) = (InvalidationBuilder::default(), TransactionCache::default());
-        builder.begin_transaction(true);
-        (0..2_000).for_each(|number| builder.add_object(number * 1_000_000));
+        builder.start_collecting(true);
+        (0..2_000).for_each(|number| builder.add_written_object(number * 1_000_000));
         assert_eq!(builder.encode_record(&empty_cache), None);
-        builder.begin_transaction(true);
+        builder.start_collecting(true);
         assert_eq!(builder.encode_record(&empty_cache).as_deref().and_then(decode_record), Some(vec![]));
-        builder.begin_transaction(true);
+        builder.start_collecting(true);
         builder.mark_incomplete();
-        builder.add_object(1);
+        builder.add_written_object(1);
         assert_eq!(builder.encode_record(&empty_cache), None);
-        builder.begin_transaction(false);
-        builder.add_object(1);
+        builder.start_collecting(false);
+        builder.add_written_object(1);
         assert_eq!(builder.encode_record(&empty_cache), None, "there are no peers");
     }
 }

@@ -182,7 +182,7 @@ mod tests {
             score: 0,
             due,
         };
-        LaneHead { lane_position, phase: TaskPhase::Blocked, task }
+        LaneHead { lane_position, phase: TaskPhase::BlockedByTask, task }
     }
 
     #[test]

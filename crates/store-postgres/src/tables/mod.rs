@@ -24,7 +24,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use pointsman_core::task::TaskIdNamespace;
-use pointsman_store::caller_time::CallerTime;
+use pointsman_store::caller_time_source::CallerTimeSource;
 use pointsman_store::error::Result;
 use pointsman_store::invalidation::{CommitVersion, Invalidation, encode_invalidations};
 use pointsman_store::tables::{CacheState, Counters, PeerChanges, ReadSet};
@@ -35,26 +35,26 @@ use crate::pool::SessionPool;
 use crate::session::{Query, query};
 use crate::writer_connection::{BoxedParam, SqlCommand, WriterConnection, params};
 use cache::TransactionCache;
-use commit_version::{CommitLog, CommitState};
+use commit_version::{CommitLog, CommitVersionRow};
 use invalidation::InvalidationBuilder;
 use write_batch::WriteBatch;
 
 /// Number of rows in a partition, unless the text `partition_rows` in `pointsman.meta` overrides it.
-pub(crate) const DEFAULT_PARTITION_ROWS: i64 = 250_000;
+pub(crate) const DEFAULT_ROWS_PER_PARTITION: i64 = 250_000;
 
 /// The writer's transaction on the database: connection, cache and write batch.
 pub struct PgTables {
     connection: WriterConnection,
     write_batch: RefCell<WriteBatch>,
     cache: RefCell<TransactionCache>,
-    caller_time: Arc<CallerTime>,
+    caller_time: Arc<CallerTimeSource>,
     /// The cache reflects all writes of this node: its last transaction committed, and none is open.
     is_cache_current: Cell<bool>,
     /// Counts down from [`PEER_ACTIVE_TRANSACTIONS`] after a peer has written; above zero, commits publish invalidation
     /// records.
     peer_active_countdown: Cell<u32>,
     invalidation_builder: InvalidationBuilder,
-    commit_state: RefCell<CommitState>,
+    commit_version_row: RefCell<CommitVersionRow>,
     /// Changes that peers must apply to their in-memory state.
     pending_invalidations: RefCell<Vec<Invalidation>>,
     /// Handlers, chains, rules or nodes have changed in this transaction.
@@ -62,13 +62,13 @@ pub struct PgTables {
     /// The commit that the in-memory state reflects, and its registry version; none if it reflects no commit.
     cached_version: Cell<Option<(CommitVersion, i64)>>,
     task_id_namespace: Cell<Option<TaskIdNamespace>>,
-    partition_rows: Cell<i64>,
+    rows_per_partition: Cell<i64>,
     /// The end of the last journal partition when this was read, and the first event (number, id) of each partition.
-    partition_starts: RefCell<(i64, Vec<(i64, i64)>)>,
+    journal_partition_starts: RefCell<(i64, Vec<(i64, i64)>)>,
 }
 
 /// A peer counts as active for this many transactions after its last write.
-const PEER_ACTIVE_TRANSACTIONS: u32 = 64;
+const PEER_ACTIVE_TRANSACTION_COUNT: u32 = 64;
 
 /// Builds the settings of the writer: `SET` for a connection, `SET LOCAL` for a transaction.
 macro_rules! writer_settings {
@@ -119,7 +119,7 @@ const WRITER_SESSION_SETTINGS: &str =
     concat!(writer_settings!("SET", "false"), "; SET plan_cache_mode = force_generic_plan");
 
 impl PgTables {
-    pub(crate) fn new(pool: SessionPool, caller_time: Arc<CallerTime>) -> std::io::Result<Self> {
+    pub(crate) fn new(pool: SessionPool, caller_time: Arc<CallerTimeSource>) -> std::io::Result<Self> {
         Ok(Self {
             connection: WriterConnection::new(pool)?,
             write_batch: RefCell::default(),
@@ -128,13 +128,13 @@ impl PgTables {
             is_cache_current: Cell::default(),
             peer_active_countdown: Cell::default(),
             invalidation_builder: InvalidationBuilder::default(),
-            commit_state: RefCell::default(),
+            commit_version_row: RefCell::default(),
             pending_invalidations: RefCell::default(),
             is_registry_changed: Cell::default(),
             cached_version: Cell::default(),
             task_id_namespace: Cell::default(),
-            partition_rows: Cell::new(DEFAULT_PARTITION_ROWS),
-            partition_starts: RefCell::default(),
+            rows_per_partition: Cell::new(DEFAULT_ROWS_PER_PARTITION),
+            journal_partition_starts: RefCell::default(),
         })
     }
 
@@ -172,7 +172,7 @@ impl PgTables {
             (batch.last_event_number(), batch.has_history_writes())
         };
         self.add_missing_partitions(last_event_number, has_history_writes)?;
-        let archive_number = self.commit_state.borrow().last_archive_number;
+        let archive_number = self.commit_version_row.borrow().last_archive_number;
         Ok(self.write_batch.borrow_mut().take_commands(archive_number))
     }
 
@@ -181,21 +181,23 @@ impl PgTables {
     fn add_missing_partitions(&self, last_event_number: Option<i64>, has_history_writes: bool) -> Result<()> {
         loop {
             let (journal_end, history_end, last_archive_number) = {
-                let commit_state = self.commit_state.borrow();
+                let commit_state = self.commit_version_row.borrow();
                 (
-                    commit_state.journal_partitions_end,
-                    commit_state.history_partitions_end,
+                    commit_state.journal_partitions_end_number,
+                    commit_state.history_partitions_end_number,
                     commit_state.last_archive_number,
                 )
             };
             if last_event_number.is_some_and(|last| last >= journal_end) {
                 self.add_partition("journal", journal_end)?;
-                self.commit_state.borrow_mut().journal_partitions_end += self.partition_rows.get();
+                self.commit_version_row.borrow_mut().journal_partitions_end_number +=
+                    self.rows_per_partition.get();
             } else if has_history_writes && last_archive_number >= history_end {
                 for table in ["history", "attempt", "log"] {
                     self.add_partition(table, history_end)?;
                 }
-                self.commit_state.borrow_mut().history_partitions_end += self.partition_rows.get();
+                self.commit_version_row.borrow_mut().history_partitions_end_number +=
+                    self.rows_per_partition.get();
             } else {
                 return Ok(());
             }
@@ -207,7 +209,7 @@ impl PgTables {
         self.connection
             .send_commands(&[SqlCommand::Query(
                 query,
-                params![table, first_number, first_number + self.partition_rows.get()],
+                params![table, first_number, first_number + self.rows_per_partition.get()],
             )])
             .map(drop)
     }
@@ -216,13 +218,13 @@ impl PgTables {
     pub(crate) fn open(&self) -> Result<()> {
         self.ensure_connected()?;
         let rows = self.query_rows(query!("write/commit_versions", INT8), params![i64::MAX])?;
-        self.commit_state.replace(CommitLog::from_rows(&rows)?.1);
+        self.commit_version_row.replace(CommitLog::from_rows(&rows)?.1);
         if let Some(partition_rows) = self
             .find_named_text("partition_rows")?
             .and_then(|text| text.parse().ok())
             .filter(|rows| *rows > 0)
         {
-            self.partition_rows.set(partition_rows);
+            self.rows_per_partition.set(partition_rows);
         }
         Ok(())
     }
@@ -251,15 +253,15 @@ impl PgTables {
         let mut results = results.into_iter().skip(2);
         let versions = results.next().unwrap_or_default();
         let (commits, commit_state) = CommitLog::from_rows(&versions)?;
-        self.commit_state.replace(commit_state);
-        let highest_object_number = self.commit_state.borrow().counters.last_object;
+        self.commit_version_row.replace(commit_state);
+        let highest_object_number = self.commit_version_row.borrow().counters.last_object;
         let previous = self.cached_version.get();
         let cache_state = self.update_cache_state(&commits)?;
         self.peer_active_countdown.set(match cache_state {
             CacheState::Fresh => self.peer_active_countdown.get().saturating_sub(1),
-            CacheState::Stale(_) | CacheState::Unknown => PEER_ACTIVE_TRANSACTIONS,
+            CacheState::Stale(_) | CacheState::Unknown => PEER_ACTIVE_TRANSACTION_COUNT,
         });
-        self.invalidation_builder.begin_transaction(self.peer_active_countdown.get() > 0);
+        self.invalidation_builder.start_collecting(self.peer_active_countdown.get() > 0);
         let invalidations = previous
             .filter(|_| is_cache_reusable)
             .and_then(|(version, _)| commits.object_invalidations_since(version));
@@ -269,7 +271,7 @@ impl PgTables {
                 Some(invalidations) => cache.apply_invalidations(invalidations),
                 None => *cache = TransactionCache::default(),
             }
-            cache.begin_transaction(highest_object_number);
+            cache.prepare_for_transaction(highest_object_number);
             cache.insert_prefetched(missing, results)?;
         }
         // Peers may have invalidated entries that were cached.
@@ -317,11 +319,11 @@ impl PgTables {
     /// Compares the in-memory state with the last commit and reads what peers have changed.
     fn update_cache_state(&self, commits: &CommitLog) -> Result<CacheState> {
         let (version, registry_version, changes) = {
-            let commit_state = self.commit_state.borrow();
+            let commit_state = self.commit_version_row.borrow();
             let cached = self.cached_version.get();
             let changes = match cached {
                 Some((version, registry_version)) if registry_version == commit_state.registry_version => {
-                    commits.row_invalidations_since(version)
+                    commits.queue_limiter_task_invalidations_since(version)
                 }
                 Some(_) | None => None,
             };
@@ -347,10 +349,14 @@ impl PgTables {
                 Invalidation::AllQueues => are_all_queues_stale = true,
             }
         }
-        let commit_state = self.commit_state.borrow().clone();
+        let commit_state = self.commit_version_row.borrow().clone();
         Ok(PeerChanges {
             counters: commit_state.counters,
-            queues: if are_all_queues_stale { self.list_queues()? } else { self.list_queues_by_id(queues)? },
+            queue_rows: if are_all_queues_stale {
+                self.list_queues()?
+            } else {
+                self.list_queues_by_id(queues)?
+            },
             limiter_states: self.list_limiter_states(limiters)?,
             stale_tasks,
         })
@@ -359,13 +365,13 @@ impl PgTables {
     /// Sends the buffered writes with the next row of `pointsman.commit_version`, and commits.
     pub(crate) fn commit(&self) -> Result<()> {
         if self.is_registry_changed.get() {
-            self.commit_state.borrow_mut().registry_version += 1;
+            self.commit_version_row.borrow_mut().registry_version += 1;
         }
         let changes = self.pending_invalidations.take();
         let object_invalidations = self.invalidation_builder.encode_record(&self.cache.borrow());
         let mut commands = self.take_batch_commands()?;
         let committed = {
-            let mut commit_state = self.commit_state.borrow_mut();
+            let mut commit_state = self.commit_version_row.borrow_mut();
             commit_state.version = commit_state.version.next_version();
             (commit_state.version, commit_state.registry_version)
         };
@@ -392,7 +398,7 @@ impl PgTables {
                 BYTEA,
                 INT8
             ),
-            self.commit_state
+            self.commit_version_row
                 .borrow()
                 .version_row_params(encode_invalidations(changes), object_invalidations),
         ));
@@ -429,7 +435,7 @@ impl PgTables {
 
     /// Sets the counters that the commit writes.
     fn set_counters(&self, counters: &Counters) {
-        self.commit_state.borrow_mut().counters = *counters;
+        self.commit_version_row.borrow_mut().counters = *counters;
     }
 }
 

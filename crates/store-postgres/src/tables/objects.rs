@@ -29,7 +29,7 @@ impl PgTables {
 
     pub(super) fn write_object(&self, tenant: &Tenant, key: &str, object: &ObjectRow) {
         self.write_batch.borrow_mut().write_object(tenant, key, object);
-        self.invalidation_builder.add_object(object.number);
+        self.invalidation_builder.add_written_object(object.number);
         self.cache.borrow_mut().insert_object((tenant.clone(), key.into()), Some(object.clone()));
     }
 
@@ -58,7 +58,7 @@ impl PgTables {
         self.query_rows(query, params![tenants, keys, checked]).map(drop)
     }
 
-    pub(super) fn mark_event_objects_in_use(
+    pub(super) fn mark_objects_of_events_in_use(
         &self,
         events: &[EventId],
         up_to: EventId,
@@ -82,13 +82,13 @@ impl PgTables {
         self.query_rows(query!("write/delete_objects", TEXT_ARRAY, TEXT_ARRAY), params![tenants, keys])?;
         let mut cache = self.cache.borrow_mut();
         for idle in objects {
-            self.invalidation_builder.add_object(idle.row.number);
+            self.invalidation_builder.add_written_object(idle.row.number);
             cache.drop_cached_object((idle.tenant.clone(), idle.key.clone()));
         }
         Ok(())
     }
 
-    pub(super) fn list_events_in_use(
+    pub(super) fn list_events_of_unfinished_tasks(
         &self,
         after: EventId,
         up_to: EventId,

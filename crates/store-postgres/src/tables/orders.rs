@@ -42,14 +42,14 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn find_pending_reevaluation(&self) -> Result<Option<(ChainPath, i64)>> {
+    pub(super) fn find_reevaluation_cursor(&self) -> Result<Option<(ChainPath, i64)>> {
         let pending = self.query_optional(query!("write/pending_chain"), vec![], |row| {
             Ok((ChainPath::new(read_column::<&str>(row, 0)?).map_err(Fault::damaged)?, read_column(row, 1)?))
         })?;
         Ok(pending)
     }
 
-    pub(super) fn write_pending_reevaluation(&self, path: &ChainPath, after: Option<i64>) {
+    pub(super) fn write_reevaluation_cursor(&self, path: &ChainPath, after: Option<i64>) {
         let params = params![path.to_string(), after];
         self.add_to_batch(SqlCommand::Query(query!("write/set_pending_chain", TEXT, INT8), params));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pointsman_core::limit::LimiterState;
+use pointsman_core::limit::LimiterAndBreakerState;
 use pointsman_core::store::{AuditEntry, NodeCapabilities, NodeId, NodeView};
 use pointsman_core::task::{QueueSubject, TaskIdNamespace};
 use pointsman_core::{HandlerDef, Rule, RuleKind, RuleScope, TaskSeq, Tenant, Timestamp};
@@ -142,7 +142,11 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn write_limiter_state(&self, handler: HandlerId, limiter_state: &LimiterState) -> Result<()> {
+    pub(super) fn write_limiter_state(
+        &self,
+        handler: HandlerId,
+        limiter_state: &LimiterAndBreakerState,
+    ) -> Result<()> {
         self.record_invalidation(Invalidation::Limiter(handler));
         let json = serde_json::to_string(limiter_state).map_err(Fault::damaged)?;
         self.add_to_batch(SqlCommand::Query(
@@ -152,7 +156,10 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn list_limiter_states(&self, ids: Vec<HandlerId>) -> Result<Vec<(HandlerId, LimiterState)>> {
+    pub(super) fn list_limiter_states(
+        &self,
+        ids: Vec<HandlerId>,
+    ) -> Result<Vec<(HandlerId, LimiterAndBreakerState)>> {
         let decode_state =
             |row: &Row| Ok((read_column(row, 0)?, decode_limiter_state(read_column(row, 1)?)?));
         match ids.is_empty() {
@@ -161,31 +168,31 @@ impl PgTables {
         }
     }
 
-    pub(super) fn read_handler_gaps(&self, handler: HandlerId) -> Result<String> {
+    pub(super) fn read_missed_event_ranges_json(&self, handler: HandlerId) -> Result<String> {
         let gaps = self.query_optional(query!("write/handler_gaps", INT8), params![handler], |row| {
             read_column(row, 0)
         })?;
         gaps.ok_or_else(|| Fault::damaged(format!("no handler {handler}")))
     }
 
-    pub(super) fn write_handler_gaps(&self, handler: HandlerId, gaps: &str) {
+    pub(super) fn write_missed_event_ranges_json(&self, handler: HandlerId, gaps: &str) {
         let params = params![handler, gaps.to_string()];
         self.add_to_batch(SqlCommand::Query(query!("write/set_handler_gaps", INT8, TEXT), params));
     }
 
-    pub(super) fn list_file_digests(&self) -> Result<BTreeMap<String, String>> {
+    pub(super) fn list_configured_object_digests(&self) -> Result<BTreeMap<String, String>> {
         let digests = self.query_all(query!("write/file_digests"), vec![], |row| {
             Ok((read_column(row, 0)?, read_column(row, 1)?))
         })?;
         Ok(digests.into_iter().collect())
     }
 
-    pub(super) fn write_file_digest(&self, key: &str, digest: &str) {
+    pub(super) fn write_configured_object_digest(&self, key: &str, digest: &str) {
         let params = params![key.to_string(), digest.to_string()];
         self.add_to_batch(SqlCommand::Query(query!("write/upsert_file_digest", TEXT, TEXT), params));
     }
 
-    pub(super) fn delete_file_digest(&self, key: &str) {
+    pub(super) fn delete_configured_object_digest(&self, key: &str) {
         self.add_to_batch(SqlCommand::Query(
             query!("write/delete_file_digest", TEXT),
             params![key.to_string()],
@@ -232,7 +239,7 @@ impl PgTables {
 
     pub(super) fn insert_node(&self, name: &str, now: Timestamp) -> Result<NodeId> {
         self.mark_registry_changed();
-        self.caller_time.record_time(now);
+        self.caller_time.record_reported_time(now);
         let params = params![replace_nul_chars(name.into()), now.micros()];
         let id =
             self.query_optional(query!("write/insert_node", TEXT, INT8), params, |row| read_column(row, 0))?;
@@ -253,7 +260,7 @@ impl PgTables {
     }
 
     pub(super) fn record_node_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
-        self.caller_time.record_time(now);
+        self.caller_time.record_reported_time(now);
         let params = params![node, now.micros()];
         let found = self.query_optional(query!("write/record_heartbeat", INT8, INT8), params, |row| {
             read_optional_task_seq(row, 0)
@@ -305,9 +312,9 @@ fn decode_queue_row(row: &Row) -> Result<QueueRow> {
     })
 }
 
-fn decode_limiter_state(json: &str) -> Result<LimiterState> {
+fn decode_limiter_state(json: &str) -> Result<LimiterAndBreakerState> {
     match json {
-        "" => Ok(LimiterState::default()),
+        "" => Ok(LimiterAndBreakerState::default()),
         json => serde_json::from_str(json).map_err(Fault::damaged),
     }
 }

@@ -1,4 +1,4 @@
-//! Retention: advances the expiry positions of the journal and the history, whose expired partitions `partitions.rs`
+//! Retention: advances the expiry positions of the journal and the history, whose expired partitions `expired_partitions.rs`
 //! drops later; deletes expired rows of other tables.
 
 use pointsman_core::{EventId, Timestamp};
@@ -10,7 +10,7 @@ use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
 /// Limit of archived tasks checked in one transaction, because emits wait for that transaction.
-const MAX_TASKS_CHECKED: i64 = 20_000;
+const MAX_ARCHIVED_TASKS_CHECKED: i64 = 20_000;
 /// Limit of rows that one statement deletes from a small table.
 const MAX_ROWS_DELETED: i64 = 500;
 
@@ -21,9 +21,9 @@ impl PgTables {
         let query = query!("write/event_number", INT8);
         let number: Option<i64> =
             self.query_optional(query, params![expired_up_to.as_i64()], |row| read_column(row, 0))?;
-        let before = self.commit_state.borrow().expired_event_number;
+        let before = self.commit_version_row.borrow().expired_event_number;
         let Some(number) = number.filter(|number| *number > before) else { return Ok(0) };
-        self.commit_state.borrow_mut().expired_event_number = number;
+        self.commit_version_row.borrow_mut().expired_event_number = number;
         self.add_to_batch(SqlCommand::Query(
             query!("write/delete_old_sparse_index", INT8),
             params![expired_up_to.as_i64()],
@@ -35,24 +35,27 @@ impl PgTables {
     /// a later one expires gets a new archive number. Returns how many expired, and whether more may follow.
     pub(super) fn expire_archived_tasks(&self, surplus: i64, before: Timestamp) -> Result<(u64, bool)> {
         let (expired_archive_number, last_archive_number) = {
-            let commit_state = self.commit_state.borrow();
+            let commit_state = self.commit_version_row.borrow();
             (commit_state.expired_archive_number, commit_state.last_archive_number)
         };
-        let params =
-            params![expired_archive_number, expired_archive_number + MAX_TASKS_CHECKED, before.micros()];
+        let params = params![
+            expired_archive_number,
+            expired_archive_number + MAX_ARCHIVED_TASKS_CHECKED,
+            before.micros()
+        ];
         let query = query!("write/expired_archived_tasks", INT8, INT8, INT8);
         let rows = self.query_all(query, params, |row| {
             Ok((read_column::<i64>(row, 0)?, read_column::<bool>(row, 1)?))
         })?;
         let surplus = usize::try_from(surplus).unwrap_or(0);
         let is_expired = |(index, (_, is_too_old)): &(usize, &(i64, bool))| *index < surplus || *is_too_old;
-        let has_rows_beyond = expired_archive_number + MAX_TASKS_CHECKED < last_archive_number;
+        let has_rows_beyond = expired_archive_number + MAX_ARCHIVED_TASKS_CHECKED < last_archive_number;
         let Some(last) = rows.iter().enumerate().filter(is_expired).map(|(index, _)| index).next_back()
         else {
             // If all tasks of this range were retried, nothing expires here, but the range after it may.
             let is_range_empty = rows.is_empty() && has_rows_beyond;
             if is_range_empty {
-                self.commit_state.borrow_mut().expired_archive_number += MAX_TASKS_CHECKED;
+                self.commit_version_row.borrow_mut().expired_archive_number += MAX_ARCHIVED_TASKS_CHECKED;
             }
             return Ok((0, is_range_empty));
         };
@@ -62,7 +65,7 @@ impl PgTables {
         let expired_count = last + 1 - kept_numbers.len();
         let has_more = last + 1 == rows.len() && has_rows_beyond;
         {
-            let mut commit_state = self.commit_state.borrow_mut();
+            let mut commit_state = self.commit_version_row.borrow_mut();
             commit_state.expired_archive_number = rows.get(last).map_or(expired_archive_number, |(n, _)| *n);
             commit_state.last_archive_number = last_archive_number + kept_numbers.len() as i64;
         }

@@ -55,7 +55,7 @@ impl PgTables {
         needs_catch_up: bool,
     ) -> Result<()> {
         let outcome = serde_json::to_string(&fire.outcome).map_err(Fault::damaged)?;
-        let event = fire.event.map(EventId::as_i64);
+        let event = fire.event_id.map(EventId::as_i64);
         let task = fire.task.as_ref().map(TaskId::to_string);
         let params = params![
             schedule.to_string(),
@@ -86,7 +86,10 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn list_unfinished_schedule_tasks(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
+    pub(super) fn list_unfinished_tasks_of_last_event(
+        &self,
+        schedule: &ScheduleName,
+    ) -> Result<Vec<TaskSeq>> {
         let params = params![schedule.to_string()];
         self.query_all(query!("write/unfinished_tasks_of_schedule", TEXT), params, |row| {
             read_column(row, 0).map(TaskSeq)

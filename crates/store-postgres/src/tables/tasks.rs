@@ -6,7 +6,7 @@ use pointsman_core::{EventId, TaskSeq, Timestamp};
 use pointsman_store::error::Result;
 use pointsman_store::invalidation::Invalidation;
 use pointsman_store::row::{
-    ActiveTaskRow, ArchivedTaskRow, AttemptRow, GatedTask, HandlerId, LaneHead, QueueId, TaskPhase,
+    ActiveTaskRow, ArchivedTaskRow, AttemptRow, HandlerId, LaneHead, QueueId, SyncGatedTask, TaskPhase,
     WaitingTask,
 };
 
@@ -18,7 +18,7 @@ use crate::session::query;
 use crate::writer_connection::params;
 
 impl PgTables {
-    pub(super) fn find_task(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
+    pub(super) fn find_active_task(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
         let written = self.write_batch.borrow().find_task(seq);
         match written {
             Some(task) => Ok(task),
@@ -30,16 +30,16 @@ impl PgTables {
     /// Adds the lane of a task to the invalidation record.
     fn invalidate_lane_of_task(&self, task_row: &ActiveTaskRow) {
         if let Some(lane) = task_row.lane {
-            self.invalidation_builder.add_lane(lane);
+            self.invalidation_builder.add_changed_lane(lane);
         }
     }
 
     /// Adds the lane of a task of which only the number is known to the invalidation record, and returns the lane. If
     /// it is not cached, the record is given up.
-    fn invalidate_lane_by_seq(&self, seq: TaskSeq) -> Option<i64> {
+    fn invalidate_lane_of_task_seq(&self, seq: TaskSeq) -> Option<i64> {
         let lane = self.cache.borrow().lanes.find_lane_of_task(seq);
         match lane {
-            Some(lane) => self.invalidation_builder.add_lane(lane),
+            Some(lane) => self.invalidation_builder.add_changed_lane(lane),
             None => self.invalidation_builder.mark_incomplete(),
         }
         lane
@@ -48,7 +48,7 @@ impl PgTables {
     /// Adds the lane of a task to the invalidation record and drops it from the cache, because cached columns have
     /// changed.
     fn drop_cached_lane_of_task(&self, seq: TaskSeq) {
-        if let Some(lane) = self.invalidate_lane_by_seq(seq) {
+        if let Some(lane) = self.invalidate_lane_of_task_seq(seq) {
             self.cache.borrow_mut().lanes.mark_lane_unknown(lane);
         }
     }
@@ -67,7 +67,7 @@ impl PgTables {
 
     pub(super) fn set_task_phase(&self, seq: TaskSeq, phase: TaskPhase, rank: i64) {
         self.write_batch.borrow_mut().set_phase(seq, phase, rank);
-        self.invalidate_lane_by_seq(seq);
+        self.invalidate_lane_of_task_seq(seq);
         self.cache.borrow_mut().lanes.set_phase(seq, phase);
     }
 
@@ -85,7 +85,7 @@ impl PgTables {
 
     pub(super) fn set_task_grouping(&self, task_row: &ActiveTaskRow) {
         self.write_batch.borrow_mut().set_task_grouping(task_row);
-        self.invalidate_lane_by_seq(task_row.seq);
+        self.invalidate_lane_of_task_seq(task_row.seq);
         self.invalidate_lane_of_task(task_row);
         self.cache.borrow_mut().lanes.insert_task(task_row);
     }
@@ -143,7 +143,10 @@ impl PgTables {
         })
     }
 
-    pub(super) fn list_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
+    pub(super) fn list_first_ready_tasks_of_queues(
+        &self,
+        shares: &[(QueueId, i64)],
+    ) -> Result<Vec<ActiveTaskRow>> {
         if shares.is_empty() {
             return Ok(vec![]);
         }
@@ -165,9 +168,9 @@ impl PgTables {
         self.query_optional(query!("write/earliest_due"), vec![], |row| read_time(row, 0))
     }
 
-    pub(super) fn list_gated_tasks(&self, event: EventId) -> Result<Vec<GatedTask>> {
+    pub(super) fn list_sync_gated_tasks(&self, event: EventId) -> Result<Vec<SyncGatedTask>> {
         self.query_all(query!("write/gated_tasks", INT8), params![event.as_i64()], |row| {
-            Ok(GatedTask {
+            Ok(SyncGatedTask {
                 task: decode_waiting_task(row, 0)?,
                 lane: read_column(row, 6)?,
                 lane_position: read_column(row, 7)?,
@@ -176,7 +179,7 @@ impl PgTables {
         })
     }
 
-    pub(super) fn find_unfinished_sync_task_before(
+    pub(super) fn find_unfinished_sync_task_before_stage(
         &self,
         event: EventId,
         sync_stage: i64,
@@ -186,7 +189,7 @@ impl PgTables {
         self.query_optional(query!("write/sync_task_before", INT8, INT8, BOOL), params, read_task_seq)
     }
 
-    pub(super) fn list_tasks_locked_by(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
+    pub(super) fn list_tasks_locked_by_node(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
         self.query_all(query!("write/locked_by_node", INT8), params![node], |row| decode_active_task(row, 0))
     }
 
@@ -265,7 +268,7 @@ impl PgTables {
         if let Some(archived_row) = self.write_batch.borrow().find_archived_task(seq) {
             return Ok(Some(archived_row.clone()));
         }
-        let expired_archive_number = self.commit_state.borrow().expired_archive_number;
+        let expired_archive_number = self.commit_version_row.borrow().expired_archive_number;
         self.query_optional(
             query!("write/archived_task", INT8, INT8),
             params![seq.0, expired_archive_number],
@@ -275,7 +278,7 @@ impl PgTables {
 
     pub(super) fn insert_archived_task(&self, archived_row: &ArchivedTaskRow) {
         let archive_number = {
-            let mut commit_state = self.commit_state.borrow_mut();
+            let mut commit_state = self.commit_version_row.borrow_mut();
             commit_state.last_archive_number += 1;
             commit_state.last_archive_number
         };

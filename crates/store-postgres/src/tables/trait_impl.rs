@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
 use pointsman_core::fire::Fire;
-use pointsman_core::limit::LimiterState;
+use pointsman_core::limit::LimiterAndBreakerState;
 use pointsman_core::order::{EndedOrder, Order};
 use pointsman_core::store::{AuditEntry, IdempotencyKey, NodeCapabilities, NodeId, NodeView};
 use pointsman_core::task::{LogLine, QueueSubject, Task, TaskIdNamespace};
@@ -13,8 +13,8 @@ use pointsman_core::{
 };
 use pointsman_store::error::Result;
 use pointsman_store::row::{
-    ActiveTaskRow, ArchivedTaskRow, AttemptRow, ChainRow, GatedTask, HandlerId, HandlerRow, IdleObject,
-    LaneHead, ObjectRow, OrderRow, QueueCounts, QueueId, QueueRow, RankRange, ScheduleRow, TaskPhase,
+    ActiveTaskRow, ArchivedTaskRow, AttemptRow, ChainRow, HandlerId, HandlerRow, IdleObject, LaneHead,
+    ObjectRow, OrderRow, QueueCounts, QueueId, QueueRow, RankRange, ScheduleRow, SyncGatedTask, TaskPhase,
     WaitingTask,
 };
 use pointsman_store::tables::{Counters, Tables};
@@ -31,14 +31,14 @@ macro_rules! delegate {
 
 impl Tables for PgTables {
     fn read_counters(&self) -> Result<Counters> {
-        Ok(self.commit_state.borrow().counters)
+        Ok(self.commit_version_row.borrow().counters)
     }
 
     fn read_task_id_namespace(&self) -> Result<TaskIdNamespace> {
         self.find_task_id_namespace()
     }
 
-    fn read_salt(&self) -> Result<u64> {
+    fn read_hash_salt(&self) -> Result<u64> {
         self.find_salt()
     }
 
@@ -87,14 +87,14 @@ impl Tables for PgTables {
         insert_archived_task(archived_row: &ArchivedTaskRow) -> insert_archived_task;
         write_attempt(attempt: &AttemptRow<'_>) -> write_attempt;
         append_log_lines(task: TaskSeq, lines: Vec<LogLine>) -> append_log_lines;
-        write_handler_gaps(handler: HandlerId, gaps: &str) -> write_handler_gaps;
-        write_file_digest(key: &str, digest: &str) -> write_file_digest;
-        delete_file_digest(key: &str) -> delete_file_digest;
+        write_missed_event_ranges_json(handler: HandlerId, gaps: &str) -> write_missed_event_ranges_json;
+        write_configured_object_digest(key: &str, digest: &str) -> write_configured_object_digest;
+        delete_configured_object_digest(key: &str) -> delete_configured_object_digest;
         write_rule(rule: &Rule) -> write_rule;
         delete_rule(kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> delete_rule;
         mark_node_gone(node: NodeId) -> mark_node_gone;
         insert_audit_entry(entry: &AuditEntry) -> insert_audit_entry;
-        write_pending_reevaluation(path: &ChainPath, after: Option<i64>) -> write_pending_reevaluation;
+        write_reevaluation_cursor(path: &ChainPath, after: Option<i64>) -> write_reevaluation_cursor;
         insert_order(number: i64, order: &Order) -> insert_order;
         update_order(order: &OrderRow) -> update_order;
         delete_order(number: i64) -> delete_order;
@@ -105,7 +105,7 @@ impl Tables for PgTables {
     }
 
     fn read_active_task(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
-        self.find_task(seq)
+        self.find_active_task(seq)
     }
 
     fn set_lease_end(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
@@ -124,7 +124,7 @@ impl Tables for PgTables {
         self.list_lane_tasks(lane)
     }
 
-    fn list_counted_in_concurrency_group(
+    fn list_counted_tasks_of_concurrency_group(
         &self,
         concurrency_group: i64,
         limit: usize,
@@ -139,8 +139,8 @@ impl Tables for PgTables {
         self.find_oldest_blocked_in_concurrency_group(concurrency_group)
     }
 
-    fn list_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
-        self.list_ready_tasks(shares)
+    fn list_first_ready_tasks_of_queues(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
+        self.list_first_ready_tasks_of_queues(shares)
     }
 
     fn list_scheduled_tasks(&self) -> Result<Vec<ActiveTaskRow>> {
@@ -151,25 +151,25 @@ impl Tables for PgTables {
         self.list_due_tasks(now, limit)
     }
 
-    fn read_earliest_due(&self) -> Result<Option<Timestamp>> {
+    fn read_earliest_due_time(&self) -> Result<Option<Timestamp>> {
         self.find_earliest_due()
     }
 
-    fn list_gated_tasks(&self, event: EventId) -> Result<Vec<GatedTask>> {
-        self.list_gated_tasks(event)
+    fn list_sync_gated_tasks(&self, event: EventId) -> Result<Vec<SyncGatedTask>> {
+        self.list_sync_gated_tasks(event)
     }
 
-    fn find_unfinished_sync_task_before(
+    fn find_unfinished_sync_task_before_stage(
         &self,
         event: EventId,
         sync_stage: i64,
         only_untried: bool,
     ) -> Result<Option<TaskSeq>> {
-        self.find_unfinished_sync_task_before(event, sync_stage, only_untried)
+        self.find_unfinished_sync_task_before_stage(event, sync_stage, only_untried)
     }
 
-    fn list_tasks_locked_by(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
-        self.list_tasks_locked_by(node)
+    fn list_tasks_locked_by_node(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
+        self.list_tasks_locked_by_node(node)
     }
 
     fn list_expired_worker_leases(&self, since: Timestamp, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
@@ -241,16 +241,16 @@ impl Tables for PgTables {
         self.set_defined_handlers(handlers)
     }
 
-    fn write_limiter_state(&self, handler: HandlerId, limiter_state: &LimiterState) -> Result<()> {
+    fn write_limiter_state(&self, handler: HandlerId, limiter_state: &LimiterAndBreakerState) -> Result<()> {
         self.write_limiter_state(handler, limiter_state)
     }
 
-    fn read_handler_gaps(&self, handler: HandlerId) -> Result<String> {
-        self.read_handler_gaps(handler)
+    fn read_missed_event_ranges_json(&self, handler: HandlerId) -> Result<String> {
+        self.read_missed_event_ranges_json(handler)
     }
 
-    fn list_file_digests(&self) -> Result<BTreeMap<String, String>> {
-        self.list_file_digests()
+    fn list_configured_object_digests(&self) -> Result<BTreeMap<String, String>> {
+        self.list_configured_object_digests()
     }
 
     fn list_rules(&self) -> Result<Vec<Rule>> {
@@ -293,8 +293,8 @@ impl Tables for PgTables {
         self.write_chain_state(path, state)
     }
 
-    fn find_pending_reevaluation(&self) -> Result<Option<(ChainPath, i64)>> {
-        self.find_pending_reevaluation()
+    fn find_reevaluation_cursor(&self) -> Result<Option<(ChainPath, i64)>> {
+        self.find_reevaluation_cursor()
     }
 
     fn read_order(&self, number: i64) -> Result<Option<OrderRow>> {
@@ -325,8 +325,8 @@ impl Tables for PgTables {
         self.advance_catch_up(schedule, up_to)
     }
 
-    fn list_unfinished_schedule_tasks(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
-        self.list_unfinished_schedule_tasks(schedule)
+    fn list_unfinished_tasks_of_last_event(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
+        self.list_unfinished_tasks_of_last_event(schedule)
     }
 
     fn delete_expired_events(
@@ -365,21 +365,26 @@ impl Tables for PgTables {
         self.mark_objects_in_use(objects)
     }
 
-    fn mark_event_objects_in_use(&self, events: &[EventId], up_to: EventId, checked: EventId) -> Result<()> {
-        self.mark_event_objects_in_use(events, up_to, checked)
+    fn mark_objects_of_events_in_use(
+        &self,
+        events: &[EventId],
+        up_to: EventId,
+        checked: EventId,
+    ) -> Result<()> {
+        self.mark_objects_of_events_in_use(events, up_to, checked)
     }
 
     fn delete_objects(&self, objects: &[IdleObject]) -> Result<()> {
         self.delete_objects(objects)
     }
 
-    fn list_events_in_use(
+    fn list_events_of_unfinished_tasks(
         &self,
         after: EventId,
         up_to: EventId,
         limit: usize,
     ) -> Result<(Vec<EventId>, Option<EventId>)> {
-        self.list_events_in_use(after, up_to, limit)
+        self.list_events_of_unfinished_tasks(after, up_to, limit)
     }
 
     fn prefetch_task_subjects(&self, events: &[EventId], orders: &[i64]) -> Result<()> {

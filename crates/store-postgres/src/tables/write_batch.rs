@@ -1,5 +1,4 @@
-//! Buffers the writes of a transaction, so that they are sent together: for each table one statement that inserts, one
-//! that updates and one that deletes.
+//! Buffers the writes of a transaction, so that they are sent together: one statement per table and kind of write.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -57,8 +56,8 @@ impl WriteBatch {
     }
 
     pub(crate) fn insert_event(&mut self, insert: EventInsert) {
-        if insert.number % SPARSE_INDEX_INTERVAL == 0 {
-            self.sparse_index_entries.push((insert.number, insert.event.id.as_i64()));
+        if insert.event_number % SPARSE_INDEX_INTERVAL == 0 {
+            self.sparse_index_entries.push((insert.event_number, insert.event.id.as_i64()));
         }
         self.events.push(insert);
     }
@@ -100,7 +99,7 @@ impl WriteBatch {
             return None;
         }
         match self.task_updates.get(&seq) {
-            Some(TaskUpdate::Lock(row) | TaskUpdate::AllFields(row)) => Some(Some((**row).clone())),
+            Some(TaskUpdate::Lock(row) | TaskUpdate::ChangeableFields(row)) => Some(Some((**row).clone())),
             Some(TaskUpdate::PhaseAndRank(..)) | None => None,
         }
     }
@@ -122,9 +121,9 @@ impl WriteBatch {
             return;
         }
         let update = match self.task_updates.remove(&seq) {
-            Some(TaskUpdate::Lock(mut task_row) | TaskUpdate::AllFields(mut task_row)) => {
+            Some(TaskUpdate::Lock(mut task_row) | TaskUpdate::ChangeableFields(mut task_row)) => {
                 (task_row.phase, task_row.rank) = (phase, rank);
-                TaskUpdate::AllFields(task_row)
+                TaskUpdate::ChangeableFields(task_row)
             }
             Some(TaskUpdate::PhaseAndRank(..)) | None => TaskUpdate::PhaseAndRank(phase, rank),
         };
@@ -144,7 +143,8 @@ impl WriteBatch {
         match self.new_tasks.get_mut(&task_row.seq) {
             Some(task) => *task = task_row.clone(),
             None => {
-                self.task_updates.insert(task_row.seq, TaskUpdate::AllFields(Box::new(task_row.clone())));
+                let update = TaskUpdate::ChangeableFields(Box::new(task_row.clone()));
+                self.task_updates.insert(task_row.seq, update);
             }
         }
     }
@@ -200,7 +200,7 @@ impl WriteBatch {
     pub(crate) fn find_order(&self, number: i64) -> Option<Option<OrderRow>> {
         self.orders.get(&number).map(|write| match write {
             OrderWrite::Insert(order) | OrderWrite::Update(order) => {
-                let task = order.task.map_or(Some(None), |task| self.find_task(task));
+                let task = order.task_seq.map_or(Some(None), |task| self.find_task(task));
                 let is_running = match task {
                     Some(task_row) => task_row.is_some_and(|task_row| task_row.phase == TaskPhase::Locked),
                     None => order.step_running,
@@ -237,9 +237,9 @@ impl WriteBatch {
         self.other_commands.push(command);
     }
 
-    /// The greatest number of a buffered event.
+    /// Returns the greatest number of a buffered event.
     pub(crate) fn last_event_number(&self) -> Option<i64> {
-        self.events.last().map(|insert| insert.number)
+        self.events.last().map(|insert| insert.event_number)
     }
 
     /// True if archived tasks, attempts or log lines are buffered.
@@ -251,7 +251,7 @@ impl WriteBatch {
     /// partition key of attempts and log lines.
     pub(crate) fn take_commands(&mut self, archive_number: i64) -> Vec<SqlCommand> {
         let mut commands = Vec::new();
-        self.add_journal_commands(&mut commands);
+        self.add_journal_and_object_commands(&mut commands);
         self.add_task_commands(&mut commands);
         self.add_grouping_commands(&mut commands);
         self.add_order_commands(&mut commands);
@@ -292,7 +292,7 @@ impl WriteBatch {
         commands
     }
 
-    fn add_journal_commands(&mut self, commands: &mut Vec<SqlCommand>) {
+    fn add_journal_and_object_commands(&mut self, commands: &mut Vec<SqlCommand>) {
         if !self.events.is_empty() {
             self.rows_written += self.events.len() as u64;
             commands.push(SqlCommand::Query(
@@ -333,7 +333,7 @@ impl WriteBatch {
                 keys.push(key);
                 numbers.push(object.number);
                 last_events.push(object.last_event.as_i64());
-                last_sent_events.push(object.encode_last_sent());
+                last_sent_events.push(object.encode_last_sent_events());
             }
             commands.push(SqlCommand::Query(
                 query!("write/upsert_objects", TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, BYTEA_ARRAY),
@@ -453,7 +453,7 @@ impl WriteBatch {
         for (seq, update) in std::mem::take(&mut self.task_updates) {
             match update {
                 TaskUpdate::Lock(task_row) => locked_rows.push(*task_row),
-                TaskUpdate::AllFields(task_row) => updated_rows.push(*task_row),
+                TaskUpdate::ChangeableFields(task_row) => updated_rows.push(*task_row),
                 TaskUpdate::PhaseAndRank(phase, rank) => {
                     seqs.push(seq.0);
                     phases.push(phase.code() as i16);

@@ -10,29 +10,29 @@ use crate::session::{Session, query};
 
 /// The receipts of a unit of work's events, valid once it commits.
 #[derive(Debug, Default)]
-pub(super) struct EmittedEvents {
+pub(super) struct EmitReceipts {
     pub(super) receipts: Vec<Uuid>,
     /// The transaction id, if the transaction has written anything.
     pub(super) transaction_id: Option<String>,
 }
 
 /// Writes events to the outbox, in their order, and notifies the nodes if their drainers sleep.
-pub(super) async fn write_to_outbox(session: &Session, events: &[NewEvent]) -> Result<EmittedEvents, Error> {
+pub(super) async fn write_to_outbox(session: &Session, events: &[NewEvent]) -> Result<EmitReceipts, Error> {
     let transaction_id = async {
         let rows = session.query(query!("unit_of_work/transaction_id"), &[]).await?;
         rows.first().map_or(Ok(None), |row| row.try_get(0))
     };
     if events.is_empty() {
-        return Ok(EmittedEvents { receipts: vec![], transaction_id: transaction_id.await? });
+        return Ok(EmitReceipts { receipts: vec![], transaction_id: transaction_id.await? });
     }
     let wake_nodes = async { session.query(query!("unit_of_work/wake_node"), &[]).await };
     // The statements are sent together, in this order.
     let (receipts, _, transaction_id) =
-        try_join3(insert_events(session, events), wake_nodes, transaction_id).await?;
-    Ok(EmittedEvents { receipts, transaction_id })
+        try_join3(insert_events_into_outbox(session, events), wake_nodes, transaction_id).await?;
+    Ok(EmitReceipts { receipts, transaction_id })
 }
 
-async fn insert_events(session: &Session, events: &[NewEvent]) -> Result<Vec<Uuid>, Error> {
+async fn insert_events_into_outbox(session: &Session, events: &[NewEvent]) -> Result<Vec<Uuid>, Error> {
     fn collect_column<'e, T>(events: &'e [NewEvent], read_field: impl Fn(&'e NewEvent) -> T) -> Vec<T> {
         events.iter().map(read_field).collect()
     }

@@ -23,7 +23,7 @@ use crate::connect::Endpoint;
 use crate::error::{format_driver_error, to_store_error};
 use crate::rows::read_column;
 use crate::session::{Session, query};
-use events::EmittedEvents;
+use events::EmitReceipts;
 use transaction::BlockingTransaction;
 
 /// Limit of concurrent units of work.
@@ -63,7 +63,7 @@ impl Postgres {
 
     /// Returns the id of the event of a receipt; none while the row is in the outbox, or if it was set aside.
     pub async fn find_event_of_receipt(&self, receipt: Uuid) -> store::Result<Option<EventId>> {
-        let read = self.session_pool.run_statement(receipt, |session, receipt| {
+        let read = self.session_pool.run_single_statement(receipt, |session, receipt| {
             Box::pin(async move {
                 let rows = session.query(query!("read/event_of_receipt", UUID), &[receipt]).await?;
                 let id: Option<i64> = rows.first().map_or(Ok(None), |row| read_column(row, 0))?;
@@ -118,14 +118,14 @@ impl UnitOfWorkPool {
                 return Err(error);
             }
         };
-        let EmittedEvents { receipts, transaction_id } =
-            match events::write_to_outbox(&session, &events).await {
-                Ok(emitted) => emitted,
-                Err(error) => {
-                    self.return_session(session, "ROLLBACK").await;
-                    return Err(TransactError::Store(to_store_error(&error.into())));
-                }
-            };
+        let EmitReceipts { receipts, transaction_id } = match events::write_to_outbox(&session, &events).await
+        {
+            Ok(emitted) => emitted,
+            Err(error) => {
+                self.return_session(session, "ROLLBACK").await;
+                return Err(TransactError::Store(to_store_error(&error.into())));
+            }
+        };
         match session.execute_batch("COMMIT").await {
             Ok(()) => {
                 // The caller need not wait for the cleanup.
@@ -135,7 +135,7 @@ impl UnitOfWorkPool {
             }
             // The database has rejected the commit, for instance because of a deferred constraint.
             Err(error) if !session.is_closed() && error.code().is_some() => {
-                Err(TransactError::WorkFailed(SqlError::Refused(format_driver_error(&error)).into()))
+                Err(TransactError::WorkFailed(SqlError::StatementFailed(format_driver_error(&error)).into()))
             }
             Err(error) => self
                 .resolve_lost_commit(transaction_id, &format_driver_error(&error))

@@ -39,7 +39,7 @@ impl<'a> BlockingTransaction<'a> {
     fn block_on<T>(&mut self, response: impl Future<Output = Result<T, Error>>) -> Result<T, SqlError> {
         self.runtime.block_on(response).map_err(|error| {
             self.has_failed = true;
-            SqlError::Refused(format_driver_error(&error))
+            SqlError::StatementFailed(format_driver_error(&error))
         })
     }
 
@@ -95,16 +95,16 @@ fn with_unspecified_types<'a>(bound: &'a [BoundValue<'a>]) -> Vec<(&'a (dyn ToSq
 
 /// True if the statement names the schema `pointsman`: the word, quoted or not, followed by a dot.
 fn mentions_store_schema(sql: &str) -> bool {
-    const NAME: &str = "pointsman";
+    const SCHEMA_NAME: &str = "pointsman";
     let sql = sql.to_ascii_lowercase();
     let is_named = |(at, _): (usize, &str)| {
         let before = sql.get(..at).and_then(|before| before.chars().next_back());
-        let rest = sql.get(at + NAME.len()..).unwrap_or_default();
+        let rest = sql.get(at + SCHEMA_NAME.len()..).unwrap_or_default();
         let rest = rest.strip_prefix('"').unwrap_or(rest).trim_start();
         !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '$') && rest.starts_with('.')
     };
-    let has_qualified_name = sql.match_indices(NAME).any(is_named);
-    has_qualified_name || (sql.contains("schema") && sql.contains(NAME))
+    let has_qualified_name = sql.match_indices(SCHEMA_NAME).any(is_named);
+    has_qualified_name || (sql.contains("schema") && sql.contains(SCHEMA_NAME))
 }
 
 #[cfg(test)]

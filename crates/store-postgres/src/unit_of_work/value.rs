@@ -66,7 +66,7 @@ impl<'a> FromSql<'a> for RawBytes {
 
 /// Reads a column of a row; fails if its type has no equivalent among [`SqlValue`].
 pub(super) fn read_sql_value(row: &Row, index: usize, column: &Column) -> Result<SqlValue, SqlError> {
-    let read_failed = |error: tokio_postgres::Error| SqlError::Refused(error.to_string());
+    let read_failed = |error: tokio_postgres::Error| SqlError::StatementFailed(error.to_string());
     let column_type = column.type_();
     let Some(RawBytes(bytes)) = row.try_get::<_, Option<RawBytes>>(index).map_err(read_failed)? else {
         return Ok(SqlValue::Null);
@@ -92,7 +92,7 @@ pub(super) fn read_sql_value(row: &Row, index: usize, column: &Column) -> Result
     };
     value.ok_or_else(|| {
         let name = column.name();
-        SqlError::Refused(format!(
+        SqlError::StatementFailed(format!(
             "the column {name} has the type {column_type}, which is not supported; select {name}::text, or a number"
         ))
     })

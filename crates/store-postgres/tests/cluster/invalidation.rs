@@ -13,20 +13,20 @@ async fn count_lane_index_scans(cluster: &PgTestCluster) -> i64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn peers_reuse_published_objects_without_lane_lookups() {
-    const OBJECTS: usize = 10;
+    const OBJECT_COUNT: usize = 10;
     const ROUNDS: usize = 40;
     let cluster = PgTestCluster::new().await;
     let before = count_lane_index_scans(&cluster).await;
     let nodes: [_; 2] = join_nodes(&cluster, RegistrationBuilder::single_handler()).await;
-    let mut last = [None; OBJECTS];
+    let mut last = [None; OBJECT_COUNT];
     for round in 0..ROUNDS {
         let node = &nodes[round % 2];
-        let events = (0..OBJECTS).map(|n| new_event("record").with_key(&format!("object:{n}")));
+        let events = (0..OBJECT_COUNT).map(|n| new_event("record").with_key(&format!("object:{n}")));
         let emitted = node.emit_in_one_batch(events.collect()).await.events;
         assert!(emitted.iter().map(|event| event.prev).eq(last), "round {round}");
         emitted.iter().zip(&mut last).for_each(|(event, last)| *last = Some(event.id));
-        let claimed = node.claim(OBJECTS).await;
-        assert_eq!(claimed.len(), OBJECTS, "round {round}: the lanes are empty");
+        let claimed = node.claim(OBJECT_COUNT).await;
+        assert_eq!(claimed.len(), OBJECT_COUNT, "round {round}: the lanes are empty");
         for task in &claimed {
             node.succeed(task).await;
         }
@@ -35,7 +35,7 @@ async fn peers_reuse_published_objects_without_lane_lookups() {
     // A connection reports its statistics when it ends.
     cluster.close();
     let scans = count_lane_index_scans(&cluster).await - before;
-    assert!((1..4 * OBJECTS as i64).contains(&scans), "{scans} in {ROUNDS} rounds");
+    assert!((1..4 * OBJECT_COUNT as i64).contains(&scans), "{scans} in {ROUNDS} rounds");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -58,11 +58,12 @@ async fn the_cache_is_dropped_after_a_lost_commit() {
 /// A store copy may contain objects without a number: those of which Redis stored only the last event.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_without_a_number_gets_one_for_all_nodes() {
-    const OBJECTS: usize = 5;
+    const OBJECT_COUNT: usize = 5;
     let cluster = PgTestCluster::new().await;
     let nodes: [_; 2] = join_nodes(&cluster, RegistrationBuilder::single_handler()).await;
-    let events =
-        || (0..OBJECTS).map(|n| new_event("record").with_key(&format!("object:{n}"))).collect::<Vec<_>>();
+    let events = || {
+        (0..OBJECT_COUNT).map(|n| new_event("record").with_key(&format!("object:{n}"))).collect::<Vec<_>>()
+    };
     let mut last = nodes[0].emit_in_one_batch(events()).await.events;
     nodes[0].run_all_ready_tasks().await;
     let observer = cluster.connect_client().await;
@@ -73,9 +74,13 @@ async fn an_object_without_a_number_gets_one_for_all_nodes() {
         assert!(emitted.iter().map(|event| event.prev).eq(last.iter().map(|event| Some(event.id))));
         last = emitted;
     }
-    let claimed = nodes[0].claim(3 * OBJECTS).await;
-    assert_eq!(claimed.len(), OBJECTS, "one task of each object can run, whichever node numbered the object");
+    let claimed = nodes[0].claim(3 * OBJECT_COUNT).await;
+    assert_eq!(
+        claimed.len(),
+        OBJECT_COUNT,
+        "one task of each object can run, whichever node numbered the object"
+    );
     let numbers = "SELECT count(DISTINCT number) FROM pointsman.object WHERE number > 0";
-    assert_eq!(observer.query_one(numbers, &[]).await.unwrap().get::<_, i64>(0), OBJECTS as i64);
+    assert_eq!(observer.query_one(numbers, &[]).await.unwrap().get::<_, i64>(0), OBJECT_COUNT as i64);
     cluster.assert_consistent().await;
 }

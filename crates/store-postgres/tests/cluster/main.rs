@@ -4,7 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod invalidation;
-mod invariants;
+mod invariant_check;
 
 use common::test_cluster::PgTestCluster;
 use pointsman_store_conformance::cluster::{TestCluster as _, join_nodes};

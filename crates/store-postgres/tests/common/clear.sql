@@ -12,7 +12,7 @@ BEGIN
     PERFORM pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = 'pointsman';
 
-    SELECT journal_end, history_end INTO partition_ends FROM pointsman.sequencer;
+    SELECT journal_end, history_end INTO partition_ends FROM pointsman.last_commit;
     partitions := ARRAY (SELECT relname FROM pg_inherits JOIN pg_class ON oid = inhrelid
                      WHERE relnamespace = 'pointsman'::regnamespace AND relkind = 'r' AND relname ~ '_\d+$'
                      ORDER BY relname);

@@ -23,7 +23,7 @@ pub(crate) const INVARIANT_QUERIES: [(&str, &str); 16] = [
     (
         "numbers beyond the last assigned one",
         "SELECT format('%s: the last assigned number is %s, and %s exists', name, assigned, found)
-         FROM pointsman.sequencer s CROSS JOIN LATERAL (VALUES
+         FROM pointsman.last_commit s CROSS JOIN LATERAL (VALUES
              ('events', s.last_event, (SELECT max(id) FROM pointsman.journal)),
              ('tasks', s.last_task, (SELECT max(seq) FROM pointsman.task)),
              ('lane positions', s.last_task, (SELECT max(lane_position) FROM pointsman.task)),
@@ -37,7 +37,7 @@ pub(crate) const INVARIANT_QUERIES: [(&str, &str); 16] = [
     (
         "gaps in the numbers of events",
         "SELECT format('%s are journaled, the last is number %s, and %s exist', s.journaled_events, last, count)
-         FROM pointsman.sequencer s,
+         FROM pointsman.last_commit s,
               (SELECT coalesce(max(number), 0) AS last, count(*) AS count FROM pointsman.journal WHERE number > 0) j
          WHERE last <> s.journaled_events OR (s.expired_event_number = 0 AND count <> last)",
     ),
@@ -52,7 +52,7 @@ pub(crate) const INVARIANT_QUERIES: [(&str, &str); 16] = [
         "SELECT format('event %s of %s has prev %s instead of %s', id, key, prev, before)
          FROM (SELECT id, key, prev, lag(id) OVER (PARTITION BY tenant, key ORDER BY id) AS before
                FROM pointsman.journal WHERE key IS NOT NULL AND type !~ '^[A-Z]') j,
-              pointsman.sequencer s
+              pointsman.last_commit s
          WHERE prev IS DISTINCT FROM before AND coalesce(prev, before) > s.expired_up_to",
     ),
     (
@@ -84,7 +84,7 @@ pub(crate) const INVARIANT_QUERIES: [(&str, &str); 16] = [
          FROM (SELECT j.id, j.tasks AS expected, j.first_task, count(o.seq) AS count FROM pointsman.journal j
                LEFT JOIN (SELECT event, seq FROM pointsman.task UNION ALL SELECT event, seq FROM pointsman.history) o
                       ON o.event = j.id AND o.seq BETWEEN j.first_task AND j.first_task + j.tasks - 1
-               GROUP BY j.id, j.tasks, j.first_task) counted, pointsman.sequencer s
+               GROUP BY j.id, j.tasks, j.first_task) counted, pointsman.last_commit s
          WHERE count <> expected AND s.expired_archive_number = 0",
     ),
     (
@@ -114,7 +114,7 @@ pub(crate) const INVARIANT_QUERIES: [(&str, &str); 16] = [
         "tasks that are both active and archived",
         "SELECT format('task %s', seq)
          FROM (SELECT seq FROM pointsman.task
-               UNION ALL SELECT h.seq FROM pointsman.history h, pointsman.sequencer s
+               UNION ALL SELECT h.seq FROM pointsman.history h, pointsman.last_commit s
                WHERE h.n > s.expired_archive_number) t
          GROUP BY seq HAVING count(*) > 1",
     ),

@@ -3,6 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 pub(crate) mod invariants;
-pub(crate) mod load;
 pub(crate) mod test_cluster;
 pub(crate) mod test_database;
+pub(crate) mod test_load;

@@ -10,17 +10,17 @@ use pointsman_store_postgres::Postgres;
 use tokio_postgres::{Client, NoTls};
 
 use super::invariants::assert_invariants;
-use super::test_database::TestDatabase;
+use super::test_database::PooledTestDatabase;
 
 /// A database on which every store is opened.
 pub(crate) struct PgTestCluster {
-    database: TestDatabase,
+    database: PooledTestDatabase,
     open_stores: Mutex<Vec<Arc<dyn Store>>>,
 }
 
 impl PgTestCluster {
     pub(crate) async fn new() -> Self {
-        Self { database: TestDatabase::acquire().await, open_stores: Mutex::default() }
+        Self { database: PooledTestDatabase::acquire().await, open_stores: Mutex::default() }
     }
 
     pub(crate) fn url(&self) -> &str {

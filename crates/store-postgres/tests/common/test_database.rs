@@ -27,14 +27,14 @@ struct LockedDatabase {
 
 /// A cleared database, exclusive until this is dropped.
 #[derive(Debug)]
-pub(crate) struct TestDatabase(Option<LockedDatabase>);
+pub(crate) struct PooledTestDatabase(Option<LockedDatabase>);
 
-impl TestDatabase {
+impl PooledTestDatabase {
     pub(crate) async fn acquire() -> Self {
         let idle_database = IDLE_DATABASES.lock().unwrap().pop();
         let database = match idle_database {
             Some(database) => database,
-            None => LockedDatabase::acquire().await,
+            None => LockedDatabase::lock_or_create().await,
         };
         database.lock_connection.batch_execute(CLEAR_DATABASE_SQL).await.unwrap();
         Self(Some(database))
@@ -45,7 +45,7 @@ impl TestDatabase {
     }
 }
 
-impl Drop for TestDatabase {
+impl Drop for PooledTestDatabase {
     fn drop(&mut self) {
         IDLE_DATABASES.lock().unwrap().extend(self.0.take());
     }
@@ -53,7 +53,7 @@ impl Drop for TestDatabase {
 
 impl LockedDatabase {
     /// Locks the first free database; creates another one if all are locked.
-    async fn acquire() -> Self {
+    async fn lock_or_create() -> Self {
         let server = pointsman_testing::shared_postgres().unwrap();
         let mut number = 0;
         loop {

@@ -8,7 +8,7 @@ use tokio_postgres::error::DbError;
 use crate::test_store::{TestStore, emit_in_sql};
 
 /// Returns the error of a call, which must fail.
-async fn call_error(client: &Client, call: &str) -> DbError {
+async fn error_of_sql_call(client: &Client, call: &str) -> DbError {
     match client.query_one(&format!("SELECT pointsman.{call}"), &[]).await {
         Ok(_) => panic!("{call:.80} was accepted"),
         Err(error) => error.as_db_error().unwrap().clone(),
@@ -16,7 +16,7 @@ async fn call_error(client: &Client, call: &str) -> DbError {
 }
 
 async fn assert_rejected(client: &Client, call: &str, message: &str) {
-    let error = call_error(client, call).await;
+    let error = error_of_sql_call(client, call).await;
     assert_eq!((error.code().code(), error.message()), ("22023", message), "{call:.80}");
 }
 
@@ -110,7 +110,7 @@ async fn other_invalid_arguments_name_what_is_allowed() {
     // Values that PostgreSQL itself rejects as JSON.
     for bad in [r#"'"\u0000"'"#, r#"'"\ud800"'"#, "'{'"] {
         assert!(
-            call_error(&client, &format!("emit('a', value => {bad})"))
+            error_of_sql_call(&client, &format!("emit('a', value => {bad})"))
                 .await
                 .code()
                 .code()
@@ -156,7 +156,7 @@ async fn reserved_types_are_those_of_the_core() {
             assert_rejected(&client, &format!("emit('{event_type}')"), &message).await;
         }
     }
-    let frames = client.query_one("SELECT pointsman.frame_types()", &[]).await.unwrap();
+    let frames = client.query_one("SELECT pointsman.stream_frame_types()", &[]).await.unwrap();
     assert_eq!(frames.get::<_, Vec<String>>(0), STREAM_FRAME_TYPES);
     for event_type in STREAM_FRAME_TYPES {
         let message = format!(

@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures::future::join_all;
 use pointsman_core::journal::Retention;
 use pointsman_core::store::{
-    EmitBatch, IdempotencyError, IdempotencyKey, Journal, NewCollectionRun, OrderBatch, Orders, Queue,
-    Registry, Store,
+    EmitBatch, IdempotencyError, IdempotencyKey, Journal, NewCollectionRun, OrderBatch, Orders, Registry,
+    Store, TaskQueue,
 };
 use pointsman_core::{EventId, EventType, Json, NewEvent, ObjectKey, Tenant};
 use pointsman_store_conformance::fixture::{RegistrationBuilder, new_order, source_collection};
@@ -133,11 +133,11 @@ fn http_emit_batch() -> EmitBatch {
         value: Json::parse("{\"sum\":7}").unwrap(),
         ..NewEvent::new(EventType::new("paid").unwrap())
     };
-    EmitBatch { events: vec![event], idempotency: Some(idempotency) }
+    EmitBatch { events: vec![event], idempotency_key: Some(idempotency) }
 }
 
 /// Returns the error of `event_of` for a receipt without an event.
-async fn receipt_error(client: &Client, receipt: Uuid) -> String {
+async fn error_of_event_of(client: &Client, receipt: Uuid) -> String {
     let error = client.query_one("SELECT pointsman.event_of($1)", &[&receipt]).await.unwrap_err();
     error.as_db_error().unwrap().message().to_string()
 }
@@ -160,7 +160,7 @@ async fn other_content_that_commits_after_http_used_the_key_is_set_aside_with_th
         client.batch_execute("BEGIN").await.unwrap();
         let receipt = emit_in_sql(&client, &call.replace("once", &key)).await;
         let mut http = http_emit_batch();
-        http.idempotency.as_mut().unwrap().key = key.clone();
+        http.idempotency_key.as_mut().unwrap().key = key.clone();
         let (mut receipts, _) = store_node.store.append(vec![http], None, now()).await.unwrap();
         let http_event = receipts.remove(0).unwrap().events.remove(0).id;
         client.batch_execute("COMMIT").await.unwrap();
@@ -170,14 +170,14 @@ async fn other_content_that_commits_after_http_used_the_key_is_set_aside_with_th
             "idempotency_key: the idempotency key \"{key}\" was used before with other content, for event {http_event}"
         );
         assert_eq!(
-            receipt_error(&client, receipt).await,
+            error_of_event_of(&client, receipt).await,
             format!("receipt: this was not an event: {reason}")
         );
         let sql = "SELECT reason FROM pointsman.outbox_refused WHERE receipt = $1";
         assert_eq!(client.query_one(sql, &[&receipt]).await.unwrap().get::<_, String>(0), reason);
         let rows = if n == 0 { "1 row of".to_string() } else { format!("{} rows of", n + 1) };
         let warned = async {
-            while !store_node.store.warnings().iter().any(|warning| warning.starts_with(&rows)) {
+            while !store_node.store.health_warnings().iter().any(|warning| warning.starts_with(&rows)) {
                 tokio::task::yield_now().await;
             }
         };
@@ -216,15 +216,15 @@ async fn a_key_used_for_an_order_or_a_run_sets_the_emit_aside_and_the_outbox_con
     let store_node = TestStore::new().await;
     let registration =
         RegistrationBuilder::default().chain("/pay", "a=first>done done").collection("shop/orders", 100);
-    store_node.store.register(registration.build(), now()).await.unwrap();
+    store_node.store.register_definitions(registration.build(), now()).await.unwrap();
     let key =
         |name: &str| IdempotencyKey { tenant: Tenant::default(), key: name.into(), request_digest: [1; 32] };
-    let batch = OrderBatch { idempotency: Some(key("order")), ..vec![new_order("/pay")].into() };
+    let batch = OrderBatch { idempotency_key: Some(key("order")), ..vec![new_order("/pay")].into() };
     store_node.store.add_orders(batch, now()).await.unwrap().unwrap();
     let run = NewCollectionRun { source_collection: source_collection("shop/orders"), priority: None };
     store_node.store.run_collection(run, Some(key("run")), now()).await.unwrap().unwrap();
-    store_node.store.insert_idempotency_record(key("redrive"), "{}".into(), now()).await.unwrap().unwrap();
-    let before = store_node.store.read_journal_range().await.unwrap().head;
+    store_node.store.record_idempotent_response(key("redrive"), "{}".into(), now()).await.unwrap().unwrap();
+    let before = store_node.store.read_journal_range().await.unwrap().newest_event_id;
     let client = store_node.connect_client().await;
     for name in ["order", "run", "redrive"] {
         let receipt = emit_in_sql(&client, &format!("emit('paid', idempotency_key => '{name}')")).await;
@@ -236,7 +236,7 @@ async fn a_key_used_for_an_order_or_a_run_sets_the_emit_aside_and_the_outbox_con
         };
         tokio::time::timeout(TEST_TIMEOUT, drained).await.expect("the outbox is drained");
         assert_eq!(
-            receipt_error(&client, receipt).await,
+            error_of_event_of(&client, receipt).await,
             format!(
                 "receipt: this was not an event: idempotency_key: the idempotency key \"{name}\" was used before \
                  for another request"
@@ -245,7 +245,7 @@ async fn a_key_used_for_an_order_or_a_run_sets_the_emit_aside_and_the_outbox_con
         // The store accepts emits as well.
         store_node
             .store
-            .append(vec![EmitBatch { idempotency: None, ..http_emit_batch() }], None, now())
+            .append(vec![EmitBatch { idempotency_key: None, ..http_emit_batch() }], None, now())
             .await
             .unwrap()
             .0
@@ -265,7 +265,13 @@ async fn a_key_whose_event_was_pruned_returns_the_id_of_that_event() {
     let http_event = receipts.remove(0).unwrap().events.remove(0);
     let nothing = Retention { max_count: 0, max_age: Duration::ZERO };
     let later = now().plus(Duration::from_secs(60));
-    while store_node.store.prune(nothing, nothing, Duration::MAX, later).await.unwrap().has_more {}
+    while store_node
+        .store
+        .prune_events_tasks_and_objects(nothing, nothing, Duration::MAX, later)
+        .await
+        .unwrap()
+        .has_more
+    {}
     assert!(store_node.read_events_after(EventId::ZERO).await.is_empty(), "the event is pruned");
     let receipt = emit_in_sql(&client, EMIT_WITH_KEY).await;
     let after = emit_in_sql(&client, "emit('after')").await;

@@ -27,7 +27,7 @@ async fn a_committed_emit_becomes_an_event_with_all_arguments() {
     routes.bind(EventType::new("record").unwrap(), HandlerBinding::new_queued(index.clone()));
     let registration =
         Registration { handlers: vec![HandlerDef::new(index)], routes, ..Registration::default() };
-    store_node.store.register(registration, now()).await.unwrap();
+    store_node.store.register_definitions(registration, now()).await.unwrap();
     let client = store_node.connect_client().await;
     let emit_time = now();
 
@@ -49,7 +49,7 @@ async fn a_committed_emit_becomes_an_event_with_all_arguments() {
 
     let task = store_node.store.list_tasks(TaskFilter::default(), None, 10).await.unwrap().tasks.remove(0);
     assert_eq!(
-        (task.event, task.priority.get(), task.lifecycle.state.status()),
+        (task.event_id, task.priority.get(), task.lifecycle.state.status()),
         (Some(event.id), 9000, TaskStatus::New)
     );
     let TaskState::New { due } = task.lifecycle.state else {

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::test_store::{TestStore, connect, emit_in_sql, find_event_of_receipt};
 
 /// Creates a role without privileges, and connects as that role.
-async fn create_producer_role(store_node: &TestStore, owner: &Client) -> (String, Client) {
+async fn create_and_connect_producer(store_node: &TestStore, owner: &Client) -> (String, Client) {
     let role = format!("producer_{}", Uuid::new_v4().simple());
     owner.batch_execute(&format!("CREATE ROLE {role} LOGIN PASSWORD 'secret'")).await.unwrap();
     let database = store_node.url.rsplit('/').next().unwrap();
@@ -27,7 +27,7 @@ async fn sql_error_code(client: &Client, sql: &str) -> String {
 async fn two_grants_allow_emit_and_nothing_else() {
     let store_node = TestStore::new().await;
     let owner = store_node.connect_client().await;
-    let (role, client) = create_producer_role(&store_node, &owner).await;
+    let (role, client) = create_and_connect_producer(&store_node, &owner).await;
     let denied = "42501";
     assert_eq!(sql_error_code(&client, "SELECT pointsman.emit('a')").await, denied);
     owner.batch_execute(&format!("GRANT USAGE ON SCHEMA pointsman TO {role}")).await.unwrap();
@@ -57,8 +57,8 @@ async fn two_grants_allow_emit_and_nothing_else() {
         "SELECT setval('pointsman.drainer_state', 1)",
         "SELECT nextval('pointsman.outbox_number')",
         "SELECT pointsman.next_outbox_number()",
-        "SELECT pointsman.notify_nodes()",
-        "SELECT pointsman.refuse('a', 'b')",
+        "SELECT pointsman.notify_drainers()",
+        "SELECT pointsman.raise_invalid_argument('a', 'b')",
         "SELECT pointsman.claim_idempotency_key('default', 'k', '', gen_random_uuid(), 0)",
         "CREATE TABLE pointsman.mine ()",
     ] {
@@ -70,7 +70,7 @@ async fn two_grants_allow_emit_and_nothing_else() {
 async fn objects_of_a_producer_do_not_shadow_the_schema() {
     let store_node = TestStore::new().await;
     let owner = store_node.connect_client().await;
-    let (role, client) = create_producer_role(&store_node, &owner).await;
+    let (role, client) = create_and_connect_producer(&store_node, &owner).await;
     let grants = format!(
         "GRANT USAGE ON SCHEMA pointsman TO {role}; GRANT CREATE ON DATABASE {} TO {role};
          GRANT EXECUTE ON FUNCTION pointsman.emit, pointsman.event_of TO {role}",

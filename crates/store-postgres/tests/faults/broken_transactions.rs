@@ -13,20 +13,20 @@ use pointsman_testing::shared_postgres;
 use tokio::time::sleep;
 
 use crate::common::invariants::assert_invariants;
-use crate::common::load::now;
 use crate::common::test_cluster::PgTestCluster;
-use crate::common::test_database::TestDatabase;
+use crate::common::test_database::PooledTestDatabase;
+use crate::common::test_load::now;
 use crate::{connect, query_number};
 
 async fn emit(store: &PostgresStore) -> Result<(), StoreError> {
-    store.append(vec![emit_batch([new_event("record")])], None, now()).await.map(drop)
+    store.append(vec![new_emit_batch([new_event("record")])], None, now()).await.map(drop)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unreadable_data_does_not_block_other_writers() {
-    let database = TestDatabase::acquire().await;
+    let database = PooledTestDatabase::acquire().await;
     let store = Opened::open(database.url(), now()).await.unwrap();
-    store.register(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
+    store.register_definitions(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
     let observer = connect(database.url()).await;
     observer.batch_execute("SET lock_timeout = '5s'").await.unwrap();
     let damage_sql = "CREATE TABLE public.kept AS SELECT * FROM pointsman.meta WHERE name = 'routes';
@@ -49,7 +49,7 @@ async fn unreadable_data_does_not_block_other_writers() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn closed_idle_connections_are_replaced_without_errors() {
-    let database = TestDatabase::acquire().await;
+    let database = PooledTestDatabase::acquire().await;
     let store = Opened::open(database.url(), now()).await.unwrap();
     let observer = connect(database.url()).await;
     for _ in 0..5 {

@@ -4,18 +4,18 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::store::{ClaimRequest, Claimant, Journal, Queue, Registry, RescueSweep, Store};
-use pointsman_store_conformance::fixture::{RegistrationBuilder, emit_batch, handler_name, new_event};
+use pointsman_core::store::{ClaimRequest, Claimant, Journal, Registry, RescueSweep, Store, TaskQueue};
+use pointsman_store_conformance::fixture::{RegistrationBuilder, handler_name, new_emit_batch, new_event};
 use pointsman_store_postgres::Postgres as Opened;
 use pointsman_testing::remove_stale_faketime_files;
 
 use crate::common::invariants::assert_invariants;
-use crate::common::load::now;
-use crate::common::test_database::TestDatabase;
+use crate::common::test_database::PooledTestDatabase;
+use crate::common::test_load::now;
 
 /// Environment variable with the database URL of the node process.
 const URL_VARIABLE: &str = "NODE_WITH_ANOTHER_CLOCK";
-const LEASE: Duration = Duration::from_secs(30);
+const LEASE_DURATION: Duration = Duration::from_secs(30);
 
 /// Runs in the node process: joins and rescues by the server's time, and prints its own time and the number of rescued
 /// tasks.
@@ -23,8 +23,8 @@ async fn run_as_node(url: &str) {
     let server_time = Opened::read_clock(url).await.unwrap();
     let store = Opened::open(url, server_time).await.unwrap();
     let node = store.join_node("elsewhere", server_time).await.unwrap();
-    assert!(store.read_server_clock().await.unwrap().is_some_and(|later| later >= server_time));
-    let rescued = store.rescue(RescueSweep::full(LEASE), server_time).await.unwrap();
+    assert!(store.read_store_server_clock().await.unwrap().is_some_and(|later| later >= server_time));
+    let rescued = store.rescue_tasks(RescueSweep::full(LEASE_DURATION), server_time).await.unwrap();
     println!("\nat {} node {node} took {} tasks", now().micros(), rescued.freed_tasks.len());
     store.close();
 }
@@ -53,11 +53,14 @@ async fn differing_clocks_do_not_expire_a_node() {
     if let Ok(url) = std::env::var(URL_VARIABLE) {
         return run_as_node(&url).await;
     }
-    let database = TestDatabase::acquire().await;
+    let database = PooledTestDatabase::acquire().await;
     let store = Opened::open(database.url(), now()).await.unwrap();
-    store.register(RegistrationBuilder::single_handler().unordered("index").build(), now()).await.unwrap();
+    store
+        .register_definitions(RegistrationBuilder::single_handler().unordered("index").build(), now())
+        .await
+        .unwrap();
     let node = store.join_node("here", now()).await.unwrap();
-    store.append(vec![emit_batch([new_event("record")])], None, now()).await.unwrap();
+    store.append(vec![new_emit_batch([new_event("record")])], None, now()).await.unwrap();
     let handlers = Arc::new([handler_name("index")].into());
     let claim = ClaimRequest { claimant: Claimant::Node(node), handlers, max_tasks: 1 };
     assert_eq!(store.claim_tasks(claim, now()).await.unwrap().tasks.len(), 1);
@@ -66,9 +69,10 @@ async fn differing_clocks_do_not_expire_a_node() {
     let behind = run_node_with_clock(database.url(), "-45s") - now().micros();
     assert!(ahead > 40_000_000 && behind < -40_000_000, "their clocks have no offset: {ahead} {behind}");
 
-    let rescued = store.rescue(RescueSweep::full(LEASE), now()).await.unwrap();
+    let rescued = store.rescue_tasks(RescueSweep::full(LEASE_DURATION), now()).await.unwrap();
     assert_eq!(rescued.freed_tasks, []);
-    let silent: Vec<_> = store.list_nodes().await.unwrap().into_iter().filter(|node| node.gone).collect();
+    let silent: Vec<_> =
+        store.list_nodes().await.unwrap().into_iter().filter(|node| node.has_left_or_died).collect();
     assert!(silent.is_empty(), "{silent:?}");
     assert_invariants(database.url()).await;
     store.close();

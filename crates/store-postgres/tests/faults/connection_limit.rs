@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use pointsman_core::store::{Journal, Store, StoreError};
-use pointsman_store_conformance::fixture::{emit_batch, new_event};
+use pointsman_store_conformance::fixture::{new_emit_batch, new_event};
 use pointsman_store_postgres::Postgres as Opened;
 use pointsman_testing::{PostgresServer, PostgresSettings};
 use tokio::time::sleep;
 use tokio_postgres::{Client, NoTls};
 
-use crate::common::load::{TestLoad, now};
+use crate::common::test_load::{TestLoad, now};
 use crate::{connect, query_number, start_durable_server, wait_until_query_returns};
 
 /// Opens all remaining connections.
@@ -33,7 +33,7 @@ async fn find_writer_pid(observer: &Client, other: &Client, load: &TestLoad) -> 
         pid
     };
     let (emitted, pid) =
-        tokio::join!(load.store().append(vec![emit_batch([new_event("other")])], None, now()), find);
+        tokio::join!(load.store().append(vec![new_emit_batch([new_event("other")])], None, now()), find);
     emitted.unwrap();
     pid
 }
@@ -92,7 +92,7 @@ async fn the_writer_closes_idle_read_connections_at_the_limit() {
     wait_until_query_returns(&observer, "SELECT count(*) FROM pg_stat_activity WHERE usename = 'limited'", 2)
         .await;
     for _ in 0..3 {
-        store.append(vec![emit_batch([new_event("record")])], None, now()).await.unwrap();
+        store.append(vec![new_emit_batch([new_event("record")])], None, now()).await.unwrap();
     }
     store.close();
 }

@@ -3,7 +3,7 @@
 use pointsman_testing::{PostgresServer, PostgresSettings, TmpfsDisk};
 use tokio::task::block_in_place;
 
-use crate::common::load::TestLoad;
+use crate::common::test_load::TestLoad;
 
 /// Mounts a small disk; none if the user may not mount one.
 fn mount_disk() -> Option<TmpfsDisk> {

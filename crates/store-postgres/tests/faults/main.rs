@@ -14,7 +14,7 @@ mod stopped_node;
 
 use std::time::Duration;
 
-use common::load::TEST_TIMEOUT;
+use common::test_load::TEST_TIMEOUT;
 use pointsman_testing::{PostgresServer, PostgresSettings};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{Client, NoTls};

@@ -4,21 +4,21 @@ use std::collections::BTreeSet;
 
 use futures::future::join_all;
 use pointsman_core::store::{Journal, Registry, Store, StoreError};
-use pointsman_store_conformance::fixture::{NewEventExt, RegistrationBuilder, emit_batch, new_event};
+use pointsman_store_conformance::fixture::{NewEventExt, RegistrationBuilder, new_emit_batch, new_event};
 use pointsman_store_postgres::Postgres as Opened;
-use pointsman_testing::{PostgresServer, Proxy, Rng};
+use pointsman_testing::{FaultProxy, PostgresServer, Rng};
 use tokio::time::timeout;
 
 use crate::common::invariants::assert_invariants;
-use crate::common::load::{TEST_TIMEOUT, TestLoad, now};
+use crate::common::test_load::{TEST_TIMEOUT, TestLoad, now};
 use crate::{connect, start_durable_server, wait_until_query_returns};
 
 const EMITTER_COUNT: u64 = 8;
 
 /// Starts a durable server behind a proxy; returns the URL of a database, direct and through the proxy.
-fn start_server_with_proxy() -> (PostgresServer, Proxy, String, String) {
+fn start_server_with_proxy() -> (PostgresServer, FaultProxy, String, String) {
     let (server, url) = start_durable_server();
-    let proxy = Proxy::start(server.address()).unwrap();
+    let proxy = FaultProxy::start(server.address()).unwrap();
     let proxied_url = server.url_through_proxy(&proxy, url.rsplit('/').next().unwrap()).unwrap();
     (server, proxy, url, proxied_url)
 }
@@ -57,13 +57,13 @@ async fn writes_without_a_reply_exist_at_most_once() {
 async fn a_commit_whose_reply_is_lost_is_found_afterwards() {
     let (_server, proxy, url, proxied_url) = start_server_with_proxy();
     let store = Opened::open(&proxied_url, now()).await.unwrap();
-    store.register(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
+    store.register_definitions(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
     let (lock_holder, observer) = (connect(&url).await, connect(&url).await);
     let mut ids = BTreeSet::new();
     for round in 1..=5 {
         let emit = |n: i64| {
             let event = new_event("record").with_key("a").with_value(&n.to_string());
-            store.append(vec![emit_batch([event])], None, now())
+            store.append(vec![new_emit_batch([event])], None, now())
         };
         let (receipts, _) = emit(2 * round).await.unwrap();
         let before = receipts[0].as_ref().unwrap().events[0].id;
@@ -104,7 +104,7 @@ async fn a_frozen_connection_fails_within_the_timeout() {
     let emits = async {
         for _ in 0..20 {
             // The peer may have to wait until the server ends the transaction of the frozen connection.
-            peer.append(vec![emit_batch([new_event("other")])], None, now()).await.unwrap();
+            peer.append(vec![new_emit_batch([new_event("other")])], None, now()).await.unwrap();
         }
     };
     let (reads, (), ()) =

@@ -3,7 +3,7 @@
 use pointsman_testing::PostgresServer;
 use tokio::task::block_in_place;
 
-use crate::common::load::TestLoad;
+use crate::common::test_load::TestLoad;
 use crate::start_durable_server;
 
 const ROUNDS: usize = 4;
@@ -11,7 +11,7 @@ const ROUNDS: usize = 4;
 const EMITTERS_PER_NODE: u64 = 4;
 
 /// Checks that no acknowledged emit of two nodes is lost when their server is stopped repeatedly.
-async fn assert_emits_survive(stop_server: fn(&PostgresServer) -> anyhow::Result<()>) {
+async fn assert_emits_survive_server_stop(stop_server: fn(&PostgresServer) -> anyhow::Result<()>) {
     let (server, url) = start_durable_server();
     let (one, other) =
         (TestLoad::start(&url, EMITTERS_PER_NODE).await, TestLoad::start(&url, EMITTERS_PER_NODE).await);
@@ -32,10 +32,10 @@ async fn assert_emits_survive(stop_server: fn(&PostgresServer) -> anyhow::Result
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
-    assert_emits_survive(PostgresServer::kill).await;
+    assert_emits_survive_server_stop(PostgresServer::kill).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_acknowledged_is_lost_when_the_server_is_restarted() {
-    assert_emits_survive(PostgresServer::stop).await;
+    assert_emits_survive_server_stop(PostgresServer::stop).await;
 }

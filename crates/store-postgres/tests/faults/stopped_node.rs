@@ -8,11 +8,11 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use pointsman_core::store::{Journal, Store};
-use pointsman_store_conformance::fixture::{NewEventExt, emit_batch, new_event};
+use pointsman_store_conformance::fixture::{NewEventExt, new_emit_batch, new_event};
 use pointsman_store_postgres::Postgres as Opened;
 
 use crate::common::invariants::assert_invariants;
-use crate::common::load::{TEST_TIMEOUT, now, query_rows};
+use crate::common::test_load::{TEST_TIMEOUT, now, query_rows};
 use crate::{connect, start_durable_server, wait_until_query_returns};
 
 /// Environment variable with the database URL of the node process.
@@ -24,7 +24,7 @@ async fn run_as_node(url: &str) {
     println!("\nopened");
     for line in std::io::stdin().lines() {
         let event = new_event("stopped").with_key("k").with_value(&line.unwrap());
-        match store.append(vec![emit_batch([event])], None, now()).await {
+        match store.append(vec![new_emit_batch([event])], None, now()).await {
             Ok(_) => println!("\nemitted"),
             Err(fault) => println!("\nrefused {fault}"),
         }
@@ -130,7 +130,7 @@ async fn a_node_stopped_in_a_transaction_does_not_block_the_others() {
     )
     .await;
 
-    let appended = store.append(vec![emit_batch([new_event("other").with_key("k")])], None, now()).await;
+    let appended = store.append(vec![new_emit_batch([new_event("other").with_key("k")])], None, now()).await;
     assert!(appended.is_ok(), "{appended:?}");
     wait_until_query_returns(
         &observer,

@@ -2,11 +2,11 @@
 -- Turns the initial layout into an older one, for the tests of migrations: the counters are one row that every commit
 -- updates, order ids are unique among all tenants, ended orders are deleted, and objects do not expire.
 
-DROP VIEW pointsman.events, pointsman.sequencer;
+DROP VIEW pointsman.events, pointsman.last_commit;
 DROP TABLE pointsman.write_lock, pointsman.commit_version, pointsman.ended_order;
-DROP FUNCTION pointsman.frame_types;
+DROP FUNCTION pointsman.stream_frame_types;
 
-CREATE TABLE pointsman.sequencer (
+CREATE TABLE pointsman.counters (
     singleton              boolean PRIMARY KEY DEFAULT true CHECK (singleton),
     version                bigint   NOT NULL DEFAULT 0,
     registry_version       bigint   NOT NULL DEFAULT 0,
@@ -25,7 +25,7 @@ CREATE TABLE pointsman.sequencer (
     history_end            bigint   NOT NULL DEFAULT 0,
     next_due               bigint
 ) WITH (fillfactor = 10, vacuum_truncate = off, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
-INSERT INTO pointsman.sequencer DEFAULT VALUES;
+INSERT INTO pointsman.counters DEFAULT VALUES;
 
 ALTER TABLE pointsman.object
     DROP COLUMN checked,

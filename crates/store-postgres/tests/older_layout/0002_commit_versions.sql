@@ -1,7 +1,7 @@
 -- Each commit inserts a row with its counters, and the write lock is the lock on a row that never changes.
 
 -- Waits for nodes that still write by the older layout, and stops them: the copied counters are the last they wrote.
-LOCK TABLE pointsman.sequencer IN ACCESS EXCLUSIVE MODE;
+LOCK TABLE pointsman.counters IN ACCESS EXCLUSIVE MODE;
 
 CREATE TABLE pointsman.write_lock (
     singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton)
@@ -36,9 +36,9 @@ INSERT INTO pointsman.commit_version
 SELECT version, 0, registry_version, NULL, NULL, last_event, expired_up_to, last_task, last_fence, last_object,
        last_order, journaled_events, archived_tasks,
        last_archive_number, expired_archive_number, expired_event_number, journal_end, history_end, next_due
-FROM pointsman.sequencer;
-DROP TABLE pointsman.sequencer;
-CREATE VIEW pointsman.sequencer AS SELECT * FROM pointsman.commit_version ORDER BY version DESC LIMIT 1;
+FROM pointsman.counters;
+DROP TABLE pointsman.counters;
+CREATE VIEW pointsman.last_commit AS SELECT * FROM pointsman.commit_version ORDER BY version DESC LIMIT 1;
 
 ALTER TABLE pointsman.object ALTER COLUMN tenant TYPE text COLLATE "C", ALTER COLUMN key TYPE text COLLATE "C";
 ALTER TABLE pointsman.idempotency_record ALTER COLUMN tenant TYPE text COLLATE "C",
@@ -55,7 +55,7 @@ WITH tasks AS (
     SELECT h.seq, h.queue, h.event, NULL, h.retries, h.created, h.created, h.finished, NULL, h.planned,
            (CASE h.status WHEN 0 THEN 'done' ELSE 'error' END)::pointsman.queue_status
     FROM pointsman.history h
-    WHERE h.n > (SELECT expired_archive_number FROM pointsman.sequencer)
+    WHERE h.n > (SELECT expired_archive_number FROM pointsman.last_commit)
 )
 SELECT t.seq AS id,
        t.status,
@@ -84,6 +84,6 @@ DECLARE
 BEGIN
     EXECUTE format('ALTER TABLE pointsman.write_lock OWNER TO %I', owner);
     EXECUTE format('ALTER TABLE pointsman.commit_version OWNER TO %I', owner);
-    EXECUTE format('ALTER VIEW pointsman.sequencer OWNER TO %I', owner);
+    EXECUTE format('ALTER VIEW pointsman.last_commit OWNER TO %I', owner);
     EXECUTE format('ALTER VIEW pointsman.events OWNER TO %I', owner);
 END $$;

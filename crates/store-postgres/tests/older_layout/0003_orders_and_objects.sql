@@ -19,12 +19,12 @@ CREATE INDEX ended_order_age ON pointsman.ended_order (ended);
 
 -- Objects expire.
 ALTER TABLE pointsman.object ADD COLUMN checked bigint NOT NULL DEFAULT 0;
-CREATE INDEX object_checked ON pointsman.object (checked);
+CREATE INDEX object_last_found_in_use ON pointsman.object (checked);
 
-CREATE FUNCTION pointsman.frame_types() RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+CREATE FUNCTION pointsman.stream_frame_types() RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 SELECT ARRAY['Torn', 'task']
 $$;
-REVOKE ALL ON FUNCTION pointsman.frame_types FROM PUBLIC;
+REVOKE ALL ON FUNCTION pointsman.stream_frame_types FROM PUBLIC;
 
 -- The objects belong to the owner of the schema like the others, whichever role applies this migration.
 DO $$
@@ -32,5 +32,5 @@ DECLARE
     owner name := (SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'pointsman');
 BEGIN
     EXECUTE format('ALTER TABLE pointsman.ended_order OWNER TO %I', owner);
-    EXECUTE format('ALTER FUNCTION pointsman.frame_types() OWNER TO %I', owner);
+    EXECUTE format('ALTER FUNCTION pointsman.stream_frame_types() OWNER TO %I', owner);
 END $$;

@@ -6,7 +6,7 @@ use pointsman_store_conformance::copy::StoreLocation as _;
 use pointsman_store_conformance::copy::concurrent_access::copy_into_concurrently_written_target;
 use pointsman_store_conformance::copy::interrupted::a_copy_continues_after_a_broken_connection;
 use pointsman_store_postgres::PgStoreCopy;
-use pointsman_testing::Proxy;
+use pointsman_testing::FaultProxy;
 
 use crate::store_location::{LocationKind, TestStoreLocation};
 use crate::test_store::connect;
@@ -16,7 +16,7 @@ async fn a_broken_connection_loses_nothing() {
     let database = TestStoreLocation::create_empty(LocationKind::Database).await;
     let (login, location) = database.database_url().split_once('@').unwrap();
     let (address, name) = location.split_once('/').unwrap();
-    let proxy = Arc::new(Proxy::start(address.parse().unwrap()).unwrap());
+    let proxy = Arc::new(FaultProxy::start(address.parse().unwrap()).unwrap());
     let (proxy_handle, url) = (proxy.clone(), format!("{login}@{}/{name}", proxy.address()));
     let open_through_proxy = move || Box::new(PgStoreCopy::open_target(&url).unwrap()) as _;
     a_copy_continues_after_a_broken_connection(database, open_through_proxy, move || {

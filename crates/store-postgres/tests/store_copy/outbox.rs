@@ -49,7 +49,7 @@ async fn emits_at_the_target_during_a_copy_keep_their_numbers() {
         TestStoreLocation::create_empty(LocationKind::Database).await,
     );
     let (runtime, url) = (Handle::current(), to.database_url().to_owned());
-    let copied = from.copy_to_with_hook(&to, 1, move || {
+    let copied = from.copy_to_with_hook_before_page(&to, 1, move || {
         runtime.block_on(async { emit_in_sql(&connect(&url).await, "emit('meanwhile')").await });
     });
     assert_eq!(copied.await.unwrap().differing_tables(), []);

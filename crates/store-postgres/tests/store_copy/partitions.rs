@@ -8,7 +8,7 @@ use pointsman_store_postgres::Postgres;
 use crate::store_location::{CopyHarness, LocationKind, TestStoreLocation};
 use crate::test_store::connect;
 
-const PARTITION_ROWS: i64 = 1000;
+const ROWS_PER_PARTITION: i64 = 1000;
 
 async fn count_partitions(location: &TestStoreLocation, table: &str) -> i64 {
     let sql = format!("SELECT count(*) FROM pg_inherits WHERE inhparent = 'pointsman.{table}'::regclass");
@@ -23,7 +23,7 @@ async fn copied_rows_fill_as_many_partitions_as_they_need() {
     let database = TestStoreLocation::new_database();
     database.open(large_store.fixture.now).await.close();
     let set_partition_rows_sql =
-        format!("INSERT INTO pointsman.meta (name, text) VALUES ('partition_rows', '{PARTITION_ROWS}')");
+        format!("INSERT INTO pointsman.meta (name, text) VALUES ('partition_rows', '{ROWS_PER_PARTITION}')");
     connect(database.database_url()).await.batch_execute(&set_partition_rows_sql).await.unwrap();
     harness.override_next_location(&database);
     let large_store = large_store.assert_survives_copy().await;

@@ -5,7 +5,7 @@ use pointsman_store::store_copy::{CopyEndpointError, CopyError};
 use pointsman_store_conformance::copy::{StoreLocation as _, run_blocking};
 use pointsman_store_conformance::fixture::START_TIME;
 use pointsman_store_postgres::PgStoreCopy;
-use pointsman_store_sqlite::{OpenError, SqliteCopy};
+use pointsman_store_sqlite::{OpenError, SqliteStoreCopy};
 use pointsman_testing::shared_postgres;
 use tokio::runtime::Handle;
 
@@ -30,7 +30,7 @@ async fn a_constraint_violation_is_not_retried() {
         TestStoreLocation::create_empty(LocationKind::Database).await,
     );
     let (runtime, url) = (Handle::current(), target.database_url().to_owned());
-    let copied = source.copy_to_with_hook(&target, 1, move || {
+    let copied = source.copy_to_with_hook_before_page(&target, 1, move || {
         let insert_node_sql =
             "INSERT INTO pointsman.node (id, name, joined, last_heartbeat) OVERRIDING SYSTEM VALUE
                     VALUES (1, 'x', 0, 0)";
@@ -48,25 +48,25 @@ async fn a_file_opened_by_a_server_is_in_use() {
     let file = TestStoreLocation::create_empty(LocationKind::File).await;
     let store = file.open(START_TIME).await;
     let TestStoreLocation::File(path, _) = &file else { panic!() };
-    let error = SqliteCopy::open_source(path).unwrap_err();
+    let error = SqliteStoreCopy::open_source(path).unwrap_err();
     assert!(matches!(error, CopyEndpointError::OpenFailed(OpenError::InUse { .. })), "{error}");
     store.close();
     drop(store);
-    SqliteCopy::open_source(path).unwrap();
+    SqliteStoreCopy::open_source(path).unwrap();
 }
 
 #[tokio::test]
 async fn a_missing_source_is_not_created() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("none.db");
-    assert!(matches!(SqliteCopy::open_source(&path), Err(CopyEndpointError::NoStore(_))));
+    assert!(matches!(SqliteStoreCopy::open_source(&path), Err(CopyEndpointError::NoStore(_))));
     assert!(!path.exists());
     let empty = folder.path().join("empty.db");
     std::fs::write(&empty, "").unwrap();
-    assert!(matches!(SqliteCopy::open_source(&empty), Err(CopyEndpointError::NoStore(_))));
+    assert!(matches!(SqliteStoreCopy::open_source(&empty), Err(CopyEndpointError::NoStore(_))));
     let text = folder.path().join("text.db");
     std::fs::write(&text, "this is not a database, though it is long enough to be one".repeat(20)).unwrap();
-    let error = SqliteCopy::open_source(&text).unwrap_err();
+    let error = SqliteStoreCopy::open_source(&text).unwrap_err();
     assert!(matches!(error, CopyEndpointError::OpenFailed(OpenError::NotADatabase { .. })), "{error}");
 
     let url = shared_postgres().unwrap().create_database().unwrap();

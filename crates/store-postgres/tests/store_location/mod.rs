@@ -11,12 +11,12 @@ use pointsman_core::store::Store;
 use pointsman_store::store_copy::CopyEndpoint;
 use pointsman_store_conformance::copy::{self, LocationOpenError};
 use pointsman_store_postgres::{PgStoreCopy, Postgres};
-use pointsman_store_sqlite::{Sqlite, SqliteCopy};
+use pointsman_store_sqlite::{Sqlite, SqliteStoreCopy};
 use tempfile::TempDir;
 
-use crate::common::test_database::TestDatabase;
+use crate::common::test_database::PooledTestDatabase;
 
-pub(crate) type CopyHarness = copy::CopyingHarness<TestStoreLocation>;
+pub(crate) type CopyHarness = copy::CopyOnReopenHarness<TestStoreLocation>;
 
 /// The kind of a location.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ pub(crate) enum TestStoreLocation {
     /// The path, and the temporary folder.
     File(PathBuf, Arc<TempDir>),
     /// The URL, and the reused test database.
-    Database(String, Option<Arc<TestDatabase>>),
+    Database(String, Option<Arc<PooledTestDatabase>>),
 }
 
 impl TestStoreLocation {
@@ -61,7 +61,7 @@ impl copy::StoreLocation for TestStoreLocation {
                 Self::File(folder.path().join("store.db"), Arc::new(folder))
             }
             LocationKind::Database => {
-                let database = TestDatabase::acquire().await;
+                let database = PooledTestDatabase::acquire().await;
                 Self::Database(database.url().into(), Some(Arc::new(database)))
             }
         }
@@ -76,14 +76,14 @@ impl copy::StoreLocation for TestStoreLocation {
 
     fn try_open_source(&self) -> Result<Box<dyn CopyEndpoint>, LocationOpenError> {
         Ok(match self {
-            Self::File(path, _) => Box::new(SqliteCopy::open_source(path)?),
+            Self::File(path, _) => Box::new(SqliteStoreCopy::open_source(path)?),
             Self::Database(url, _) => Box::new(PgStoreCopy::open_source(url)?),
         })
     }
 
     fn try_open_target(&self) -> Result<Box<dyn CopyEndpoint>, LocationOpenError> {
         Ok(match self {
-            Self::File(path, _) => Box::new(SqliteCopy::open_target(path)?),
+            Self::File(path, _) => Box::new(SqliteStoreCopy::open_target(path)?),
             Self::Database(url, _) => Box::new(PgStoreCopy::open_target(url)?),
         })
     }

@@ -26,13 +26,13 @@ pub(crate) fn now() -> Timestamp {
 pub(crate) struct TestStore {
     pub(crate) url: String,
     pub(crate) store: PostgresStore,
-    last_event: watch::Receiver<EventId>,
+    last_event_receiver: watch::Receiver<EventId>,
 }
 
 /// Forwards the id of the last event whenever the journal grows.
-struct LastEventListener(watch::Sender<EventId>);
+struct LastEventForwarder(watch::Sender<EventId>);
 
-impl StoreListener for LastEventListener {
+impl StoreListener for LastEventForwarder {
     fn on_signal(&self, signal: StoreSignal) {
         match signal {
             StoreSignal::JournalGrew(head) => {
@@ -52,8 +52,8 @@ impl TestStore {
     pub(crate) async fn open(url: &str) -> Self {
         let store = Postgres::open(url, now()).await.unwrap();
         let (sender, last_event) = watch::channel(EventId::ZERO);
-        store.add_listener(Arc::new(LastEventListener(sender)));
-        Self { url: url.into(), store, last_event }
+        store.add_listener(Arc::new(LastEventForwarder(sender)));
+        Self { url: url.into(), store, last_event_receiver: last_event }
     }
 
     /// Closes the node, and returns the URL of its database.
@@ -72,24 +72,24 @@ impl TestStore {
         let (mut after, mut events) = (after, vec![]);
         loop {
             let query = JournalQuery {
-                after,
-                until: None,
+                after_event_id: after,
+                up_to_event_id: None,
                 filter: EventFilter::default(),
                 limit: 1000,
                 backwards: false,
             };
             let page = self.store.read_events(query).await.unwrap();
             events.extend(page.events);
-            if page.scanned_up_to == after {
+            if page.last_scanned_event_id == after {
                 return events;
             }
-            after = page.scanned_up_to;
+            after = page.last_scanned_event_id;
         }
     }
 
     /// Waits until the journal has this many events, and returns them; panics if it has more.
     pub(crate) async fn wait_for_events(&self, count: usize) -> Vec<Arc<Event>> {
-        let mut last_event = self.last_event.clone();
+        let mut last_event = self.last_event_receiver.clone();
         let wait = async {
             loop {
                 last_event.borrow_and_update();

@@ -38,7 +38,7 @@ impl<'a> Handshake<'a> {
 
     /// Returns the login command, or PING if there is no login. It is sent alone: nothing else is sent before the login
     /// succeeds.
-    pub(super) fn login_command(&self) -> Cmd {
+    pub(super) fn login_or_ping_command(&self) -> Cmd {
         let Some(Login { user, password, .. }) = self.login else { return redis::cmd("PING") };
         let mut auth = redis::cmd("AUTH");
         auth.arg(user.as_deref()).arg(password);
@@ -59,7 +59,7 @@ impl<'a> Handshake<'a> {
     }
 
     /// Returns the commands that query the server and configure the connection. Each has its own reply, even if others fail.
-    pub(super) fn setup_commands(&self) -> Pipeline {
+    pub(super) fn inspect_and_setup_commands(&self) -> Pipeline {
         let mut commands = redis::pipe();
         commands.cmd("INFO").arg("server").cmd("ROLE").cmd("PING");
         commands.cmd("CLIENT").arg("SETNAME").arg(CLIENT_NAME);
@@ -166,10 +166,10 @@ impl<'a> Handshake<'a> {
         from_redis_value(reply).map_err(|error| self.not_redis_error(&error.to_string()))
     }
 
-    /// Converts an error of the driver into one that tells an operator what to do.
+    /// Converts an error of the driver into one that says what an operator can do.
     pub(super) fn open_error_from(&self, error: &RedisError) -> OpenError {
         let at = self.address.to_string();
-        if let Some(tls) = tls_error(error) {
+        if let Some(tls) = find_tls_error(error) {
             return match tls {
                 rustls::Error::InvalidMessage(_) => {
                     self.not_redis_error("it does not use TLS; begin the URL with redis, not with rediss")
@@ -208,7 +208,7 @@ impl<'a> Handshake<'a> {
 
     /// Describes why the server was not reached. A TLS server closes a plaintext connection without a reply.
     fn describe_unreachable(&self, error: &RedisError) -> String {
-        let was_closed = io_error(error).is_some_and(|error| {
+        let was_closed = find_io_error(error).is_some_and(|error| {
             [IoErrorKind::UnexpectedEof, IoErrorKind::ConnectionReset, IoErrorKind::BrokenPipe]
                 .contains(&error.kind())
         });
@@ -232,7 +232,7 @@ impl<'a> Handshake<'a> {
     fn login_refused_error(&self, reason: &str) -> OpenError {
         let is_sentinel = self.is_sentinel_login();
         let variable = if is_sentinel { url::SENTINEL_PASSWORD_VARIABLE } else { url::PASSWORD_VARIABLE };
-        let advice = match (self.login.map(|login| login.source), is_sentinel) {
+        let advice = match (self.login.map(|login| login.password_source), is_sentinel) {
             (None, true) => format!("give the sentinels' password in {variable}, or in sentinel_password"),
             (None, false) => {
                 format!(
@@ -273,13 +273,13 @@ fn driver_error_source(error: &RedisError) -> Option<&Arc<dyn Error + Send + Syn
     error.source().and_then(|source| source.downcast_ref())
 }
 
-fn io_error(error: &RedisError) -> Option<&std::io::Error> {
+fn find_io_error(error: &RedisError) -> Option<&std::io::Error> {
     driver_error_source(error).and_then(|cause| cause.downcast_ref())
 }
 
 /// Returns the TLS error behind a driver error, if there is one.
-fn tls_error(error: &RedisError) -> Option<&rustls::Error> {
+fn find_tls_error(error: &RedisError) -> Option<&rustls::Error> {
     let in_io_error =
-        io_error(error).and_then(|error| error.get_ref()).and_then(|error| error.downcast_ref());
+        find_io_error(error).and_then(|error| error.get_ref()).and_then(|error| error.downcast_ref());
     in_io_error.or_else(|| driver_error_source(error).and_then(|cause| cause.downcast_ref()))
 }

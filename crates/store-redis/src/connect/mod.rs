@@ -83,7 +83,7 @@ struct Login {
     /// `None` means the server's default user.
     user: Option<String>,
     password: String,
-    source: PasswordSource,
+    password_source: PasswordSource,
 }
 
 /// Source of a password.
@@ -127,8 +127,8 @@ impl Endpoint {
         let opened = client.get_multiplexed_async_connection_with_config(&config).await;
         let mut connection = opened.map_err(|error| self.connection_error(&master, &error))?;
         let handshake = Handshake::new(self, &master, self.login.as_ref());
-        handshake.check_login_reply(handshake.login_command().query_async(&mut connection).await)?;
-        handshake.check_server(handshake.setup_commands().query_async(&mut connection).await)?;
+        handshake.check_login_reply(handshake.login_or_ping_command().query_async(&mut connection).await)?;
+        handshake.check_server(handshake.inspect_and_setup_commands().query_async(&mut connection).await)?;
         connection.set_response_timeout(RESPONSE_TIMEOUT);
         Ok(connection)
     }
@@ -177,7 +177,7 @@ impl Endpoint {
         client.map_err(|error| self.connection_error(address, &error))
     }
 
-    /// Converts an error of the driver into one that tells an operator what to do.
+    /// Converts an error of the driver into one that says what an operator can do.
     fn connection_error(&self, address: &ServerAddress, error: &redis::RedisError) -> OpenError {
         Handshake::new(self, address, self.login.as_ref()).open_error_from(error)
     }
@@ -223,7 +223,7 @@ impl Endpoint {
     }
 
     /// Returns whether the URL contains a password.
-    pub fn has_password(&self) -> bool {
+    pub fn has_password_in_url(&self) -> bool {
         let sentinel_login = match &self.mode {
             DiscoveryMode::Sentinel { login, .. } => login.as_ref(),
             DiscoveryMode::Single | DiscoveryMode::Cluster => None,
@@ -232,7 +232,7 @@ impl Endpoint {
         logins
             .into_iter()
             .flatten()
-            .any(|login| login.source == PasswordSource::Url && !login.password.is_empty())
+            .any(|login| login.password_source == PasswordSource::Url && !login.password.is_empty())
     }
 
     /// Returns all hosts with ports, the name of the master (sentinel mode), and the database unless it is 0.

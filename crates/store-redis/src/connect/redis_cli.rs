@@ -31,7 +31,7 @@ impl Endpoint {
             let user = login.user.as_ref().map(|user| format!(" --user {}", shell_quote(user.as_bytes())));
             command += &user.unwrap_or_default();
             // redis-cli reads a password from the environment itself.
-            command += if login.source == PasswordSource::Url { " --askpass" } else { "" };
+            command += if login.password_source == PasswordSource::Url { " --askpass" } else { "" };
         }
         command
     }

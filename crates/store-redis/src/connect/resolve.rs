@@ -66,7 +66,7 @@ impl Endpoint {
         let mut sentinel = self.connect_and_log_in(host, login)?;
         let handshake = Handshake::new(self, host, login);
         let reply = redis::cmd("SENTINEL").arg("get-master-addr-by-name").arg(name).query(&mut sentinel);
-        if reply.as_ref().is_err_and(is_unknown_command) {
+        if reply.as_ref().is_err_and(is_unknown_command_error) {
             return Err(handshake.wrong_kind_error(ServerKind::Standalone));
         }
         let found: Option<(String, u16)> = handshake.decode_reply(reply)?;
@@ -89,7 +89,7 @@ impl Endpoint {
         let mut node = self.connect_and_log_in(host, self.login.as_ref())?;
         let handshake = Handshake::new(self, host, self.login.as_ref());
         let reply = redis::cmd("CLUSTER").arg("SLOTS").query(&mut node);
-        if reply.as_ref().is_err_and(is_unknown_command) {
+        if reply.as_ref().is_err_and(is_unknown_command_error) {
             return Err(handshake.wrong_kind_error(ServerKind::Sentinel));
         }
         if reply.as_ref().is_err_and(|error| error_reason(error).contains("cluster support disabled")) {
@@ -105,7 +105,7 @@ impl Endpoint {
     fn connect_and_check(&self, master: &ServerAddress) -> Result<Connection, OpenError> {
         let mut connection = self.connect_and_log_in(master, self.login.as_ref())?;
         let handshake = Handshake::new(self, master, self.login.as_ref());
-        handshake.check_server(handshake.setup_commands().query(&mut connection))?;
+        handshake.check_server(handshake.inspect_and_setup_commands().query(&mut connection))?;
         Ok(connection)
     }
 
@@ -124,7 +124,7 @@ impl Endpoint {
             Ok(connection)
         });
         let mut connection = opened.map_err(|error| handshake.open_error_from(&error))?;
-        handshake.check_login_reply(handshake.login_command().query(&mut connection))?;
+        handshake.check_login_reply(handshake.login_or_ping_command().query(&mut connection))?;
         Ok(connection)
     }
 
@@ -148,7 +148,7 @@ impl Endpoint {
     }
 }
 
-fn is_unknown_command(error: &RedisError) -> bool {
+fn is_unknown_command_error(error: &RedisError) -> bool {
     error_reason(error).starts_with("ERR unknown command")
 }
 
@@ -172,7 +172,7 @@ fn find_slot_owner(ranges: Vec<Vec<Value>>, slot: u16, queried: &ServerAddress) 
 mod tests {
     use super::*;
 
-    fn slot_range(first: i64, last: i64, host: Value) -> Vec<Value> {
+    fn slot_range_reply(first: i64, last: i64, host: Value) -> Vec<Value> {
         let node = |host, port| Value::Array(vec![host, Value::Int(port), Value::SimpleString("id".into())]);
         let replica = Value::BulkString(b"10.0.0.9".to_vec());
         vec![Value::Int(first), Value::Int(last), node(host, 7000 + first % 10), node(replica, 7009)]
@@ -186,11 +186,11 @@ mod tests {
     fn slot_owner_is_found_by_its_range() {
         let queried = ServerAddress { host: "queried".into(), port: 6379 };
         let ranges = vec![
-            slot_range(0, 5460, bulk_string("10.0.0.1")),
-            slot_range(5461, 10_922, bulk_string("node2.example")),
-            slot_range(10_923, 12_000, bulk_string("")),
-            slot_range(12_002, 13_000, Value::Nil),
-            slot_range(13_001, 16_383, bulk_string("?")),
+            slot_range_reply(0, 5460, bulk_string("10.0.0.1")),
+            slot_range_reply(5461, 10_922, bulk_string("node2.example")),
+            slot_range_reply(10_923, 12_000, bulk_string("")),
+            slot_range_reply(12_002, 13_000, Value::Nil),
+            slot_range_reply(13_001, 16_383, bulk_string("?")),
         ];
         let found = |slot| find_slot_owner(ranges.clone(), slot, &queried).map(|address| address.to_string());
         assert_eq!(found(0).as_deref(), Some("10.0.0.1:7000"));

@@ -39,7 +39,7 @@ fn displayed_url_hides_passwords() {
         let endpoint = parse(url);
         assert_eq!(endpoint.to_string(), displayed);
         assert!(!format!("{endpoint:?}").contains("s3cret"));
-        assert_eq!(endpoint.has_password(), url.contains("s3cret"), "{url}");
+        assert_eq!(endpoint.has_password_in_url(), url.contains("s3cret"), "{url}");
     }
 }
 
@@ -143,7 +143,7 @@ fn environment_supplies_the_password_if_the_url_has_none() {
     let login = |url| {
         let endpoint = parse_with_environment(url, &variables).unwrap();
         assert!(!endpoint.to_string().contains("env"));
-        endpoint.login.map(|login| (login.user, login.password, login.source))
+        endpoint.login.map(|login| (login.user, login.password, login.password_source))
     };
     assert_eq!(login("redis://db"), Some((None, "env".into(), PasswordSource::Environment)));
     assert_eq!(
@@ -164,5 +164,8 @@ fn environment_supplies_the_password_if_the_url_has_none() {
     assert_eq!(sentinels("redis+sentinel://a/m"), Some((None, "watch".into())));
     let both = "redis+sentinel://a/m?sentinel_user=eve&sentinel_password=p";
     assert_eq!(sentinels(both), Some((Some("eve".into()), "p".into())));
-    assert!(!parse_with_environment("redis://db", &variables).unwrap().has_password(), "the URL has none");
+    assert!(
+        !parse_with_environment("redis://db", &variables).unwrap().has_password_in_url(),
+        "the URL has none"
+    );
 }

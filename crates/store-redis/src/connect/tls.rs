@@ -43,7 +43,7 @@ impl TlsSettings {
             ("require", Some(_)) | ("verify-ca", _) => CertificateCheck::Issuer,
             ("verify-full", _) => CertificateCheck::IssuerAndHost,
             (other, _) => {
-                let known = "require, verify-ca or verify-full; what is not encrypted begins with redis://";
+                let known = "require, verify-ca or verify-full; an unencrypted URL begins with redis://";
                 return Err(bad_parameter_error("sslmode", format!("is `{other}`, and can only be {known}")));
             }
         };
@@ -102,12 +102,12 @@ fn read_root_certificates(file: &Path) -> Result<Vec<u8>, OpenError> {
     let mut roots = RootCertStore::empty();
     for found in CertificateDer::pem_slice_iter(&pem) {
         let found = found.map_err(|error| bad_file_error(format!("is no PEM file: {error}")))?;
-        roots
-            .add(found)
-            .map_err(|error| bad_file_error(format!("holds a certificate that cannot be used: {error}")))?;
+        roots.add(found).map_err(|error| {
+            bad_file_error(format!("contains a certificate that cannot be used: {error}"))
+        })?;
     }
     match roots.is_empty() {
-        true => Err(bad_file_error("holds no certificate".into())),
+        true => Err(bad_file_error("contains no certificate".into())),
         false => Ok(pem),
     }
 }
@@ -123,10 +123,10 @@ fn read_client_certificate(certificate: &Path, key: &Path) -> Result<ClientTlsCo
         Some(Err(error)) => {
             return Err(bad_file_error("sslcert", certificate, &format!("is no PEM file: {error}")));
         }
-        None => return Err(bad_file_error("sslcert", certificate, "holds no certificate")),
+        None => return Err(bad_file_error("sslcert", certificate, "contains no certificate")),
     }
     PrivateKeyDer::from_pem_slice(&client_key)
-        .map_err(|error| bad_file_error("sslkey", key, &format!("holds no private key: {error}")))?;
+        .map_err(|error| bad_file_error("sslkey", key, &format!("contains no private key: {error}")))?;
     Ok(ClientTlsConfig { client_cert, client_key })
 }
 

@@ -26,7 +26,7 @@ pub(super) const SENTINEL_PASSWORD_VARIABLE: &str = "REDIS_SENTINEL_PASSWORD";
 const DEFAULT_CONNECT_TIMEOUT_SECS: u64 = 5;
 const MAX_CONNECT_TIMEOUT_SECS: u64 = 3600;
 /// Default prefix on a cluster: its hash tag puts all keys into one slot.
-const CLUSTER_PREFIX: &str = "{pointsman}:";
+const DEFAULT_CLUSTER_PREFIX: &str = "{pointsman}:";
 const MAX_PREFIX_LENGTH: usize = 64;
 /// Characters that are escaped in a URL parameter.
 pub(super) const ESCAPED_IN_PARAMETERS: &AsciiSet = &CONTROLS.add(b'%').add(b'&').add(b'@');
@@ -113,7 +113,7 @@ pub(super) fn parse_url(url: &str, environment: EnvironmentLookup<'_>) -> Result
 pub(super) fn default_prefix(mode: &DiscoveryMode) -> &'static str {
     match mode {
         DiscoveryMode::Single | DiscoveryMode::Sentinel { .. } => "",
-        DiscoveryMode::Cluster => CLUSTER_PREFIX,
+        DiscoveryMode::Cluster => DEFAULT_CLUSTER_PREFIX,
     }
 }
 
@@ -225,13 +225,13 @@ fn parse_login(text: &str, environment: EnvironmentLookup<'_>) -> Result<Option<
     };
     // Empty user and password mean no login.
     let is_empty = user.is_none() && password.is_empty();
-    Ok(Some(Login { user, password, source }).filter(|_| !is_empty))
+    Ok(Some(Login { user, password, password_source: source }).filter(|_| !is_empty))
 }
 
 /// Returns the login from the environment if the URL has none.
 fn login_from_environment(environment: EnvironmentLookup<'_>) -> Option<Login> {
     let password = environment(PASSWORD_VARIABLE)?;
-    Some(Login { user: None, password, source: PasswordSource::Environment })
+    Some(Login { user: None, password, password_source: PasswordSource::Environment })
 }
 
 fn percent_decode(part: &str, text: &str) -> Result<String, OpenError> {
@@ -310,7 +310,7 @@ impl UrlParameters {
                 "sentinel_user",
                 format!("needs sentinel_password, or {SENTINEL_PASSWORD_VARIABLE} set"),
             )),
-            (user, Some((password, source))) => Ok(Some(Login { user, password, source })),
+            (user, Some((password, source))) => Ok(Some(Login { user, password, password_source: source })),
         }
     }
 
@@ -341,7 +341,7 @@ impl UrlParameters {
         if matches!(mode, DiscoveryMode::Cluster) && (hash_tag(value).is_none() || braces != 2) {
             let problem = format!(
                 "is `{value}`, and on a cluster it needs exactly one hash tag, so that all keys are in one slot; write \
-                 {CLUSTER_PREFIX} or another in {{}}"
+                 {DEFAULT_CLUSTER_PREFIX} or another in {{}}"
             );
             return Err(bad_parameter_error("prefix", problem));
         }

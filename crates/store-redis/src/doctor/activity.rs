@@ -24,7 +24,7 @@ pub(super) const MAX_SCANNED_KEYS: usize = 1_000_000;
 pub(super) const SCAN_PAGE_SIZE: usize = 5_000;
 /// Maximum number of displayed characters of a reason.
 const MAX_REASON_CHARS: usize = 160;
-const SET_ASIDE_SCRIPT: &str = include_str!("../lua/set_aside_reasons.lua");
+const SET_ASIDE_REASONS_SCRIPT: &str = include_str!("../lua/set_aside_reasons.lua");
 
 /// Header of a set-aside entry.
 #[derive(Deserialize)]
@@ -74,7 +74,7 @@ impl Doctor {
     ) -> RedisResult<Result<u64, Finding>> {
         let key = Keys::new(self.endpoint.key_prefix()).with_prefix(key_name);
         match redis::cmd("LLEN").arg(&key).query_async(&mut self.connection()).await {
-            Err(error) if is_wrong_type(&error) => {
+            Err(error) if is_wrong_type_error(&error) => {
                 let key = String::from_utf8_lossy(&key);
                 Ok(Err(Finding::fault(check, format!("{key} is not a list: another application wrote it"))
                     .with_advice("Rename it. Until then no pushed event is journaled.")))
@@ -153,7 +153,7 @@ impl Doctor {
         };
         let key = Keys::new(self.endpoint.key_prefix()).with_prefix("events.set.aside");
         let mut newest = redis::cmd("EVAL_RO");
-        newest.arg(SET_ASIDE_SCRIPT).arg(1).arg(&key).arg(1);
+        newest.arg(SET_ASIDE_REASONS_SCRIPT).arg(1).arg(&key).arg(1);
         let newest: Vec<Vec<u8>> = newest.query_async(&mut self.connection()).await?;
         let newest = newest.first().and_then(|header| serde_json::from_slice(header).ok());
         let (command, key) = (self.endpoint.redis_cli_command().await, shell_quote(&key));
@@ -166,7 +166,7 @@ impl Doctor {
 }
 
 /// Returns whether an error means that a key has the wrong type.
-pub(super) fn is_wrong_type(error: &RedisError) -> bool {
+pub(super) fn is_wrong_type_error(error: &RedisError) -> bool {
     error_codes(error).iter().any(|code| code == "WRONGTYPE")
 }
 
@@ -183,7 +183,7 @@ fn describe_set_aside(count: u64, newest: Option<SetAsideHeader>) -> String {
 
 /// Returns the finding about nodes that have not left, and how many of them are live.
 fn nodes_finding(nodes: &[NodeView], now: Timestamp) -> (Finding, usize) {
-    let present = nodes.iter().filter(|node| !node.gone);
+    let present = nodes.iter().filter(|node| !node.has_left_or_died);
     let silence = |node: &NodeView| now.duration_since(node.last_heartbeat_at).as_secs_f64();
     let (silent, live): (Vec<_>, Vec<_>) = present.partition(|node| silence(node) > MAX_HEARTBEAT_AGE_SECS);
     let names: Vec<String> = live.iter().map(|node| node.name.clone()).collect();

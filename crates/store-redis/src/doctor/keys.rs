@@ -51,7 +51,7 @@ impl Doctor {
         {
             return Ok(vec![open_error_finding("keys", &error)]);
         }
-        Ok(vec![match self.find_foreign_key().await? {
+        Ok(vec![match self.find_key_of_another_application().await? {
             None => Finding::ok("keys", "there is no store yet; the first node creates it"),
             Some(key) if is_heartbeat_key(key.strip_prefix(prefix).unwrap_or(&key)) => Finding::fault(
                 "keys",
@@ -77,7 +77,7 @@ impl Doctor {
     }
 
     /// Finds a key with our prefix that no producer writes; prefers the heartbeat of a running node.
-    async fn find_foreign_key(&self) -> RedisResult<Option<String>> {
+    async fn find_key_of_another_application(&self) -> RedisResult<Option<String>> {
         let (prefix, mut connection) = (self.endpoint.key_prefix(), self.connection());
         let (mut cursor, mut scanned, mut foreign_key) = (0_u64, 0, None);
         loop {

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use pointsman_store::finding::Finding;
 use redis::RedisResult;
 
-use super::activity::{MAX_SCANNED_KEYS, SCAN_PAGE_SIZE, format_first_items, is_wrong_type};
+use super::activity::{MAX_SCANNED_KEYS, SCAN_PAGE_SIZE, format_first_items, is_wrong_type_error};
 use super::{CheckResult, Doctor, escape_pattern};
 use crate::keys::Keys;
-use crate::outbox::orphaned::{
-    MAX_QUEUED_PER_COMMAND, OUTBOX_KEY_PATTERN, ObjectNames, enqueue_objects_command, object_of_outbox_key,
-    orphaned_objects_commands,
+use crate::outbox::orphaned_objects::{
+    MAX_OBJECTS_PER_ENQUEUE_COMMAND, OUTBOX_KEY_PATTERN, ObjectNames, enqueue_objects_command,
+    find_orphaned_objects_commands, object_of_outbox_key,
 };
 
 type QueuedObjects = HashSet<Vec<u8>>;
@@ -19,7 +19,7 @@ impl Doctor {
     pub(super) async fn check_orphaned_objects(&self) -> CheckResult {
         let orphaned = match self.find_orphaned_objects().await {
             // A key of the wrong type is reported by another check.
-            Err(error) if is_wrong_type(&error) => return Ok(vec![]),
+            Err(error) if is_wrong_type_error(&error) => return Ok(vec![]),
             orphaned => orphaned?,
         };
         if orphaned.is_empty() {
@@ -82,7 +82,7 @@ impl Doctor {
         let keys = Keys::new(self.endpoint.key_prefix());
         let unqueued = objects.iter().filter(|object| !queued.contains(*object)).cloned().collect();
         let mut orphaned = ObjectNames::new();
-        for args in orphaned_objects_commands(&keys, &unqueued) {
+        for args in find_orphaned_objects_commands(&keys, &unqueued) {
             let mut command = redis::Cmd::new();
             command.arg(args);
             orphaned.extend(command.query_async::<Vec<Vec<u8>>>(&mut self.connection()).await?);
@@ -97,7 +97,7 @@ fn orphaned_objects_finding(orphaned: &ObjectNames, enqueue_command: &str) -> Fi
         1 => "1 object has events that no node reads".into(),
         count => format!("{count} objects have events that no node reads"),
     };
-    let run_again = if names.len() > MAX_QUEUED_PER_COMMAND { ", and run doctor again" } else { "" };
+    let run_again = if names.len() > MAX_OBJECTS_PER_ENQUEUE_COMMAND { ", and run doctor again" } else { "" };
     Finding::warning("orphaned", format_first_items(&count, &names)).with_advice(format!(
         "Producers must also push the object's name to objects.with.events. If these are events for Pointsman, queue the \
          objects{run_again}: {enqueue_command}"

@@ -18,7 +18,7 @@ use crate::rows::{self, JournaledEvent};
 
 impl TransactionOverlay {
     pub(crate) fn read_named_text(&self, name: &str) -> Result<Option<String>> {
-        self.read_row(Table::Texts, name)?.map(|bytes| rows::decode_text(&bytes)).transpose()
+        self.read_row(Table::NamedTexts, name)?.map(|bytes| rows::decode_text(&bytes)).transpose()
     }
 
     /// Reads a named text that is a number.
@@ -32,7 +32,7 @@ impl TransactionOverlay {
     }
 
     pub(crate) fn read_journaled_event(&self, id: EventId) -> Result<Option<JournaledEvent>> {
-        self.read_event(id)?.map(|bytes| rows::decode_event(id, &bytes)).transpose()
+        self.read_encoded_event(id)?.map(|bytes| rows::decode_event(id, &bytes)).transpose()
     }
 
     /// Returns whether an object is cached.
@@ -46,7 +46,7 @@ impl TransactionOverlay {
         if let Some(object) = self.with_cached_row(&Table::Objects, &field, rows::decode_object) {
             return object.map(Some);
         }
-        self.fetch(object_fetches(tenant, key).into())?;
+        self.fetch_into_cache(object_fetches(tenant, key).into())?;
         if let Some(object) = self.with_cached_row(&Table::Objects, &field, rows::decode_object) {
             return object.map(Some);
         }

@@ -1,7 +1,7 @@
 //! Reads queues, handlers, rules, nodes, chains and orders.
 
 use pointsman_core::chain::{Chain, ChainState, OrderKey};
-use pointsman_core::limit::LimiterState;
+use pointsman_core::limit::LimiterAndBreakerState;
 use pointsman_core::store::{NodeId, NodeView};
 use pointsman_core::{HandlerDef, HandlerName, Rule, Tenant};
 use pointsman_store::error::{Fault, Result};
@@ -10,7 +10,7 @@ use pointsman_store::row::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::codec::{Member, decimal_field, decode_member_i64};
+use crate::codec::{MemberOrField, decode_member_i64, encode_decimal_field};
 use crate::connection::args;
 use crate::keys::{Index, Table, order_field};
 use crate::overlay::{Bytes, CacheFetch, TransactionOverlay, decode_integer};
@@ -49,14 +49,14 @@ impl TransactionOverlay {
     }
 
     pub(crate) fn read_queues(&self) -> Result<Vec<QueueRow>> {
-        self.fetch(vec![CacheFetch::Table(Table::Queues), CacheFetch::Table(Table::QueueCounts)])?;
+        self.fetch_into_cache(vec![CacheFetch::Table(Table::Queues), CacheFetch::Table(Table::QueueCounts)])?;
         let rows = self.read_numbered_rows(Table::Queues)?;
         rows.into_iter().map(|(id, row)| rows::decode_queue(id, &row, self.read_queue_counts(id)?)).collect()
     }
 
     /// Returns whether the tasks of a queue synchronise a collection of a source.
     pub(crate) fn is_source_queue(&self, id: QueueId) -> Result<bool> {
-        let field = decimal_field(id);
+        let field = encode_decimal_field(id);
         if let Some(is_source) = self.with_cached_row(&Table::Queues, &field, rows::is_source_queue) {
             return is_source;
         }
@@ -64,12 +64,12 @@ impl TransactionOverlay {
     }
 
     pub(crate) fn read_queue(&self, id: QueueId) -> Result<Option<QueueRow>> {
-        let row = self.read_row(Table::Queues, decimal_field(id))?;
+        let row = self.read_row(Table::Queues, encode_decimal_field(id))?;
         row.map(|row| rows::decode_queue(id, &row, self.read_queue_counts(id)?)).transpose()
     }
 
     fn read_queue_counts(&self, id: QueueId) -> Result<QueueCounts> {
-        let row = self.read_row(Table::QueueCounts, decimal_field(id))?;
+        let row = self.read_row(Table::QueueCounts, encode_decimal_field(id))?;
         Ok(row.map(|row| rows::decode_queue_counts(&row)).transpose()?.unwrap_or_default())
     }
 
@@ -85,13 +85,16 @@ impl TransactionOverlay {
         self.read_row(Table::Handlers, id.to_string())?.map(|row| rows::decode_json(&row)).transpose()
     }
 
-    pub(crate) fn read_rate_limiter(&self, id: HandlerId) -> Result<LimiterState> {
+    pub(crate) fn read_rate_limiter(&self, id: HandlerId) -> Result<LimiterAndBreakerState> {
         let row = self.read_row(Table::RateLimiters, id.to_string())?;
         Ok(row.map(|row| rows::decode_json(&row)).transpose()?.unwrap_or_default())
     }
 
     pub(crate) fn read_handlers(&self) -> Result<Vec<HandlerRow>> {
-        self.fetch(vec![CacheFetch::Table(Table::Handlers), CacheFetch::Table(Table::RateLimiters)])?;
+        self.fetch_into_cache(vec![
+            CacheFetch::Table(Table::Handlers),
+            CacheFetch::Table(Table::RateLimiters),
+        ])?;
         let decode_handler = |(id, row): (HandlerId, Bytes)| {
             let StoredHandler { def, is_defined } = rows::decode_json(&row)?;
             Ok(HandlerRow { id, def, is_defined, limiter_state: self.read_rate_limiter(id)? })
@@ -119,16 +122,16 @@ impl TransactionOverlay {
         for (id, row) in rows {
             let node = rows::decode_node(id, &row, 0)?;
             let running_tasks =
-                if with_running_tasks && !node.gone { self.count_locked_tasks(id)? } else { 0 };
-            nodes.push(NodeView { running_tasks, ..node });
+                if with_running_tasks && !node.has_left_or_died { self.count_locked_tasks(id)? } else { 0 };
+            nodes.push(NodeView { running_task_count: running_tasks, ..node });
         }
         Ok(nodes)
     }
 
     /// Lists the ids that may have locked tasks: live nodes, and the id shared by pull workers.
-    pub(crate) fn list_lease_holders(&self) -> Result<Vec<NodeId>> {
+    pub(crate) fn list_possible_lock_owner_ids(&self) -> Result<Vec<NodeId>> {
         let nodes = self.read_all_nodes(false)?;
-        let alive = nodes.iter().filter(|node| !node.gone).map(|node| node.id);
+        let alive = nodes.iter().filter(|node| !node.has_left_or_died).map(|node| node.id);
         Ok(alive.chain([PULL_WORKERS_NODE_ID]).collect())
     }
 
@@ -142,7 +145,7 @@ impl TransactionOverlay {
     /// Reads live nodes and the most recent others, newest first.
     pub(crate) fn read_recent_nodes(&self) -> Result<Vec<NodeView>> {
         let mut nodes = self.read_all_nodes(true)?;
-        nodes.sort_by_key(|node| (node.gone, std::cmp::Reverse(node.id)));
+        nodes.sort_by_key(|node| (node.has_left_or_died, std::cmp::Reverse(node.id)));
         nodes.truncate(MAX_LISTED_NODES);
         Ok(nodes)
     }
@@ -163,7 +166,7 @@ impl TransactionOverlay {
     pub(crate) fn read_order(&self, number: i64) -> Result<Option<OrderRow>> {
         let Some(row) = self.read_row(Table::Orders, number.to_string())? else { return Ok(None) };
         let mut found = rows::decode_order(number, &row)?;
-        if let Some(task) = found.order.task {
+        if let Some(task) = found.order.task_seq {
             found.order.step_running =
                 self.read_active_task(task)?.is_some_and(|active| active.phase == TaskPhase::Locked);
         }
@@ -178,8 +181,8 @@ impl TransactionOverlay {
     }
 
     /// Decodes the number at the end of each index member.
-    pub(crate) fn decode_last_numbers(members: &[Member]) -> Result<Vec<i64>> {
-        let last = |member: &Member| {
+    pub(crate) fn decode_last_numbers(members: &[MemberOrField]) -> Result<Vec<i64>> {
+        let last = |member: &MemberOrField| {
             decode_member_i64(member.get(member.len().saturating_sub(8)..).unwrap_or(&[]), 0)
         };
         members.iter().map(last).collect()

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use pointsman_core::store::MAX_LISTED_ATTEMPTS;
-use pointsman_core::task::{Attempt, Task};
+use pointsman_core::task::{AttemptRecord, Task};
 use pointsman_core::{TaskId, TaskSeq};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{ActiveTaskRow, ArchivedTaskRow};
@@ -46,11 +46,11 @@ impl TransactionOverlay {
     }
 
     pub(crate) fn prefetch_active_tasks(&self, seqs: &[TaskSeq]) -> Result<()> {
-        self.fetch(seqs.iter().map(|seq| CacheFetch::from(active_task_location(*seq))).collect())
+        self.fetch_into_cache(seqs.iter().map(|seq| CacheFetch::from(active_task_location(*seq))).collect())
     }
 
     /// Reads the task numbers of the index members with a prefix: the number at `number_index` within each member.
-    pub(crate) fn read_task_seqs(
+    pub(crate) fn read_task_seqs_from_index(
         &self,
         index: &Index,
         prefix: &[u8],
@@ -62,7 +62,12 @@ impl TransactionOverlay {
     }
 
     /// Reads at most `limit` buckets of tasks below this one, highest first.
-    pub(crate) fn read_buckets_below(&self, index: &Index, below: i64, limit: usize) -> Result<Vec<i64>> {
+    pub(crate) fn read_bucket_numbers_below(
+        &self,
+        index: &Index,
+        below: i64,
+        limit: usize,
+    ) -> Result<Vec<i64>> {
         let upper = MemberBuilder::from_i64(below).finish();
         let members = self.read_members(
             index,
@@ -74,7 +79,7 @@ impl TransactionOverlay {
     }
 
     /// Reads all archived tasks of a bucket, sorted by number.
-    pub(crate) fn read_archived_bucket(&self, bucket: i64) -> Result<Vec<ArchivedTaskRow>> {
+    pub(crate) fn read_archived_tasks_of_bucket(&self, bucket: i64) -> Result<Vec<ArchivedTaskRow>> {
         let rows = self.read_table(Table::ArchivedTasks(bucket))?;
         let mut tasks: Vec<ArchivedTaskRow> =
             rows.iter().map(|(_, row)| rows::decode_archived_task(row)).collect::<Result<_>>()?;
@@ -83,7 +88,7 @@ impl TransactionOverlay {
     }
 
     /// Reads the stored attempts, sorted by number.
-    pub(crate) fn read_attempts(&self, seq: TaskSeq) -> Result<Vec<Attempt>> {
+    pub(crate) fn read_attempts(&self, seq: TaskSeq) -> Result<Vec<AttemptRecord>> {
         let mut attempts = Vec::new();
         for (field, row) in self.read_table(Table::Attempts(seq))? {
             let number = rows::decode_text(&field)?.parse().map_err(Fault::damaged)?;
@@ -136,7 +141,7 @@ impl TransactionOverlay {
         };
         let mut details = ActiveTaskDetails::new((handler, queue.tenant), &queue.subject, event, order);
         if is_halted_or_missing(&active) {
-            details.finished_at =
+            details.last_attempt_ended_at =
                 self.read_attempts(active.seq)?.iter().map(|attempt| attempt.ended_at).max();
         }
         task_from_active_row(active, details, self.read_task_id_namespace()?)

@@ -34,8 +34,8 @@ local function enqueue_waiter(now)
     redis.call('PEXPIRE', KEYS[6], WAITER_TIMEOUT_MS)
 end
 
-local owner = redis.call('GET', KEYS[3])
-if owner and owner ~= ARGV[1] then
+local lock_owner = redis.call('GET', KEYS[3])
+if lock_owner and lock_owner ~= ARGV[1] then
     enqueue_waiter(redis.call('TIME'))
     return {0, redis.call('PTTL', KEYS[3])}
 end
@@ -43,16 +43,16 @@ redis.call('SET', KEYS[3], ARGV[1], 'PX', ARGV[2])
 redis.call('ZREM', KEYS[4], ARGV[1])
 redis.call('ZREM', KEYS[6], ARGV[1])
 
-local state = redis.call('GET', KEYS[1]) or ''
-local reply = {1, state, {}}
-if ARGV[3] ~= '' and #state >= 8 then
-    local missed = struct.unpack('>I8', state) - tonumber(ARGV[3])
-    if missed > 0 and missed <= 16 then
-        local invalidations = redis.pcall('LRANGE', KEYS[5], 0, missed - 1)
+local store_state = redis.call('GET', KEYS[1]) or ''
+local reply = {1, store_state, {}}
+if ARGV[3] ~= '' and #store_state >= 8 then
+    local missed_commits = struct.unpack('>I8', store_state) - tonumber(ARGV[3])
+    if missed_commits > 0 and missed_commits <= 16 then
+        local invalidations = redis.pcall('LRANGE', KEYS[5], 0, missed_commits - 1)
         reply[3] = invalidations.err and {} or invalidations
     end
-    if missed >= 0 and missed < 256 then
-        for _, record in ipairs(redis.call('LRANGE', KEYS[2], 0, missed)) do
+    if missed_commits >= 0 and missed_commits < 256 then
+        for _, record in ipairs(redis.call('LRANGE', KEYS[2], 0, missed_commits)) do
             reply[#reply + 1] = record
         end
     end

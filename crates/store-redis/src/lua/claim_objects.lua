@@ -18,14 +18,14 @@ end
 
 -- Returns the string a command replies with; false if there is none or the key has another type.
 local function string_or_false(...)
-    local found = redis.pcall(...)
-    return type(found) == 'string' and found
+    local result = redis.pcall(...)
+    return type(result) == 'string' and result
 end
 
 -- Moves the event in flight of a dead owner, and its id, to a worker, unless the dead owner names another object.
-local function take_over(dead_owner, worker, object)
-    local named_object = string_or_false('LINDEX', worker_key(dead_owner, 'object'), 0)
-    if named_object and named_object ~= object then
+local function take_over_event_in_flight(dead_owner, worker, object)
+    local object_of_dead_owner = string_or_false('LINDEX', worker_key(dead_owner, 'object'), 0)
+    if object_of_dead_owner and object_of_dead_owner ~= object then
         return
     end
     local moved_event = false
@@ -39,7 +39,7 @@ local function take_over(dead_owner, worker, object)
 end
 
 -- Makes the worker the owner of an object, unless that has another live owner. Returns whether the worker owns it now.
-local function try_own(worker, object)
+local function try_own_object(worker, object)
     local owner_key = prefix .. object .. ':event.worker'
     local owner = redis.pcall('GET', owner_key)
     if type(owner) == 'table' then
@@ -51,24 +51,24 @@ local function try_own(worker, object)
             -- The name can be dropped: when the owner releases the object and that still has events, it is queued again.
             return false
         end
-        take_over(owner, worker, object)
+        take_over_event_in_flight(owner, worker, object)
     end
     redis.call('SET', owner_key, worker)
     return true
 end
 
 -- Moves the next queued name to the worker; false if the queue is empty or enough names were read.
-local function pop_next_name(worker)
+local function move_next_name_to_worker(worker)
     remaining_names = remaining_names - 1
     return remaining_names >= 0 and redis.call('RPOPLPUSH', KEYS[1], worker_key(worker, 'object'))
 end
 
 -- Returns the object that a worker owns, or the next queued one without another live owner.
-local function own_or_claim(worker)
-    local object = redis.call('LINDEX', worker_key(worker, 'object'), 0) or pop_next_name(worker)
-    while object and not try_own(worker, object) do
+local function own_or_claim_object(worker)
+    local object = redis.call('LINDEX', worker_key(worker, 'object'), 0) or move_next_name_to_worker(worker)
+    while object and not try_own_object(worker, object) do
         redis.call('DEL', worker_key(worker, 'object'))
-        object = pop_next_name(worker)
+        object = move_next_name_to_worker(worker)
     end
     return object
 end
@@ -78,7 +78,7 @@ for i = 4, #ARGV do
 end
 local claimed = {}
 for i = 4, #ARGV do
-    local object = own_or_claim(ARGV[i])
+    local object = own_or_claim_object(ARGV[i])
     if object then
         claimed[#claimed + 1] = ARGV[i]
         claimed[#claimed + 1] = object

@@ -29,8 +29,8 @@ local prefix = ARGV[7]
 
 -- Returns the string a command replies with; false if there is none or the key has another type.
 local function string_or_false(...)
-    local found = redis.pcall(...)
-    return type(found) == 'string' and found
+    local result = redis.pcall(...)
+    return type(result) == 'string' and result
 end
 
 local function list_length(list)
@@ -38,7 +38,7 @@ local function list_length(list)
     return type(length) == 'number' and length or 0
 end
 
-local function owner_of(object)
+local function owner_of_object(object)
     return string_or_false('GET', prefix .. object .. ':event.worker')
 end
 
@@ -47,46 +47,46 @@ local function worker_key(worker, name)
 end
 
 -- Counts the events of an owner that are in flight: usually one or none.
-local function count_in_flight(owner)
+local function count_events_in_flight(owner)
     return owner and list_length(worker_key(owner, 'event')) or 0
 end
 
 -- Returns whether an outbox is as the transaction read it: same owner, same id of the event in flight, and at least as many
 -- events as are acknowledged. Checked before the first write, because scripts are not rolled back.
-local function is_fence_met(object, required_owner, id, count)
-    local owner = owner_of(object)
+local function is_outbox_unchanged(object, required_owner, required_event_id, acknowledged_count)
+    local owner = owner_of_object(object)
     if required_owner ~= '' and owner ~= required_owner then
         return false
     end
-    local in_flight = count_in_flight(owner)
-    local assigned_id = in_flight > 0 and string_or_false('GET', worker_key(owner, 'event.id')) or ''
-    return assigned_id == id and in_flight + list_length(prefix .. object .. ':events') >= tonumber(count)
+    local in_flight_count = count_events_in_flight(owner)
+    local assigned_id = in_flight_count > 0 and string_or_false('GET', worker_key(owner, 'event.id')) or ''
+    return assigned_id == required_event_id and in_flight_count + list_length(prefix .. object .. ':events') >= tonumber(acknowledged_count)
 end
 
-local function append_log(first, last)
-    local key = ARGV[first]
-    local count = redis.call('ZCARD', key)
-    local newest = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
-    local latest_time = tonumber(newest[2]) or 0
+local function append_log_lines(first, last)
+    local log_key = ARGV[first]
+    local line_count = redis.call('ZCARD', log_key)
+    local newest_line = redis.call('ZRANGE', log_key, -1, -1, 'WITHSCORES')
+    local latest_time = tonumber(newest_line[2]) or 0
     for i = first + 1, last, 2 do
         -- Lines keep the order in which they arrived, even if their clocks differ.
         latest_time = math.max(latest_time, tonumber(ARGV[i]))
-        local member = string.format('{"n":%.0f,', 1000000000 + count) .. ARGV[i + 1]
-        redis.call('ZADD', key, string.format('%.6f', latest_time), member)
-        count = count + 1
+        local line_member = string.format('{"n":%.0f,', 1000000000 + line_count) .. ARGV[i + 1]
+        redis.call('ZADD', log_key, string.format('%.6f', latest_time), line_member)
+        line_count = line_count + 1
     end
 end
 
-local function acknowledge(first, last)
+local function acknowledge_events(first, last)
     local object = ARGV[first]
-    local owner = owner_of(object)
-    local in_flight = count_in_flight(owner)
+    local owner = owner_of_object(object)
+    local in_flight_count = count_events_in_flight(owner)
     for i = first + 1, last do
         local event
-        if in_flight > 0 then
+        if in_flight_count > 0 then
             event = redis.call('RPOP', worker_key(owner, 'event'))
             redis.call('DEL', worker_key(owner, 'event.id'))
-            in_flight = in_flight - 1
+            in_flight_count = in_flight_count - 1
         else
             event = redis.call('RPOP', prefix .. object .. ':events')
         end
@@ -96,8 +96,8 @@ local function acknowledge(first, last)
     end
 end
 
-local function release(worker, object)
-    if owner_of(object) == worker then
+local function release_object(worker, object)
+    if owner_of_object(object) == worker then
         redis.call('DEL', prefix .. object .. ':event.worker')
         if list_length(prefix .. object .. ':events') > 0 then
             redis.call('LPUSH', prefix .. 'objects.with.events', object)
@@ -107,7 +107,7 @@ local function release(worker, object)
 end
 
 -- Keeps the write lock, hands it to the node that has waited longest, or deletes it.
-local function release_lock()
+local function keep_or_pass_on_lock()
     if redis.call('GET', KEYS[3]) ~= ARGV[1] then
         return
     end
@@ -115,11 +115,11 @@ local function release_lock()
         redis.call('PEXPIRE', KEYS[3], ARGV[2])
         return
     end
-    local next_owner = redis.call('ZPOPMIN', KEYS[4])
-    if next_owner[1] then
-        redis.call('SET', KEYS[3], next_owner[1], 'PX', ARGV[2])
-        redis.call('LPUSH', KEYS[6] .. next_owner[1], 1)
-        redis.call('PEXPIRE', KEYS[6] .. next_owner[1], ARGV[2])
+    local next_lock_owner = redis.call('ZPOPMIN', KEYS[4])
+    if next_lock_owner[1] then
+        redis.call('SET', KEYS[3], next_lock_owner[1], 'PX', ARGV[2])
+        redis.call('LPUSH', KEYS[6] .. next_lock_owner[1], 1)
+        redis.call('PEXPIRE', KEYS[6] .. next_lock_owner[1], ARGV[2])
     else
         redis.call('DEL', KEYS[3])
     end
@@ -128,8 +128,8 @@ end
 -- Returns whether this commit was applied already; later commits may have followed it.
 local function was_applied(stored_version, new_state)
     local commits_since = #stored_version == 16 and struct.unpack('>I8', stored_version) - struct.unpack('>I8', new_state) or -1
-    local record = commits_since >= 0 and redis.call('LINDEX', KEYS[2], commits_since)
-    return record and string.sub(record, 1, 16) == string.sub(new_state, 1, 16)
+    local commit_record = commits_since >= 0 and redis.call('LINDEX', KEYS[2], commits_since)
+    return commit_record and string.sub(commit_record, 1, 16) == string.sub(new_state, 1, 16)
 end
 
 -- Returns whether the record of this commit would have been trimmed by later commits.
@@ -139,22 +139,22 @@ local function is_record_trimmed(stored_version, new_state)
 end
 
 -- Type that the key of a command must have, if the key exists.
-local KEY_TYPES = {
+local REQUIRED_KEY_TYPES = {
     HSET = 'hash', HDEL = 'hash', ZADD = 'zset', ZREM = 'zset', ZREMRANGEBYLEX = 'zset', LPUSH = 'list', XADD = 'stream',
     XDEL = 'stream', log = 'zset',
 }
 -- Keys with this prefix are only for readers of document 002: a write to one of the wrong type is skipped, and the commit
 -- succeeds.
-local document_prefix = prefix .. 'sync_tasks'
+local document_002_prefix = prefix .. 'sync_tasks'
 local skipped_keys = {}
-local checked_types = {}
+local type_by_checked_key = {}
 
-local function has_type(key, expected_type)
-    if checked_types[key] == nil then
-        local found = redis.call('TYPE', key).ok
-        checked_types[key] = found == 'none' and expected_type or found
+local function is_missing_or_has_type(key, expected_type)
+    if type_by_checked_key[key] == nil then
+        local found_type = redis.call('TYPE', key).ok
+        type_by_checked_key[key] = found_type == 'none' and expected_type or found_type
     end
-    return checked_types[key] == expected_type
+    return type_by_checked_key[key] == expected_type
 end
 
 local function has_set_aside_header(first, last)
@@ -169,19 +169,19 @@ end
 -- A failing command would leave the writes before it in place, so all key types are checked first. Returns a key of the
 -- wrong type.
 local function find_wrong_type_key(arg_index)
-    if not has_type(KEYS[2], 'list') then
+    if not is_missing_or_has_type(KEYS[2], 'list') then
         return KEYS[2]
     end
     while arg_index <= #ARGV do
-        local arg_count, command, key = tonumber(ARGV[arg_index]), ARGV[arg_index + 1], ARGV[arg_index + 2]
-        local expected_type = KEY_TYPES[command]
-        if command == 'release' then
+        local arg_count, command_name, key = tonumber(ARGV[arg_index]), ARGV[arg_index + 1], ARGV[arg_index + 2]
+        local expected_type = REQUIRED_KEY_TYPES[command_name]
+        if command_name == 'release' then
             key, expected_type = prefix .. 'objects.with.events', 'list'
-        elseif command == 'acknowledge' and has_set_aside_header(arg_index + 3, arg_index + arg_count) then
+        elseif command_name == 'acknowledge' and has_set_aside_header(arg_index + 3, arg_index + arg_count) then
             key, expected_type = prefix .. 'events.set.aside', 'list'
         end
-        if expected_type and not has_type(key, expected_type) then
-            if string.sub(key, 1, #document_prefix) ~= document_prefix then
+        if expected_type and not is_missing_or_has_type(key, expected_type) then
+            if string.sub(key, 1, #document_002_prefix) ~= document_002_prefix then
                 return key
             end
             skipped_keys[key] = true
@@ -201,32 +201,32 @@ local function commit()
     end
     local arg_index = 10
     for _ = 1, tonumber(ARGV[9]) do
-        if not is_fence_met(ARGV[arg_index], ARGV[arg_index + 1], ARGV[arg_index + 2], ARGV[arg_index + 3]) then
+        if not is_outbox_unchanged(ARGV[arg_index], ARGV[arg_index + 1], ARGV[arg_index + 2], ARGV[arg_index + 3]) then
             return 'fenced'
         end
         arg_index = arg_index + 4
     end
-    local wrong_key = find_wrong_type_key(arg_index)
-    if wrong_key then
-        return {'wrong_type', wrong_key}
+    local wrong_type_key = find_wrong_type_key(arg_index)
+    if wrong_type_key then
+        return {'wrong_type', wrong_type_key}
     end
     while arg_index <= #ARGV do
         local arg_count = tonumber(ARGV[arg_index])
-        local command = ARGV[arg_index + 1]
+        local command_name = ARGV[arg_index + 1]
         if skipped_keys[ARGV[arg_index + 2]] then
-            command = 'skip'
+            command_name = 'skip'
         end
-        if command == 'prune' then
+        if command_name == 'prune' then
             if redis.call('EXISTS', ARGV[arg_index + 2]) == 0 then
                 redis.call('ZREM', ARGV[arg_index + 3], ARGV[arg_index + 4])
             end
-        elseif command == 'log' then
-            append_log(arg_index + 2, arg_index + arg_count)
-        elseif command == 'acknowledge' then
-            acknowledge(arg_index + 2, arg_index + arg_count)
-        elseif command == 'release' then
-            release(ARGV[arg_index + 2], ARGV[arg_index + 3])
-        elseif command ~= 'skip' then
+        elseif command_name == 'log' then
+            append_log_lines(arg_index + 2, arg_index + arg_count)
+        elseif command_name == 'acknowledge' then
+            acknowledge_events(arg_index + 2, arg_index + arg_count)
+        elseif command_name == 'release' then
+            release_object(ARGV[arg_index + 2], ARGV[arg_index + 3])
+        elseif command_name ~= 'skip' then
             redis.call(unpack(ARGV, arg_index + 1, arg_index + arg_count))
         end
         arg_index = arg_index + arg_count + 1
@@ -235,7 +235,7 @@ local function commit()
     redis.call('LPUSH', KEYS[2], ARGV[5])
     redis.call('LTRIM', KEYS[2], 0, 255)
     -- After a commit without an invalidation record, older records are useless to nodes that missed it.
-    if ARGV[6] == '' or not has_type(KEYS[5], 'list') then
+    if ARGV[6] == '' or not is_missing_or_has_type(KEYS[5], 'list') then
         redis.call('DEL', KEYS[5])
     end
     if ARGV[6] ~= '' then
@@ -246,5 +246,5 @@ local function commit()
 end
 
 local reply = ARGV[4] == '' and 'committed' or commit()
-release_lock()
+keep_or_pass_on_lock()
 return reply

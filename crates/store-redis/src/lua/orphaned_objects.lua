@@ -12,8 +12,8 @@ local orphaned = {}
 
 -- Returns the string a command replies with; false if there is none or the key has another type.
 local function string_or_false(...)
-    local found = redis.pcall(...)
-    return type(found) == 'string' and found
+    local result = redis.pcall(...)
+    return type(result) == 'string' and result
 end
 
 local function list_length(list)

@@ -23,8 +23,8 @@ local reply = {}
 
 -- Returns the string a command replies with; false if there is none or the key has another type.
 local function string_or_false(...)
-    local found = redis.pcall(...)
-    return type(found) == 'string' and found
+    local result = redis.pcall(...)
+    return type(result) == 'string' and result
 end
 
 local function event_or_length(event)
@@ -34,14 +34,14 @@ end
 
 -- Assigns the next id to an event in flight. If the stored last id is unusable, the journal assigns another one later.
 local function assign_next_id()
-    local last = tonumber(string_or_false('GET', KEYS[1]) or '0') or 0
-    local id = string.format('%.0f', math.max(last + 1, tonumber(ARGV[2])))
+    local last_id = tonumber(string_or_false('GET', KEYS[1]) or '0') or 0
+    local id = string.format('%.0f', math.max(last_id + 1, tonumber(ARGV[2])))
     redis.call('SET', KEYS[1], id)
     return id
 end
 
-local function remainder_after(queue, queued_count)
-    local length = redis.pcall('LLEN', queue)
+local function remainder_code(queue_key, queued_count)
+    local length = redis.pcall('LLEN', queue_key)
     if type(length) == 'table' then
         return 2
     end
@@ -49,12 +49,12 @@ local function remainder_after(queue, queued_count)
 end
 
 local function read_outbox(object, owner, is_owned)
-    local queue = prefix .. object .. ':events'
+    local queue_key = prefix .. object .. ':events'
     local outbox = {object, owner or '', '', is_owned, 0}
     local in_flight_count, queued_count = 0, 0
     if owner then
         local in_flight_key = prefix .. 'event.worker:' .. owner .. ':event'
-        if is_owned == 1 and not string_or_false('LINDEX', in_flight_key, -1) and string_or_false('RPOPLPUSH', queue, in_flight_key) then
+        if is_owned == 1 and not string_or_false('LINDEX', in_flight_key, -1) and string_or_false('RPOPLPUSH', queue_key, in_flight_key) then
             redis.call('SET', in_flight_key .. '.id', assign_next_id())
         end
         -- Usually one event is in flight. A worker that lost a reply may have moved a second one.
@@ -70,14 +70,14 @@ local function read_outbox(object, owner, is_owned)
     end
     while read_bytes < max_bytes and in_flight_count + queued_count < max_events_by_ownership[is_owned] do
         -- Producers push at the head; the oldest event is at the tail.
-        local event = string_or_false('LINDEX', queue, -1 - queued_count)
+        local event = string_or_false('LINDEX', queue_key, -1 - queued_count)
         if not event then
             break
         end
         queued_count = queued_count + 1
         outbox[#outbox + 1] = event_or_length(event)
     end
-    outbox[5] = remainder_after(queue, queued_count)
+    outbox[5] = remainder_code(queue_key, queued_count)
     if in_flight_count + queued_count > 0 or outbox[5] > 0 or is_owned == 1 then
         reply[#reply + 1] = outbox
     end

@@ -13,26 +13,26 @@
 local tasks_per_bucket = tonumber(ARGV[1])
 local reply = {}
 for i = 3, #KEYS do
-    local found = {}
+    local tasks_with_events = {}
     for _, member in ipairs(redis.call('ZRANGE', KEYS[i], 0, tonumber(ARGV[i - 1]) - 1)) do
-        local high, low = struct.unpack('>I4I4', string.sub(member, 17, 24))
-        local number = (high - 2147483648) * 4294967296 + low
-        local bucket = math.floor(number / tasks_per_bucket)
-        local field = string.format('%.0f', number - bucket * tasks_per_bucket)
+        local number_high, number_low = struct.unpack('>I4I4', string.sub(member, 17, 24))
+        local task_number = (number_high - 2147483648) * 4294967296 + number_low
+        local bucket = math.floor(task_number / tasks_per_bucket)
+        local field = string.format('%.0f', task_number - bucket * tasks_per_bucket)
         local task = redis.call('HGET', KEYS[2] .. string.format('%.0f', bucket), field)
         local event = false
         if task then
-            local id = struct.unpack('>I8', task)
-            if id > 0 then
-                local entry_id = string.format('%.0f-0', id)
+            local event_id = struct.unpack('>I8', task)
+            if event_id > 0 then
+                local entry_id = string.format('%.0f-0', event_id)
                 local entry = redis.call('XRANGE', KEYS[1], entry_id, entry_id)[1]
                 event = entry and entry[2][2]
             end
         end
-        found[#found + 1] = member
-        found[#found + 1] = task
-        found[#found + 1] = event
+        tasks_with_events[#tasks_with_events + 1] = member
+        tasks_with_events[#tasks_with_events + 1] = task
+        tasks_with_events[#tasks_with_events + 1] = event
     end
-    reply[#reply + 1] = found
+    reply[#reply + 1] = tasks_with_events
 end
 return reply

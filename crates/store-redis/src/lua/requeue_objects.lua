@@ -13,8 +13,8 @@ local requeued_count = 0
 
 -- Returns the string a command replies with; false if there is none or the key has another type.
 local function string_or_false(...)
-    local found = redis.pcall(...)
-    return type(found) == 'string' and found
+    local result = redis.pcall(...)
+    return type(result) == 'string' and result
 end
 
 local function worker_key(worker, name)
@@ -56,8 +56,8 @@ end
 for i = last_worker_index + 1, #ARGV do
     local object = ARGV[i]
     local owner = string_or_false('GET', prefix .. object .. ':event.worker')
-    local is_named = owner and string_or_false('LINDEX', worker_key(owner, 'object'), 0) == object
-    if owner and not is_named and is_dead(owner) and not belongs_to_another_store(object) then
+    local is_named_by_owner = owner and string_or_false('LINDEX', worker_key(owner, 'object'), 0) == object
+    if owner and not is_named_by_owner and is_dead(owner) and not belongs_to_another_store(object) then
         requeue(object)
     end
 end

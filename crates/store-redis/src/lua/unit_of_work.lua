@@ -29,9 +29,9 @@ if not is_list_or_missing(KEYS[2]) then
     return redis.error_reply('WRONGTYPE ' .. KEYS[2] .. ' is not a list')
 end
 for i = arg_index, #ARGV, 2 do
-    local queue = ARGV[1] .. ARGV[i] .. ':events'
-    if not is_list_or_missing(queue) then
-        return redis.error_reply('WRONGTYPE ' .. queue .. ' is not a list')
+    local queue_key = ARGV[1] .. ARGV[i] .. ':events'
+    if not is_list_or_missing(queue_key) then
+        return redis.error_reply('WRONGTYPE ' .. queue_key .. ' is not a list')
     end
 end
 
@@ -44,11 +44,11 @@ for command_number = 1, tonumber(ARGV[3]) do
     end
     arg_index = arg_index + arg_count + 1
 end
-local queued = {}
+local queued_objects = {}
 for i = arg_index, #ARGV, 2 do
     redis.call('LPUSH', ARGV[1] .. ARGV[i] .. ':events', ARGV[i + 1])
-    if not queued[ARGV[i]] then
-        queued[ARGV[i]] = true
+    if not queued_objects[ARGV[i]] then
+        queued_objects[ARGV[i]] = true
         redis.call('LPUSH', KEYS[2], ARGV[i])
     end
 end

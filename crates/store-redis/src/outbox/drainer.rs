@@ -15,7 +15,7 @@ use crate::error::{error_codes, error_reason};
 use crate::keys::Keys;
 use crate::script;
 use crate::tables::RedisTables;
-use crate::tables::outbox::{HEARTBEAT_TTL_MS, requeue_dead_workers_command};
+use crate::tables::outbox::{WORKER_HEARTBEAT_TTL_MS, requeue_objects_of_dead_workers_command};
 
 /// Maximum number of queued names read per claim: those of objects with another live owner are dropped.
 const MAX_NAMES_PER_CLAIM: u64 = 1_000;
@@ -24,7 +24,7 @@ const QUEUE_WAIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Delay after a failure.
 const RETRY_DELAY: Duration = Duration::from_millis(300);
 /// Time over which a scan of all keys for objects of dead workers is spread.
-const SWEEP_PERIOD: Duration = Duration::from_secs(30);
+const DEAD_WORKER_SCAN_DURATION: Duration = Duration::from_secs(30);
 /// Number of keys that each SCAN looks through.
 const SCAN_PAGE_SIZE: u64 = 1_000;
 
@@ -37,14 +37,14 @@ struct OutboxDrainer {
     endpoint: Arc<Endpoint>,
     keys: Keys,
     writer: Writer<RedisTables>,
-    workers: Vec<String>,
+    worker_names: Vec<String>,
     connection: Option<MultiplexedConnection>,
 }
 
 /// Drains the outbox as long as the store is open.
 pub(crate) async fn drain_outbox(endpoint: Arc<Endpoint>, writer: Writer<RedisTables>) {
     let keys = Keys::new(endpoint.key_prefix());
-    let mut drainer = OutboxDrainer { keys, endpoint, writer, workers: vec![], connection: None };
+    let mut drainer = OutboxDrainer { keys, endpoint, writer, worker_names: vec![], connection: None };
     let mut outage = OutageTracker::default();
     loop {
         let (drained, now) = (drainer.drain_once().await, Instant::now());
@@ -72,8 +72,9 @@ pub(crate) async fn drain_outbox(endpoint: Arc<Endpoint>, writer: Writer<RedisTa
 impl OutboxDrainer {
     /// Waits for objects with events and has them journaled.
     async fn drain_once(&mut self) -> Result<(), BoxError> {
-        if self.workers.is_empty() {
-            self.workers = self.writer.run(|txn| Ok(txn.tables.outbox_worker_names())).await?;
+        if self.worker_names.is_empty() {
+            self.worker_names =
+                self.writer.run_in_transaction(|txn| Ok(txn.tables.outbox_worker_names())).await?;
         }
         let owned = self.claim_objects().await?;
         if owned.is_empty() {
@@ -82,7 +83,7 @@ impl OutboxDrainer {
         let job = JobRequest {
             position: JobPosition::First,
             input: owned,
-            add_to_read_set: prefetch_owned_objects,
+            add_to_read_set: add_owned_objects_to_read_set,
         };
         Ok(self.writer.run_job(job, |_, _| Ok(())).await?)
     }
@@ -102,7 +103,7 @@ impl OutboxDrainer {
             .await
         {
             // A server without free memory refuses BLMOVE, but not the scripts that drain the outbox.
-            Err(error) if is_out_of_memory(&error) => sleep(QUEUE_WAIT_TIMEOUT).await,
+            Err(error) if is_out_of_memory_error(&error) => sleep(QUEUE_WAIT_TIMEOUT).await,
             reply => drop(reply?),
         }
         Ok(())
@@ -110,9 +111,12 @@ impl OutboxDrainer {
 
     /// Renews the heartbeats of the workers and claims objects for them.
     async fn claim_objects(&mut self) -> Result<OwnedObjects, BoxError> {
-        let mut arguments =
-            args![self.keys.with_prefix(""), HEARTBEAT_TTL_MS.to_string(), MAX_NAMES_PER_CLAIM.to_string()];
-        arguments.extend(self.workers.iter().map(to_arg));
+        let mut arguments = args![
+            self.keys.with_prefix(""),
+            WORKER_HEARTBEAT_TTL_MS.to_string(),
+            MAX_NAMES_PER_CLAIM.to_string()
+        ];
+        arguments.extend(self.worker_names.iter().map(to_arg));
         let claimed = self
             .execute(
                 script::CLAIM_OBJECTS
@@ -138,7 +142,7 @@ impl OutboxDrainer {
 }
 
 /// Adds owned objects to the read set: the transaction then journals their entries before its jobs run.
-fn prefetch_owned_objects(owned: &OwnedObjects, _: &mut WriterState, read_set: &mut ReadSet) {
+fn add_owned_objects_to_read_set(owned: &OwnedObjects, _: &mut WriterState, read_set: &mut ReadSet) {
     read_set.claimed_outbox_objects.extend(owned.iter().cloned());
 }
 
@@ -156,7 +160,7 @@ async fn requeue_objects_of_dead_workers_once(endpoint: &Endpoint) -> Result<(),
     let keys = Keys::new(endpoint.key_prefix());
     let mut connection = connect_with_scripts(endpoint).await?;
     let key_count: u64 = redis::cmd("DBSIZE").query_async(&mut connection).await?;
-    let pause = SWEEP_PERIOD / u32::try_from(key_count / SCAN_PAGE_SIZE + 1).unwrap_or(u32::MAX);
+    let pause = DEAD_WORKER_SCAN_DURATION / u32::try_from(key_count / SCAN_PAGE_SIZE + 1).unwrap_or(u32::MAX);
     // Matches `event.worker:WORKER:object` and `OBJ:event.worker`.
     let pattern = keys.scan_pattern("*event.worker*");
     let mut cursor = b"0".to_vec();
@@ -167,7 +171,10 @@ async fn requeue_objects_of_dead_workers_once(endpoint: &Endpoint) -> Result<(),
         if let Some(args) = requeue_command_from_keys(&keys, &found) {
             let requeued: u64 = redis_command(&args).query_async(&mut connection).await?;
             if requeued > 0 {
-                tracing::info!(objects = requeued, "requeued objects of dead event workers");
+                tracing::info!(
+                    objects = requeued,
+                    "requeued outbox objects of event workers without a heartbeat, whose nodes died or lost Redis; live nodes journal their events"
+                );
             }
         }
         sleep(pause).await;
@@ -188,7 +195,7 @@ fn requeue_command_from_keys(keys: &Keys, found: &[Vec<u8>]) -> Option<CommandAr
     let objects: CommandArgs =
         names().filter_map(|name| name.strip_suffix(b":event.worker")).map(to_arg).collect();
     let found_any = !workers.is_empty() || !objects.is_empty();
-    found_any.then(|| requeue_dead_workers_command(keys, &workers, &objects))
+    found_any.then(|| requeue_objects_of_dead_workers_command(keys, &workers, &objects))
 }
 
 /// Connects and loads the scripts.
@@ -221,7 +228,7 @@ fn describe_drain_error(error: &BoxError, queue: &[u8]) -> String {
     }
 }
 
-fn is_out_of_memory(error: &BoxError) -> bool {
+fn is_out_of_memory_error(error: &BoxError) -> bool {
     error.downcast_ref().is_some_and(|error| error_codes(error).iter().any(|code| code == "OOM"))
 }
 

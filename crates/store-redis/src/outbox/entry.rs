@@ -1,7 +1,7 @@
 //! Parsing and encoding of outbox entries.
 
 use pointsman_core::event::{Context, MAX_CAUSE_DEPTH};
-use pointsman_core::event_json::EventBody;
+use pointsman_core::event_json_parser::RawEmitBody;
 use pointsman_core::{Cause, EventId, NewEvent, ObjectKey, TaskSeq, Tenant, Timestamp};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -18,7 +18,7 @@ pub(super) fn parse_entry(object: &[u8], entry: &OutboxEntry, now: Timestamp) ->
     };
     let text = std::str::from_utf8(bytes).map_err(|error| format!("it is not UTF-8: {error}"))?;
     let (cause, text) = split_cause(text)?;
-    let body = EventBody::parse(text).map_err(|fault| match fault.pointer.is_empty() {
+    let body = RawEmitBody::parse(text).map_err(|fault| match fault.pointer.is_empty() {
         true => format!("it is not the JSON of an event: {fault}"),
         false => fault.to_string(),
     })?;

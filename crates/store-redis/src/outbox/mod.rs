@@ -14,12 +14,12 @@
 
 mod drainer;
 mod entry;
-pub(crate) mod orphaned;
+pub(crate) mod orphaned_objects;
 
 use pointsman_core::{EventId, NewEvent, Timestamp};
 use pointsman_store::error::Result;
 use pointsman_store::tables::ReadSet;
-use pointsman_store::{ClaimSlots, SetAsideEntryLog, Txn, add_emit_batches_to_read_set};
+use pointsman_store::{PendingClaim, SetAsideEntryLog, Txn, add_emit_batches_to_read_set};
 
 use crate::tables::RedisTables;
 use crate::tables::outbox::{OutboxContents, OutboxRemainder};
@@ -47,7 +47,7 @@ pub(crate) fn journal_outboxes(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
             break;
         }
         txn.state.flush_changes(txn.tables)?;
-        txn.tables.commit_and_continue()?;
+        txn.tables.commit_keeping_write_lock()?;
         journaled_all = journal_fetched_outboxes(txn)?;
     }
     log_set_aside_entries(txn.tables);
@@ -69,7 +69,7 @@ fn log_set_aside_entries(tables: &RedisTables) {
 /// Journals the outbox entries that were fetched; returns whether no object that the transaction emits to has further ones.
 /// Events in flight go first, by their assigned ids.
 fn journal_fetched_outboxes(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
-    let (outboxes, highest_assigned_id) = txn.tables.take_outbox_contents();
+    let (outboxes, highest_assigned_id) = txn.tables.take_outboxes_and_last_assigned_id();
     txn.state.reserve_event_ids(highest_assigned_id);
     let has_no_backlog = txn.tables.record_outbox_backlog(&outboxes);
     if outboxes.is_empty() {
@@ -78,7 +78,7 @@ fn journal_fetched_outboxes(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
     let now = txn.tables.caller_time.now();
     let parsed: Vec<(OutboxContents, Vec<ParsedEntry>)> =
         outboxes.into_iter().map(|outbox| parse_outbox(outbox, now)).collect();
-    prefetch_for_events(txn, &parsed)?;
+    prefetch_rows_for_events(txn, &parsed)?;
     for (outbox, events) in &parsed {
         let headers = set_aside_headers(outbox, events, now, &mut txn.tables.set_aside_log.borrow_mut());
         txn.tables.acknowledge_outbox_entries(outbox, headers);
@@ -108,12 +108,12 @@ fn parse_outbox(outbox: OutboxContents, now: Timestamp) -> (OutboxContents, Vec<
 }
 
 /// Fetches the rows that are needed to journal these events.
-fn prefetch_for_events(
+fn prefetch_rows_for_events(
     txn: &mut Txn<'_, RedisTables>,
     parsed: &[(OutboxContents, Vec<ParsedEntry>)],
 ) -> Result<()> {
     let events = parsed.iter().flat_map(|(_, events)| events).filter_map(|parsed| parsed.event.as_ref().ok());
-    let batch = pointsman_core::store::EmitBatch { events: events.cloned().collect(), idempotency: None };
+    let batch = pointsman_core::store::EmitBatch { events: events.cloned().collect(), idempotency_key: None };
     let mut read_set = ReadSet::default();
     add_emit_batches_to_read_set(&(vec![batch], None), txn.state, &mut read_set);
     txn.tables.prefetch_read_set(&read_set)
@@ -122,7 +122,7 @@ fn prefetch_for_events(
 fn journal_entries(txn: &mut Txn<'_, RedisTables>, events: Vec<ParsedEntry>, now: Timestamp) -> Result<()> {
     for ParsedEntry { event, assigned_id } in events {
         if let Ok(event) = event {
-            txn.append_event_with_id(event, assigned_id, &mut ClaimSlots::default(), now)?;
+            txn.append_event_with_preassigned_id(event, assigned_id, &mut PendingClaim::default(), now)?;
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use foldhash::HashMap;
 use pointsman_core::EventId;
 
 use super::{Bytes, ScanOrder};
-use crate::command_buffer::CommandBuffer;
+use crate::command_encoding::CommandArgsBuffer;
 use crate::connection::{CommandArgs, args};
 use crate::keys::Keys;
 
@@ -29,7 +29,7 @@ impl EventOverlay {
     }
 
     /// Returns a cached event: `None` if unknown, `Some(None)` if it does not exist.
-    pub(super) fn get(&self, id: EventId) -> Option<Option<Bytes>> {
+    pub(super) fn find_cached(&self, id: EventId) -> Option<Option<Bytes>> {
         if self.deleted.contains(&id) {
             return Some(None);
         }
@@ -63,13 +63,19 @@ impl EventOverlay {
     }
 
     /// Adds the commands for the pending writes.
-    pub(super) fn push_writes(&self, keys: &Keys, writes: &mut CommandBuffer) {
+    pub(super) fn push_write_commands(&self, keys: &Keys, writes: &mut CommandArgsBuffer) {
         let journal = keys.journal_key();
         for (id, value) in &self.appended {
-            writes.push_command(&[b"XADD", &*journal, stream_entry_id(*id).as_bytes(), b"e", value]);
+            writes.push_command_for_script(&[
+                b"XADD",
+                &*journal,
+                stream_entry_id(*id).as_bytes(),
+                b"e",
+                value,
+            ]);
         }
         let deleted: Vec<String> = self.deleted.iter().map(|id| stream_entry_id(*id)).collect();
-        writes.push_chunked_command(&[b"XDEL", &journal], 1, &deleted);
+        writes.push_chunked_command_for_script(&[b"XDEL", &journal], 1, &deleted);
     }
 }
 

@@ -8,29 +8,29 @@ use redis::Value;
 
 use super::indexes::{ScanOrder, end_of_prefix, member_range_command, prefix_bounds};
 use super::{Bytes, TransactionOverlay, events};
-use crate::codec::{Member, MemberBuilder};
+use crate::codec::{MemberBuilder, MemberOrField};
 use crate::connection::{CommandArgs, args, to_arg};
 use crate::keys::{Index, Table};
 
 /// An item to fetch into the cache.
 #[derive(Clone, Debug)]
 pub(crate) enum CacheFetch {
-    Row(Table, Member),
+    Row(Table, MemberOrField),
     Table(Table),
     /// The first members of a lane.
     Lane(i64),
     Event(EventId),
 }
 
-impl From<(Table, Member)> for CacheFetch {
-    fn from((table, field): (Table, Member)) -> Self {
+impl From<(Table, MemberOrField)> for CacheFetch {
+    fn from((table, field): (Table, MemberOrField)) -> Self {
         Self::Row(table, field)
     }
 }
 
 /// A command that fetches items: those that its reply contains.
 enum FetchCommand {
-    Rows(Table, Vec<Member>),
+    Rows(Table, Vec<MemberOrField>),
     Table(Table),
     Lane(i64),
     Event(EventId),
@@ -42,7 +42,7 @@ pub(crate) struct FetchedReplies(Vec<(FetchCommand, Value)>);
 
 impl TransactionOverlay {
     /// Fetches the uncached ones of these items and caches them.
-    pub(crate) fn fetch(&self, fetches: Vec<CacheFetch>) -> Result<()> {
+    pub(crate) fn fetch_into_cache(&self, fetches: Vec<CacheFetch>) -> Result<()> {
         self.fetch_after_commands(vec![], fetches).map(drop)
     }
 
@@ -76,12 +76,12 @@ impl TransactionOverlay {
     }
 
     pub(crate) fn cache_fetched(&self, fetched: FetchedReplies) -> Result<()> {
-        fetched.0.into_iter().try_for_each(|(command, reply)| self.cache_fetched_item(command, reply))
+        fetched.0.into_iter().try_for_each(|(command, reply)| self.cache_fetched_reply(command, reply))
     }
 
     /// Returns the commands that fetch those items that are not cached: one for all rows of the same table.
     fn plan_fetch_commands(&self, fetches: Vec<CacheFetch>) -> Vec<FetchCommand> {
-        let mut rows: BTreeMap<Table, Vec<Member>> = BTreeMap::new();
+        let mut rows: BTreeMap<Table, Vec<MemberOrField>> = BTreeMap::new();
         let mut uncached = Vec::new();
         for fetch in fetches {
             match fetch {
@@ -101,7 +101,7 @@ impl TransactionOverlay {
                     }
                 }
                 CacheFetch::Event(id) => {
-                    if self.events.borrow().get(id).is_none() {
+                    if self.events.borrow().find_cached(id).is_none() {
                         uncached.push(FetchCommand::Event(id));
                     }
                 }
@@ -141,7 +141,7 @@ impl TransactionOverlay {
         }
     }
 
-    fn cache_fetched_item(&self, command: FetchCommand, reply: Value) -> Result<()> {
+    fn cache_fetched_reply(&self, command: FetchCommand, reply: Value) -> Result<()> {
         match command {
             FetchCommand::Rows(table, fields) => {
                 let mut rows = self.rows.borrow_mut();
@@ -167,7 +167,7 @@ impl TransactionOverlay {
     }
 
     /// Caches a row that a script returned.
-    pub(crate) fn cache_row(&self, table: &Table, field: Member, value: Bytes) {
+    pub(crate) fn cache_row(&self, table: &Table, field: MemberOrField, value: Bytes) {
         self.rows.borrow_mut().cache_row(table, field, Some(value));
     }
 }
@@ -216,12 +216,12 @@ pub(crate) fn decode_strings(reply: Value) -> Result<Vec<Vec<u8>>> {
 }
 
 /// Decodes members of an index.
-pub(crate) fn decode_members(reply: Value) -> Result<Vec<Member>> {
-    Ok(decode_strings(reply)?.iter().map(|member| Member::from_slice(member)).collect())
+pub(crate) fn decode_members(reply: Value) -> Result<Vec<MemberOrField>> {
+    Ok(decode_strings(reply)?.iter().map(|member| MemberOrField::from_slice(member)).collect())
 }
 
 /// Decodes a list of alternating fields and values.
-fn decode_pairs(reply: Value) -> Result<Vec<(Member, Bytes)>> {
+fn decode_pairs(reply: Value) -> Result<Vec<(MemberOrField, Bytes)>> {
     let strings = decode_strings(reply)?;
     let mut pairs = Vec::with_capacity(strings.len() / 2);
     let mut strings = strings.into_iter();

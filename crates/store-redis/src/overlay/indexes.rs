@@ -7,9 +7,9 @@ use foldhash::HashMap;
 use pointsman_store::error::Result;
 
 use super::InvalidationRecord;
-use super::lane_cache::{LaneCache, LanePosition, decode_lane_position};
-use crate::codec::{Member, MemberBuilder};
-use crate::command_buffer::CommandBuffer;
+use super::lane_cache::{LaneCache, TaskAtLanePosition, decode_lane_position};
+use crate::codec::{MemberBuilder, MemberOrField};
+use crate::command_encoding::CommandArgsBuffer;
 use crate::connection::{CommandArgs, args, to_arg};
 use crate::keys::{Index, Keys};
 
@@ -28,8 +28,8 @@ pub(crate) enum ScanOrder {
 /// Writes to an index that are not committed yet.
 #[derive(Debug, Default)]
 struct PendingIndexWrites {
-    added: BTreeSet<Member>,
-    removed: BTreeSet<Member>,
+    added: BTreeSet<MemberOrField>,
+    removed: BTreeSet<MemberOrField>,
 }
 
 /// Index members that the transaction added or removed, and cached lanes.
@@ -41,18 +41,18 @@ pub(super) struct IndexOverlay {
 }
 
 impl IndexOverlay {
-    pub(super) fn add(&mut self, index: Index, member: Member) {
+    pub(super) fn add_member(&mut self, index: Index, member: MemberOrField) {
         if let Some((lane, position)) = lane_position_of_member(&index, &member) {
-            self.lane_cache.add(lane, position);
+            self.lane_cache.add_position(lane, position);
         }
         let pending = self.pending_writes.entry(index).or_default();
         pending.removed.remove(&member);
         pending.added.insert(member);
     }
 
-    pub(super) fn remove(&mut self, index: Index, member: Member) {
+    pub(super) fn remove_member(&mut self, index: Index, member: MemberOrField) {
         if let Some((lane, position)) = lane_position_of_member(&index, &member) {
-            self.lane_cache.remove(lane, position);
+            self.lane_cache.remove_position(lane, position);
         }
         let pending = self.pending_writes.entry(index).or_default();
         pending.added.remove(&member);
@@ -64,19 +64,20 @@ impl IndexOverlay {
         let prefix = MemberBuilder::from_i64(lane).finish();
         let end = end_of_prefix(&prefix);
         LANE_MEMBERS_PER_FETCH
-            + self.count_removed_between(&Index::LanePositions, prefix_bounds(&prefix, end.as_deref()))
+            + self
+                .count_pending_removals_between(&Index::LanePositions, prefix_bounds(&prefix, end.as_deref()))
     }
 
     /// Caches the first members of a lane. Fewer members than requested mean that the lane is complete.
-    pub(super) fn cache_lane_members(&mut self, lane: i64, members: Vec<Member>) -> Result<()> {
+    pub(super) fn cache_lane_members(&mut self, lane: i64, members: Vec<MemberOrField>) -> Result<()> {
         let is_complete = members.len() < self.lane_fetch_limit(lane);
-        let mut members: BTreeSet<Member> = members.into_iter().collect();
+        let mut members: BTreeSet<MemberOrField> = members.into_iter().collect();
         if let Some(pending) = self.pending_writes.get(&Index::LanePositions) {
             let prefix = MemberBuilder::from_i64(lane).finish();
             let last = members.last().cloned();
             let added = pending.added.range::<[u8], _>((Bound::Included(&*prefix), Bound::Unbounded));
             let is_known_member =
-                |member: &&Member| is_complete || last.as_ref().is_some_and(|last| *member < last);
+                |member: &&MemberOrField| is_complete || last.as_ref().is_some_and(|last| *member < last);
             members.extend(added.take_while(|m| m.starts_with(&prefix)).filter(is_known_member).cloned());
             members.retain(|member| !pending.removed.contains(member));
         }
@@ -96,11 +97,11 @@ impl IndexOverlay {
     }
 
     /// Returns the cached first positions of a lane.
-    pub(super) fn cached_lane_positions(&self, lane: i64) -> &[LanePosition] {
+    pub(super) fn cached_lane_positions(&self, lane: i64) -> &[TaskAtLanePosition] {
         self.lane_cache.cached_positions(lane)
     }
 
-    pub(super) fn count_removed_between(&self, index: &Index, bounds: MemberBounds<'_>) -> usize {
+    pub(super) fn count_pending_removals_between(&self, index: &Index, bounds: MemberBounds<'_>) -> usize {
         self.pending_writes.get(index).map_or(0, |pending| pending.removed.range::<[u8], _>(bounds).count())
     }
 
@@ -111,8 +112,8 @@ impl IndexOverlay {
         bounds: MemberBounds<'_>,
         scan_order: ScanOrder,
         limit: usize,
-        mut found: Vec<Member>,
-    ) -> Vec<Member> {
+        mut found: Vec<MemberOrField>,
+    ) -> Vec<MemberOrField> {
         let Some(pending) = self.pending_writes.get(index) else {
             found.truncate(limit);
             return found;
@@ -136,29 +137,29 @@ impl IndexOverlay {
 
     /// Drops cached lanes that peers have written.
     pub(super) fn drop_invalidated(&mut self, record: &InvalidationRecord) {
-        record.lanes.iter().for_each(|lane| self.lane_cache.evict(*lane));
+        record.lanes.iter().for_each(|lane| self.lane_cache.evict_lane(*lane));
     }
 
     /// Clears the pending writes after their commit.
     pub(super) fn mark_committed(&mut self) {
         self.pending_writes.clear();
-        self.lane_cache.evict_if_large();
+        self.lane_cache.clear_if_large();
     }
 
     /// Adds the commands for the pending writes.
-    pub(super) fn push_writes(&self, keys: &Keys, writes: &mut CommandBuffer) {
+    pub(super) fn push_write_commands(&self, keys: &Keys, writes: &mut CommandArgsBuffer) {
         for (index, pending) in &self.pending_writes {
             let key = keys.index_key(index);
             let added: Vec<&[u8]> = pending.added.iter().flat_map(|member| [b"0", &**member]).collect();
             let removed: Vec<&[u8]> = pending.removed.iter().map(|member| &**member).collect();
-            writes.push_chunked_command(&[b"ZADD", &key], 2, &added);
-            writes.push_chunked_command(&[b"ZREM", &key], 1, &removed);
+            writes.push_chunked_command_for_script(&[b"ZADD", &key], 2, &added);
+            writes.push_chunked_command_for_script(&[b"ZREM", &key], 1, &removed);
         }
     }
 }
 
 /// Returns lane and position of an index member; `None` if the index is not that of lane positions.
-fn lane_position_of_member(index: &Index, member: &[u8]) -> Option<(i64, LanePosition)> {
+fn lane_position_of_member(index: &Index, member: &[u8]) -> Option<(i64, TaskAtLanePosition)> {
     matches!(index, Index::LanePositions).then(|| decode_lane_position(member).ok()).flatten()
 }
 
@@ -201,16 +202,16 @@ pub(crate) fn end_of_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use pointsman_testing::Rng;
 
-    use super::super::lane_cache::MAX_CACHED_POSITIONS;
+    use super::super::lane_cache::MAX_CACHED_POSITIONS_PER_LANE;
     use super::*;
 
     const LANE: i64 = 7;
 
-    fn lane_member(position: i64) -> Member {
+    fn lane_member(position: i64) -> MemberOrField {
         MemberBuilder::from_i64(LANE).push_i64(position).push_i64(position + 100).finish()
     }
 
-    fn raw_member(text: &[u8]) -> Member {
+    fn raw_member(text: &[u8]) -> MemberOrField {
         text.into()
     }
 
@@ -230,16 +231,16 @@ mod tests {
             if fetch_first {
                 fetch(&mut indexes);
             }
-            indexes.remove(Index::LanePositions, lane_member(1));
-            indexes.add(Index::LanePositions, lane_member(2));
-            indexes.add(Index::LanePositions, lane_member(99));
+            indexes.remove_member(Index::LanePositions, lane_member(1));
+            indexes.add_member(Index::LanePositions, lane_member(2));
+            indexes.add_member(Index::LanePositions, lane_member(99));
             if !fetch_first {
                 fetch(&mut indexes);
             }
             assert_eq!(cached_positions(&indexes)[..3], [2, 3, 5]);
             assert!(!cached_positions(&indexes).contains(&99), "members after the fetched ones are unknown");
             for position in [2, 3, 5, 7, 9] {
-                indexes.remove(Index::LanePositions, lane_member(position));
+                indexes.remove_member(Index::LanePositions, lane_member(position));
             }
             assert!(!indexes.is_lane_cached(LANE), "peers may have added earlier members");
         }
@@ -249,10 +250,10 @@ mod tests {
     fn complete_lane_stays_cached_when_empty() {
         let mut indexes = IndexOverlay::default();
         indexes.cache_lane_members(LANE, vec![lane_member(1)]).unwrap();
-        indexes.remove(Index::LanePositions, lane_member(1));
+        indexes.remove_member(Index::LanePositions, lane_member(1));
         assert!(indexes.is_lane_cached(LANE) && cached_positions(&indexes).is_empty());
         indexes.mark_committed();
-        indexes.add(Index::LanePositions, lane_member(99));
+        indexes.add_member(Index::LanePositions, lane_member(99));
         assert_eq!(cached_positions(&indexes), [99]);
     }
 
@@ -260,10 +261,12 @@ mod tests {
     fn long_lanes_cache_only_their_first_positions() {
         let mut indexes = IndexOverlay::default();
         indexes.cache_lane_members(LANE, vec![]).unwrap();
-        let limit = MAX_CACHED_POSITIONS as i64;
-        (0..3 * limit).rev().for_each(|position| indexes.add(Index::LanePositions, lane_member(position)));
+        let limit = MAX_CACHED_POSITIONS_PER_LANE as i64;
+        (0..3 * limit)
+            .rev()
+            .for_each(|position| indexes.add_member(Index::LanePositions, lane_member(position)));
         assert!(cached_positions(&indexes).into_iter().eq(0..limit));
-        (0..limit).for_each(|position| indexes.remove(Index::LanePositions, lane_member(position)));
+        (0..limit).for_each(|position| indexes.remove_member(Index::LanePositions, lane_member(position)));
         assert!(!indexes.is_lane_cached(LANE), "the next head must be fetched");
     }
 
@@ -283,7 +286,7 @@ mod tests {
                 let position = rng.next_below(80) as i64;
                 match rng.next_below(9) {
                     0..4 => {
-                        indexes.add(Index::LanePositions, lane_member(position));
+                        indexes.add_member(Index::LanePositions, lane_member(position));
                         current.insert(position);
                     }
                     4..7 => {
@@ -292,7 +295,7 @@ mod tests {
                         } else {
                             position
                         };
-                        indexes.remove(Index::LanePositions, lane_member(position));
+                        indexes.remove_member(Index::LanePositions, lane_member(position));
                         current.remove(&position);
                     }
                     7 => {
@@ -315,7 +318,7 @@ mod tests {
     #[test]
     fn lane_assumed_empty_contains_pending_writes() {
         let mut indexes = IndexOverlay::default();
-        indexes.add(Index::LanePositions, lane_member(3));
+        indexes.add_member(Index::LanePositions, lane_member(3));
         indexes.assume_lane_was_empty(LANE).unwrap();
         assert_eq!(cached_positions(&indexes), [3]);
         indexes.assume_lane_was_empty(LANE).unwrap();
@@ -326,9 +329,9 @@ mod tests {
     fn ranges_include_pending_writes() {
         let mut indexes = IndexOverlay::default();
         let unbounded = (Bound::Unbounded, Bound::Unbounded);
-        indexes.add(Index::DueTasks, raw_member(b"b"));
-        indexes.remove(Index::DueTasks, raw_member(b"c"));
-        assert_eq!(indexes.count_removed_between(&Index::DueTasks, unbounded), 1);
+        indexes.add_member(Index::DueTasks, raw_member(b"b"));
+        indexes.remove_member(Index::DueTasks, raw_member(b"c"));
+        assert_eq!(indexes.count_pending_removals_between(&Index::DueTasks, unbounded), 1);
         let found = || vec![raw_member(b"a"), raw_member(b"c"), raw_member(b"d")];
         assert_eq!(
             indexes.merge_pending(&Index::DueTasks, unbounded, ScanOrder::Ascending, 2, found()),
@@ -359,10 +362,10 @@ mod tests {
         for lane in [-4, 5, 6, 7] {
             peer.cache_lane_members(lane, vec![member_of(lane, 1)]).unwrap();
         }
-        writer.add(Index::LanePositions, member_of(-4, 2));
-        writer.remove(Index::LanePositions, member_of(5, 1));
-        writer.add(Index::LanePositions, member_of(6, 3));
-        writer.remove(Index::LanePositions, member_of(6, 3));
+        writer.add_member(Index::LanePositions, member_of(-4, 2));
+        writer.remove_member(Index::LanePositions, member_of(5, 1));
+        writer.add_member(Index::LanePositions, member_of(6, 3));
+        writer.remove_member(Index::LanePositions, member_of(6, 3));
         let lanes = writer.written_lanes();
         peer.drop_invalidated(&InvalidationRecord { lanes, ..InvalidationRecord::default() });
         assert_eq!([-4, 5, 6, 7].map(|lane| peer.is_lane_cached(lane)), [false, false, false, true]);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pointsman_core::TaskSeq;
 use pointsman_store::error::{Fault, Result};
 
-use crate::codec::{Member, RowDecoder, RowEncoder};
+use crate::codec::{MemberOrField, RowDecoder, RowEncoder};
 
 /// Maximum size of a record. A larger one is not published; peers then drop their whole cache.
 const MAX_RECORD_BYTES: usize = 64 << 10;
@@ -19,7 +19,7 @@ pub(crate) struct InvalidationRecord {
     /// Small tables that were written: one bit for each, at the code of the table.
     pub(super) small_table_bits: i64,
     /// Fields of objects. Their last event ids are written with them.
-    pub(super) objects: BTreeSet<Member>,
+    pub(super) objects: BTreeSet<MemberOrField>,
     pub(super) tasks: BTreeSet<TaskSeq>,
     pub(super) lanes: BTreeSet<i64>,
 }
@@ -44,7 +44,7 @@ impl InvalidationRecord {
         let record = Self {
             small_table_bits: row.varint()?,
             objects: (0..row.varint()?)
-                .map(|_| row.bytes().map(Member::from_slice))
+                .map(|_| row.bytes().map(MemberOrField::from_slice))
                 .collect::<Result<_>>()?,
             tasks: decode_ascending_numbers(&mut row)?.into_iter().map(TaskSeq).collect(),
             lanes: decode_ascending_numbers(&mut row)?.into_iter().collect(),
@@ -73,7 +73,8 @@ mod tests {
     use super::*;
 
     fn sample_record() -> InvalidationRecord {
-        let members = |names: &[&str]| names.iter().map(|name| Member::from_slice(name.as_bytes())).collect();
+        let members =
+            |names: &[&str]| names.iter().map(|name| MemberOrField::from_slice(name.as_bytes())).collect();
         InvalidationRecord {
             small_table_bits: 5,
             objects: members(&["/order:1", "shop/order:1"]),

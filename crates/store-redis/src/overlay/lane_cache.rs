@@ -10,15 +10,15 @@ use crate::codec::decode_member_i64;
 /// The cache is cleared when it has more lanes than this.
 const MAX_CACHED_LANES: usize = 200_000;
 /// Maximum number of cached positions of a lane.
-pub(super) const MAX_CACHED_POSITIONS: usize = 32;
+pub(super) const MAX_CACHED_POSITIONS_PER_LANE: usize = 32;
 
 /// A position in a lane and the task at it.
-pub(crate) type LanePosition = (i64, TaskSeq);
+pub(crate) type TaskAtLanePosition = (i64, TaskSeq);
 
 /// First positions of a lane, in order.
 #[derive(Debug, Default)]
 struct CachedLane {
-    positions: SmallVec<[LanePosition; 2]>,
+    positions: SmallVec<[TaskAtLanePosition; 2]>,
     /// Whether the lane has no further positions.
     is_complete: bool,
 }
@@ -29,13 +29,13 @@ pub(super) struct LaneCache(HashMap<i64, CachedLane>);
 
 impl LaneCache {
     /// Adds a position to a cached lane, unless unknown positions may precede it.
-    pub(super) fn add(&mut self, lane: i64, position: LanePosition) {
+    pub(super) fn add_position(&mut self, lane: i64, position: TaskAtLanePosition) {
         let Some(lane) = self.0.get_mut(&lane) else { return };
         let Err(index) = lane.positions.binary_search(&position) else { return };
-        if index == MAX_CACHED_POSITIONS {
+        if index == MAX_CACHED_POSITIONS_PER_LANE {
             lane.is_complete = false;
         } else if lane.is_complete || index < lane.positions.len() {
-            if lane.positions.len() == MAX_CACHED_POSITIONS {
+            if lane.positions.len() == MAX_CACHED_POSITIONS_PER_LANE {
                 lane.positions.pop();
                 lane.is_complete = false;
             }
@@ -43,7 +43,7 @@ impl LaneCache {
         }
     }
 
-    pub(super) fn remove(&mut self, lane: i64, position: LanePosition) {
+    pub(super) fn remove_position(&mut self, lane: i64, position: TaskAtLanePosition) {
         if let Some(lane) = self.0.get_mut(&lane)
             && let Ok(index) = lane.positions.binary_search(&position)
         {
@@ -52,10 +52,15 @@ impl LaneCache {
     }
 
     /// Caches the first positions of a lane.
-    pub(super) fn cache_lane(&mut self, lane: i64, mut positions: Vec<LanePosition>, is_complete: bool) {
+    pub(super) fn cache_lane(
+        &mut self,
+        lane: i64,
+        mut positions: Vec<TaskAtLanePosition>,
+        is_complete: bool,
+    ) {
         positions.sort_unstable();
-        let is_complete = is_complete && positions.len() <= MAX_CACHED_POSITIONS;
-        positions.truncate(MAX_CACHED_POSITIONS);
+        let is_complete = is_complete && positions.len() <= MAX_CACHED_POSITIONS_PER_LANE;
+        positions.truncate(MAX_CACHED_POSITIONS_PER_LANE);
         self.0.insert(lane, CachedLane { positions: SmallVec::from_slice(&positions), is_complete });
     }
 
@@ -65,15 +70,15 @@ impl LaneCache {
     }
 
     /// Returns the cached first positions of a lane.
-    pub(super) fn cached_positions(&self, lane: i64) -> &[LanePosition] {
+    pub(super) fn cached_positions(&self, lane: i64) -> &[TaskAtLanePosition] {
         self.0.get(&lane).map_or(&[], |lane| &lane.positions)
     }
 
-    pub(super) fn evict(&mut self, lane: i64) {
+    pub(super) fn evict_lane(&mut self, lane: i64) {
         self.0.remove(&lane);
     }
 
-    pub(super) fn evict_if_large(&mut self) {
+    pub(super) fn clear_if_large(&mut self) {
         if self.0.len() > MAX_CACHED_LANES {
             self.0.clear();
         }
@@ -81,7 +86,7 @@ impl LaneCache {
 }
 
 /// Decodes a member of the index of lane positions into the lane, and the position with its task.
-pub(super) fn decode_lane_position(member: &[u8]) -> Result<(i64, LanePosition)> {
+pub(super) fn decode_lane_position(member: &[u8]) -> Result<(i64, TaskAtLanePosition)> {
     Ok((
         decode_member_i64(member, 0)?,
         (decode_member_i64(member, 1)?, TaskSeq(decode_member_i64(member, 2)?)),

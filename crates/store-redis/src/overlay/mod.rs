@@ -17,8 +17,8 @@ use std::sync::Arc;
 use pointsman_core::{EventId, TaskSeq};
 use pointsman_store::error::Result;
 
-use crate::codec::Member;
-use crate::command_buffer::CommandBuffer;
+use crate::codec::MemberOrField;
+use crate::command_encoding::CommandArgsBuffer;
 use crate::connection::{BlockingConnection, CommandArgs};
 use crate::keys::{Index, Keys, Table, active_task_location};
 use events::EventOverlay;
@@ -93,7 +93,7 @@ impl TransactionOverlay {
         if let Some(cached) = self.rows.borrow().find_cached(&table, field.as_ref()) {
             return Ok(cached.cloned());
         }
-        self.fetch(vec![CacheFetch::Row(table.clone(), field.as_ref().into())])?;
+        self.fetch_into_cache(vec![CacheFetch::Row(table.clone(), field.as_ref().into())])?;
         Ok(self.rows.borrow().find_cached(&table, field.as_ref()).flatten().cloned())
     }
 
@@ -113,29 +113,29 @@ impl TransactionOverlay {
     }
 
     /// Returns all rows of a table with their fields.
-    pub(crate) fn read_table(&self, table: Table) -> Result<Vec<(Member, Bytes)>> {
+    pub(crate) fn read_table(&self, table: Table) -> Result<Vec<(MemberOrField, Bytes)>> {
         if !self.rows.borrow().is_table_cached(&table) {
-            self.fetch(vec![CacheFetch::Table(table.clone())])?;
+            self.fetch_into_cache(vec![CacheFetch::Table(table.clone())])?;
         }
         Ok(self.rows.borrow().read_cached_table(&table))
     }
 
     pub(crate) fn write_row(&self, table: Table, field: impl AsRef<[u8]>, value: Vec<u8>) {
-        self.rows.borrow_mut().write(table, field.as_ref(), Some(value.into()));
+        self.rows.borrow_mut().write_or_delete(table, field.as_ref(), Some(value.into()));
     }
 
     pub(crate) fn delete_row(&self, table: Table, field: impl AsRef<[u8]>) {
-        self.rows.borrow_mut().write(table, field.as_ref(), None);
+        self.rows.borrow_mut().write_or_delete(table, field.as_ref(), None);
     }
 
     // --- indexes -------------------------------------------------------------------------------------------------
 
-    pub(crate) fn add_member(&self, index: Index, member: impl Into<Member>) {
-        self.indexes.borrow_mut().add(index, member.into());
+    pub(crate) fn add_member(&self, index: Index, member: impl Into<MemberOrField>) {
+        self.indexes.borrow_mut().add_member(index, member.into());
     }
 
-    pub(crate) fn remove_member(&self, index: Index, member: impl Into<Member>) {
-        self.indexes.borrow_mut().remove(index, member.into());
+    pub(crate) fn remove_member(&self, index: Index, member: impl Into<MemberOrField>) {
+        self.indexes.borrow_mut().remove_member(index, member.into());
     }
 
     /// Reads at most `limit` members of an index between two bounds, in either order.
@@ -145,8 +145,8 @@ impl TransactionOverlay {
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         scan_order: ScanOrder,
         limit: usize,
-    ) -> Result<Vec<Member>> {
-        let removed = self.indexes.borrow().count_removed_between(index, (lower, upper));
+    ) -> Result<Vec<MemberOrField>> {
+        let removed = self.indexes.borrow().count_pending_removals_between(index, (lower, upper));
         let fetch_limit = limit.saturating_add(removed);
         let reply = self.connection.execute(indexes::member_range_command(
             self.keys.index_key(index),
@@ -164,14 +164,14 @@ impl TransactionOverlay {
         index: &Index,
         prefix: &[u8],
         limit: usize,
-    ) -> Result<Vec<Member>> {
+    ) -> Result<Vec<MemberOrField>> {
         let end = end_of_prefix(prefix);
         self.read_members(index, prefix_bounds(prefix, end.as_deref()), ScanOrder::Ascending, limit)
     }
 
     /// Reads the first position of a lane.
     pub(crate) fn read_lane_head(&self, lane: i64) -> Result<Option<(i64, TaskSeq)>> {
-        self.fetch(vec![CacheFetch::Lane(lane)])?;
+        self.fetch_into_cache(vec![CacheFetch::Lane(lane)])?;
         Ok(self.indexes.borrow().cached_lane_positions(lane).first().copied())
     }
 
@@ -196,12 +196,12 @@ impl TransactionOverlay {
                 .map(CacheFetch::from)
                 .collect()
         };
-        self.fetch(uncached)
+        self.fetch_into_cache(uncached)
     }
 
     /// Returns the number of pending removals of an index.
     pub(crate) fn count_pending_removals(&self, index: &Index) -> usize {
-        self.indexes.borrow().count_removed_between(index, (Bound::Unbounded, Bound::Unbounded))
+        self.indexes.borrow().count_pending_removals_between(index, (Bound::Unbounded, Bound::Unbounded))
     }
 
     /// Merges the first members of an index that Redis returned with pending writes.
@@ -210,8 +210,8 @@ impl TransactionOverlay {
         index: &Index,
         scan_order: ScanOrder,
         limit: usize,
-        found: Vec<Member>,
-    ) -> Vec<Member> {
+        found: Vec<MemberOrField>,
+    ) -> Vec<MemberOrField> {
         self.indexes.borrow().merge_pending(
             index,
             (Bound::Unbounded, Bound::Unbounded),
@@ -232,16 +232,16 @@ impl TransactionOverlay {
         self.events.borrow_mut().delete(id);
     }
 
-    pub(crate) fn read_event(&self, id: EventId) -> Result<Option<Bytes>> {
-        if let Some(cached) = self.events.borrow().get(id) {
+    pub(crate) fn read_encoded_event(&self, id: EventId) -> Result<Option<Bytes>> {
+        if let Some(cached) = self.events.borrow().find_cached(id) {
             return Ok(cached);
         }
-        self.fetch(vec![CacheFetch::Event(id)])?;
-        Ok(self.events.borrow().get(id).flatten())
+        self.fetch_into_cache(vec![CacheFetch::Event(id)])?;
+        Ok(self.events.borrow().find_cached(id).flatten())
     }
 
     /// Reads at most `limit` events between two ids, both included.
-    pub(crate) fn read_events(
+    pub(crate) fn read_encoded_events(
         &self,
         from: EventId,
         to: EventId,
@@ -264,13 +264,13 @@ impl TransactionOverlay {
     }
 
     /// Encodes the commands for all pending writes.
-    pub(crate) fn encode_writes(&self) -> CommandBuffer {
-        let mut writes = CommandBuffer::default();
-        self.events.borrow().push_writes(&self.keys, &mut writes);
-        self.rows.borrow().push_writes(&self.keys, &mut writes);
-        self.indexes.borrow().push_writes(&self.keys, &mut writes);
+    pub(crate) fn encode_writes(&self) -> CommandArgsBuffer {
+        let mut writes = CommandArgsBuffer::default();
+        self.events.borrow().push_write_commands(&self.keys, &mut writes);
+        self.rows.borrow().push_write_commands(&self.keys, &mut writes);
+        self.indexes.borrow().push_write_commands(&self.keys, &mut writes);
         self.rows.borrow().push_bucket_pruning(&self.keys, &mut writes);
-        self.extra_commands.borrow().iter().for_each(|args| writes.push_command(args));
+        self.extra_commands.borrow().iter().for_each(|args| writes.push_command_for_script(args));
         writes
     }
 }

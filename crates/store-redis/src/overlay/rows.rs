@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use foldhash::{HashMap, HashSet};
 
 use super::{Bytes, InvalidationRecord};
-use crate::codec::{Member, MemberBuilder};
-use crate::command_buffer::CommandBuffer;
+use crate::codec::{MemberBuilder, MemberOrField};
+use crate::command_encoding::CommandArgsBuffer;
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, Keys, Table, active_task_location, object_name_of_field, task_seq_in_bucket};
 
@@ -16,7 +16,7 @@ const MAX_CACHED_OBJECTS: usize = 200_000;
 const MAX_CACHED_TASKS: usize = 20_000;
 
 /// Rows by field; `None` for a row that does not exist.
-type RowsByField = HashMap<Member, Option<Bytes>>;
+type RowsByField = HashMap<MemberOrField, Option<Bytes>>;
 
 /// Rows that the transaction has written, and cached ones.
 #[derive(Debug, Default)]
@@ -40,31 +40,31 @@ impl RowOverlay {
         self.complete_tables.contains(table)
     }
 
-    pub(super) fn read_cached_table(&self, table: &Table) -> Vec<(Member, Bytes)> {
+    pub(super) fn read_cached_table(&self, table: &Table) -> Vec<(MemberOrField, Bytes)> {
         let written = self.written.get(table);
-        let is_newer = |field: &Member| written.is_some_and(|written| written.contains_key(field));
+        let is_newer = |field: &MemberOrField| written.is_some_and(|written| written.contains_key(field));
         let cached = self.cached.get(table).into_iter().flatten().filter(|(field, _)| !is_newer(field));
         let rows = cached.chain(written.into_iter().flatten());
         rows.filter_map(|(field, value)| Some((field.clone(), value.clone()?))).collect()
     }
 
-    pub(super) fn write(&mut self, table: Table, field: &[u8], value: Option<Bytes>) {
+    pub(super) fn write_or_delete(&mut self, table: Table, field: &[u8], value: Option<Bytes>) {
         self.written.entry(table).or_default().insert(field.into(), value);
     }
 
     /// Caches a row as it was when the transaction began.
-    pub(super) fn cache_row(&mut self, table: &Table, field: Member, value: Option<Bytes>) {
+    pub(super) fn cache_row(&mut self, table: &Table, field: MemberOrField, value: Option<Bytes>) {
         self.cached.entry(table.clone()).or_default().entry(field).or_insert(value);
     }
 
-    pub(super) fn cache_table(&mut self, table: Table, rows: Vec<(Member, Bytes)>) {
+    pub(super) fn cache_table(&mut self, table: Table, rows: Vec<(MemberOrField, Bytes)>) {
         for (field, value) in rows {
             self.cache_row(&table, field, Some(value));
         }
         self.complete_tables.insert(table);
     }
 
-    /// Adds the written rows that peers may have cached to a record.
+    /// Adds to a record which rows were written that peers may have cached.
     pub(super) fn add_to_invalidation_record(&self, record: &mut InvalidationRecord) {
         for (table, rows) in &self.written {
             match (CachePolicy::for_table(table), table) {
@@ -131,7 +131,7 @@ impl RowOverlay {
     }
 
     /// Adds the commands for the pending writes.
-    pub(super) fn push_writes(&self, keys: &Keys, writes: &mut CommandBuffer) {
+    pub(super) fn push_write_commands(&self, keys: &Keys, writes: &mut CommandArgsBuffer) {
         let mut buckets = BTreeSet::new();
         for (table, rows) in &self.written {
             let (mut puts, mut deleted): (Vec<&[u8]>, Vec<&[u8]>) = (vec![], vec![]);
@@ -146,21 +146,26 @@ impl RowOverlay {
                 continue;
             }
             let key = keys.table_key(table);
-            writes.push_chunked_command(&[b"HSET", &key], 2, &puts);
-            writes.push_chunked_command(&[b"HDEL", &key], 1, &deleted);
+            writes.push_chunked_command_for_script(&[b"HSET", &key], 2, &puts);
+            writes.push_chunked_command_for_script(&[b"HDEL", &key], 1, &deleted);
             buckets.extend(bucket_index_entry(table).filter(|_| !puts.is_empty()));
         }
         for (index, member) in buckets {
-            writes.push_command(&args!["ZADD", keys.index_key(&index), "0", member]);
+            writes.push_command_for_script(&args!["ZADD", keys.index_key(&index), "0", member]);
         }
     }
 
     /// Adds commands that remove empty buckets from their index.
-    pub(super) fn push_bucket_pruning(&self, keys: &Keys, writes: &mut CommandBuffer) {
+    pub(super) fn push_bucket_pruning(&self, keys: &Keys, writes: &mut CommandArgsBuffer) {
         for (table, rows) in &self.written {
             let deleted = rows.values().any(Option::is_none);
             if let Some((index, member)) = bucket_index_entry(table).filter(|_| deleted) {
-                writes.push_command(&args!["prune", keys.table_key(table), keys.index_key(&index), member]);
+                writes.push_command_for_script(&args![
+                    "prune",
+                    keys.table_key(table),
+                    keys.index_key(&index),
+                    member
+                ]);
             }
         }
     }
@@ -175,19 +180,19 @@ fn find_row<'r>(
 }
 
 /// Adds commands that write or delete the keys `OBJ:last.event.id`: one string for each object, not a hash.
-fn push_last_event_id_writes(keys: &Keys, puts: &[&[u8]], deleted: &[&[u8]], writes: &mut CommandBuffer) {
+fn push_last_event_id_writes(keys: &Keys, puts: &[&[u8]], deleted: &[&[u8]], writes: &mut CommandArgsBuffer) {
     let mut args: CommandArgs = Vec::with_capacity(puts.len());
     let (pairs, _) = puts.as_chunks::<2>();
     for [object, id] in pairs {
         args.extend([keys.last_event_id_key(object), id.to_vec()]);
     }
-    writes.push_chunked_command(&[b"MSET"], 2, &args);
+    writes.push_chunked_command_for_script(&[b"MSET"], 2, &args);
     let deleted: CommandArgs = deleted.iter().map(|object| keys.last_event_id_key(object)).collect();
-    writes.push_chunked_command(&[b"UNLINK"], 1, &deleted);
+    writes.push_chunked_command_for_script(&[b"UNLINK"], 1, &deleted);
 }
 
 /// Returns the index entry of a bucket, if the table is a bucket of tasks.
-fn bucket_index_entry(table: &Table) -> Option<(Index, Member)> {
+fn bucket_index_entry(table: &Table) -> Option<(Index, MemberOrField)> {
     match table {
         Table::ActiveTasks(bucket) => {
             Some((Index::ActiveTaskBuckets, MemberBuilder::from_i64(*bucket).finish()))
@@ -213,7 +218,7 @@ enum CachePolicy {
 impl CachePolicy {
     fn for_table(table: &Table) -> Self {
         match table {
-            Table::Texts => Self::SmallTable(0),
+            Table::NamedTexts => Self::SmallTable(0),
             Table::Queues => Self::SmallTable(1),
             Table::QueueCounts => Self::SmallTable(2),
             Table::Handlers => Self::SmallTable(3),
@@ -269,9 +274,9 @@ mod tests {
         ];
         let (mut writer, mut peer) = (RowOverlay::default(), RowOverlay::default());
         for (table, field, is_written) in &rows {
-            peer.cache_row(table, Member::from_slice(field), some_row(b"old"));
+            peer.cache_row(table, MemberOrField::from_slice(field), some_row(b"old"));
             if *is_written {
-                writer.write(table.clone(), field, some_row(b"new"));
+                writer.write_or_delete(table.clone(), field, some_row(b"new"));
             }
         }
         let mut record = InvalidationRecord::default();
@@ -285,7 +290,7 @@ mod tests {
     #[test]
     fn small_tables_have_stable_codes() {
         let small_tables = [
-            Table::Texts,
+            Table::NamedTexts,
             Table::Queues,
             Table::QueueCounts,
             Table::Handlers,

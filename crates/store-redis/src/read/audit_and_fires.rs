@@ -6,7 +6,7 @@ use pointsman_core::store::{AuditEntry, FirePage};
 use pointsman_core::{ScheduleName, Timestamp};
 use pointsman_store::error::Result;
 
-use crate::codec::{MemberBuilder, decimal_field, decode_member_i64};
+use crate::codec::{MemberBuilder, decode_member_i64, encode_decimal_field};
 use crate::connection::args;
 use crate::keys::{Index, Table};
 use crate::lookup::parse_number;
@@ -27,8 +27,8 @@ pub(crate) fn list_audit_entries(
     numbers.retain(|number| before.is_none_or(|before| *number < before));
     numbers.sort_unstable_by(|a, b| b.cmp(a));
     numbers.truncate(limit);
-    let fetch = |number: &i64| CacheFetch::Row(Table::AuditEntries, decimal_field(*number));
-    overlay.fetch(numbers.iter().map(fetch).collect())?;
+    let fetch = |number: &i64| CacheFetch::Row(Table::AuditEntries, encode_decimal_field(*number));
+    overlay.fetch_into_cache(numbers.iter().map(fetch).collect())?;
     let mut entries = Vec::with_capacity(numbers.len());
     for number in numbers {
         let row = overlay.read_row(Table::AuditEntries, number.to_string())?;
@@ -54,7 +54,7 @@ pub(crate) fn list_fires(
     let fields = members.iter().map(|member| decode_member_i64(member, 0).map(|planned| planned.to_string()));
     let fields: Vec<String> = fields.collect::<Result<_>>()?;
     let fetch = |field: &String| CacheFetch::Row(ledger.clone(), field.clone().into_bytes().into());
-    overlay.fetch(fields.iter().map(fetch).collect())?;
+    overlay.fetch_into_cache(fields.iter().map(fetch).collect())?;
     let mut fires = Vec::with_capacity(fields.len());
     for field in fields {
         let row = overlay.read_row(ledger.clone(), field)?;

@@ -6,7 +6,7 @@ use pointsman_core::journal::{EventPage, JournalRange};
 use pointsman_core::store::{EventView, JournalQuery, MAX_CAUSED_EVENTS, ObjectView};
 use pointsman_core::{Event, EventId, ObjectKey, TaskSeq, Tenant};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::views::{JournalPageBuilder, MAX_PAGE_BYTES, build_object_view};
+use pointsman_store::views::{JournalPageBuilder, MAX_PAGE_PAYLOAD_BYTES, build_object_view};
 use redis::Value;
 
 use super::{ChunkSize, tasks};
@@ -36,7 +36,7 @@ pub(crate) fn read_journal_page(reader: &SnapshotReader, query: &JournalQuery) -
 /// Reads a page of the journal; `None` if events of it expired meanwhile.
 fn try_read_journal_page(overlay: &TransactionOverlay, query: &JournalQuery) -> Result<Option<EventPage>> {
     let mut chunk = ChunkSize::for_limit(query.limit);
-    let (mut after, mut until) = (query.after, query.until.unwrap_or(EventId::MAX));
+    let (mut after, mut until) = (query.after_event_id, query.up_to_event_id.unwrap_or(EventId::MAX));
     let chunk_command = |after, until, chunk: ChunkSize| {
         journal_range_command(overlay, query.backwards, after, until, chunk.rows())
     };
@@ -97,11 +97,11 @@ pub(crate) fn read_event_view(
     id: EventId,
 ) -> Result<Option<EventView>> {
     let journal_range = store_state.journal_range();
-    if id <= journal_range.expired_up_to {
+    if id <= journal_range.last_expired_event_id {
         return Ok(None);
     }
     let Some(found) = overlay.read_journaled_event(id)? else { return Ok(None) };
-    let tasks = tasks::read_tasks_with_attempts(overlay, &list_tasks_of_event(overlay, id)?)?;
+    let tasks = tasks::read_tasks_with_attempts(overlay, &list_task_seqs_of_event(overlay, id)?)?;
     let caused = read_caused_events(overlay, id)?;
     Ok(Some(EventView { event: Arc::new(found.event), tasks, caused_events: caused, journal_range }))
 }
@@ -109,7 +109,7 @@ pub(crate) fn read_event_view(
 /// Reads the events that an event caused, directly or indirectly, nearest first.
 fn read_caused_events(overlay: &TransactionOverlay, id: EventId) -> Result<Vec<Arc<Event>>> {
     let keys = vec![overlay.keys.journal_key(), overlay.keys.index_key(&Index::CausedEvents)];
-    let limit = [MAX_CAUSED_EVENTS, MAX_PAGE_BYTES].map(|limit| to_arg(limit.to_string()));
+    let limit = [MAX_CAUSED_EVENTS, MAX_PAGE_PAYLOAD_BYTES].map(|limit| to_arg(limit.to_string()));
     let arguments = [args![MemberBuilder::from_i64(id.as_i64()).finish()], limit.to_vec()].concat();
     let found = decode_journal_entries(
         overlay.connection.execute(script::CAUSED_EVENTS.call_command(keys, arguments))?,
@@ -118,9 +118,9 @@ fn read_caused_events(overlay: &TransactionOverlay, id: EventId) -> Result<Vec<A
 }
 
 /// Lists the tasks of an event: those that were created with it, and later ones.
-pub(super) fn list_tasks_of_event(overlay: &TransactionOverlay, event: EventId) -> Result<Vec<TaskSeq>> {
+pub(super) fn list_task_seqs_of_event(overlay: &TransactionOverlay, event: EventId) -> Result<Vec<TaskSeq>> {
     let journaled = overlay.read_journaled_event(event)?;
-    let mut seqs = overlay.read_task_seqs(
+    let mut seqs = overlay.read_task_seqs_from_index(
         &Index::OutOfOrderTasks,
         &MemberBuilder::from_i64(event.as_i64()).finish(),
         1,
@@ -133,7 +133,7 @@ pub(super) fn list_tasks_of_event(overlay: &TransactionOverlay, event: EventId) 
 }
 
 /// Reads the events of an object, newest first as far as they are retained, and its lanes.
-pub(crate) fn read_object(
+pub(crate) fn read_object_view(
     overlay: &TransactionOverlay,
     store_state: &StoreState,
     tenant: &Tenant,
@@ -163,8 +163,8 @@ fn read_object_event_rows(
     journal_range: JournalRange,
     limit: usize,
 ) -> Result<Vec<Vec<u8>>> {
-    let (last, expired_up_to) = (last.to_string(), journal_range.expired_up_to.to_string());
-    let arguments = args![last, expired_up_to, limit.to_string(), MAX_PAGE_BYTES.to_string()];
+    let (last, expired_up_to) = (last.to_string(), journal_range.last_expired_event_id.to_string());
+    let arguments = args![last, expired_up_to, limit.to_string(), MAX_PAGE_PAYLOAD_BYTES.to_string()];
     decode_strings(
         overlay
             .connection

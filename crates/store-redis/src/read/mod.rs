@@ -3,21 +3,21 @@
 
 pub(crate) mod audit_and_fires;
 pub(crate) mod journal;
-mod newest_first;
+mod newest_first_tasks;
 mod order_scan;
 pub(crate) mod orders;
 mod queue_names;
 pub(crate) mod task_list;
 pub(crate) mod tasks;
 
-use pointsman_store::views::MAX_PAGE_BYTES;
+use pointsman_store::views::MAX_PAGE_PAYLOAD_BYTES;
 
 /// Maximum number of rows of the first chunk.
 const MAX_FIRST_CHUNK_ROWS: usize = 128;
 /// Maximum number of rows of a chunk.
 const MAX_CHUNK_ROWS: usize = 1024;
 /// Size of a chunk in bytes above which the next one has fewer rows.
-const TARGET_CHUNK_BYTES: usize = MAX_PAGE_BYTES / 2;
+const TARGET_CHUNK_BYTES: usize = MAX_PAGE_PAYLOAD_BYTES / 2;
 
 /// Number of rows of the next chunk: at first the requested limit, then growing unless rows are large.
 #[derive(Clone, Copy, Debug)]

@@ -12,7 +12,7 @@ use pointsman_store::row::OrderRow;
 use pointsman_store::views::order_key_range;
 
 use super::ChunkSize;
-use crate::codec::{Member, decimal_field};
+use crate::codec::{MemberOrField, encode_decimal_field};
 use crate::keys::{Index, Table, order_field, order_key_of_field};
 use crate::lookup::parse_number;
 use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay};
@@ -24,8 +24,8 @@ pub(super) struct OrderScan<'a> {
     path_filter: &'a PathFilter,
     tenant: Option<&'a Tenant>,
     /// Remaining range of order keys: from the bound to before the end.
-    lower_bound: Bound<Member>,
-    end: String,
+    lower_bound: Bound<MemberOrField>,
+    end_key: String,
     chunk: ChunkSize,
     is_exhausted: bool,
 }
@@ -48,7 +48,7 @@ impl<'a> OrderScan<'a> {
             path_filter,
             tenant,
             lower_bound,
-            end,
+            end_key: end,
             chunk: ChunkSize::for_limit(limit),
             is_exhausted: false,
         }
@@ -60,10 +60,14 @@ impl<'a> OrderScan<'a> {
             return Ok(None);
         }
         self.overlay.clear();
-        let lower = self.lower_bound.as_ref().map(Member::as_slice);
-        let bounds = (lower, Bound::Excluded(self.end.as_bytes()));
-        let mut keys =
-            self.overlay.read_members(&Index::OrderKeys, bounds, ScanOrder::Ascending, self.chunk.rows())?;
+        let lower = self.lower_bound.as_ref().map(MemberOrField::as_slice);
+        let bounds = (lower, Bound::Excluded(self.end_key.as_bytes()));
+        let mut keys = self.overlay.read_members(
+            &Index::ActiveOrderKeys,
+            bounds,
+            ScanOrder::Ascending,
+            self.chunk.rows(),
+        )?;
         self.is_exhausted = keys.len() < self.chunk.rows();
         if let Some(last) = keys.last() {
             self.lower_bound = Bound::Excluded(last.clone());
@@ -79,9 +83,9 @@ impl<'a> OrderScan<'a> {
     }
 }
 
-fn read_order_numbers(overlay: &TransactionOverlay, keys: Vec<Member>) -> Result<Vec<i64>> {
-    let fetch = |key: &Member| CacheFetch::Row(Table::OrderNumbers, key.clone());
-    overlay.fetch(keys.iter().map(fetch).collect())?;
+fn read_order_numbers(overlay: &TransactionOverlay, keys: Vec<MemberOrField>) -> Result<Vec<i64>> {
+    let fetch = |key: &MemberOrField| CacheFetch::Row(Table::OrderNumbers, key.clone());
+    overlay.fetch_into_cache(keys.iter().map(fetch).collect())?;
     let mut numbers = Vec::with_capacity(keys.len());
     for key in keys {
         numbers.extend(
@@ -92,8 +96,8 @@ fn read_order_numbers(overlay: &TransactionOverlay, keys: Vec<Member>) -> Result
 }
 
 fn read_orders(overlay: &TransactionOverlay, numbers: &[i64]) -> Result<Vec<Order>> {
-    let fetch = |number: &i64| CacheFetch::Row(Table::Orders, decimal_field(*number));
-    overlay.fetch(numbers.iter().map(fetch).collect())?;
+    let fetch = |number: &i64| CacheFetch::Row(Table::Orders, encode_decimal_field(*number));
+    overlay.fetch_into_cache(numbers.iter().map(fetch).collect())?;
     let mut orders = Vec::with_capacity(numbers.len());
     for number in numbers {
         let row = overlay.read_row(Table::Orders, number.to_string())?;
@@ -105,10 +109,10 @@ fn read_orders(overlay: &TransactionOverlay, numbers: &[i64]) -> Result<Vec<Orde
 
 /// Sets `step_running` of each order by its task, because the order's row does not contain it.
 fn set_running_flags(overlay: &TransactionOverlay, mut orders: Vec<Order>) -> Result<Vec<Order>> {
-    let tasks: Vec<TaskSeq> = orders.iter().filter_map(|order| order.task).collect();
+    let tasks: Vec<TaskSeq> = orders.iter().filter_map(|order| order.task_seq).collect();
     overlay.prefetch_active_tasks(&tasks)?;
     for order in &mut orders {
-        let task = order.task.map_or(Ok(None), |task| overlay.read_active_task(task))?;
+        let task = order.task_seq.map_or(Ok(None), |task| overlay.read_active_task(task))?;
         order.step_running = task.is_some_and(|active| active.lease().is_some());
     }
     Ok(orders)
@@ -117,14 +121,19 @@ fn set_running_flags(overlay: &TransactionOverlay, mut orders: Vec<Order>) -> Re
 /// Scan of all orders that returns only their chains and current nodes.
 pub(super) struct OrderNodeScan<'s> {
     overlay: &'s TransactionOverlay,
-    after: Member,
+    after: MemberOrField,
     chunk: ChunkSize,
     is_exhausted: bool,
 }
 
 impl<'s> OrderNodeScan<'s> {
     pub(super) fn new(overlay: &'s TransactionOverlay) -> Self {
-        Self { overlay, after: Member::new(), chunk: ChunkSize::for_limit(usize::MAX), is_exhausted: false }
+        Self {
+            overlay,
+            after: MemberOrField::new(),
+            chunk: ChunkSize::for_limit(usize::MAX),
+            is_exhausted: false,
+        }
     }
 
     /// Reads chain path and current node of the orders in the next chunk; `None` after the last one.

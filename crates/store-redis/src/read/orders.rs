@@ -19,15 +19,20 @@ use super::order_scan::{OrderNodeScan, OrderScan};
 use super::queue_names::QueueNameCache;
 use super::tasks::read_tasks_without_attempts;
 use crate::TASK_ID_NAMESPACE_TEXT_NAME;
-use crate::codec::Member;
+use crate::codec::MemberOrField;
 use crate::keys::Table;
 use crate::overlay::{CacheFetch, TransactionOverlay};
 use crate::store_state::StoreState;
 
 /// Reads chains, rules and the task id namespace, which views of orders and queues need.
 pub(super) fn read_view_environment(overlay: &TransactionOverlay) -> Result<ViewEnvironment> {
-    let namespace = CacheFetch::Row(Table::Texts, Member::from_slice(TASK_ID_NAMESPACE_TEXT_NAME.as_bytes()));
-    overlay.fetch(vec![CacheFetch::Table(Table::Chains), CacheFetch::Table(Table::Rules), namespace])?;
+    let namespace =
+        CacheFetch::Row(Table::NamedTexts, MemberOrField::from_slice(TASK_ID_NAMESPACE_TEXT_NAME.as_bytes()));
+    overlay.fetch_into_cache(vec![
+        CacheFetch::Table(Table::Chains),
+        CacheFetch::Table(Table::Rules),
+        namespace,
+    ])?;
     Ok(ViewEnvironment {
         chains: ChainRegistry::from_rows(overlay.read_chains()?),
         rules: overlay.read_rules()?,
@@ -35,7 +40,7 @@ pub(super) fn read_view_environment(overlay: &TransactionOverlay) -> Result<View
     })
 }
 
-pub(crate) fn read_order(
+pub(crate) fn read_order_view(
     overlay: &TransactionOverlay,
     store_state: &StoreState,
     tenant: &Tenant,
@@ -67,13 +72,14 @@ pub(crate) fn list_orders(
 }
 
 /// Lists all orders of a path without their values, to limit memory.
-pub(crate) fn list_all_orders(
+pub(crate) fn list_all_orders_without_values(
     overlay: &TransactionOverlay,
     store_state: &StoreState,
     path: &PathFilter,
     tenant: Option<&Tenant>,
 ) -> Result<OrderPage> {
-    let mut page = OrderPage { orders: Vec::new(), next: None, journal_range: store_state.journal_range() };
+    let mut page =
+        OrderPage { orders: Vec::new(), next_cursor: None, journal_range: store_state.journal_range() };
     let mut view_builder = OrderViewBuilder::new(overlay)?;
     let mut scan = OrderScan::new(overlay, path, tenant, None, usize::MAX);
     while let Some(mut chunk) = scan.next_chunk()? {
@@ -87,12 +93,16 @@ pub(crate) fn list_all_orders(
 struct OrderViewBuilder<'s> {
     overlay: &'s TransactionOverlay,
     environment: ViewEnvironment,
-    names: QueueNameCache,
+    queue_names: QueueNameCache,
 }
 
 impl<'s> OrderViewBuilder<'s> {
     fn new(overlay: &'s TransactionOverlay) -> Result<Self> {
-        Ok(Self { overlay, environment: read_view_environment(overlay)?, names: QueueNameCache::default() })
+        Ok(Self {
+            overlay,
+            environment: read_view_environment(overlay)?,
+            queue_names: QueueNameCache::default(),
+        })
     }
 
     fn build_views(&mut self, orders: Vec<Order>) -> Result<Vec<OrderView>> {
@@ -100,11 +110,12 @@ impl<'s> OrderViewBuilder<'s> {
         for order in &orders {
             tasks.push(read_step_task(self.overlay, order)?);
         }
-        self.names.resolve(self.overlay, tasks.iter().flatten().map(|active| active.queue))?;
+        self.queue_names
+            .cache_missing_names(self.overlay, tasks.iter().flatten().map(|active| active.queue))?;
         let failed_tasks = read_suspending_tasks(self.overlay, &orders)?;
         let views = orders.into_iter().zip(tasks).map(|(order, task)| {
-            let failed_task = order.suspended_by_task.and_then(|seq| failed_tasks.get(&seq).cloned());
-            let step = StepTaskColumns { failed_task, ..self.step_columns(task)? };
+            let failed_task = order.suspended_by_task_seq.and_then(|seq| failed_tasks.get(&seq).cloned());
+            let step = StepTaskColumns { suspending_task: failed_task, ..self.step_columns(task)? };
             Ok(self.environment.build_order_view(order, step))
         });
         views.collect()
@@ -116,15 +127,15 @@ impl<'s> OrderViewBuilder<'s> {
             phase: Some(active.phase),
             due: Some(active.due_time()),
             retries: active.lifecycle.retries.into(),
-            handler: Some(self.names.get(active.queue)?.handler.clone()),
-            failed_task: None,
+            handler: Some(self.queue_names.get(active.queue)?.handler.clone()),
+            suspending_task: None,
         })
     }
 }
 
 /// Reads the task of an order's current step.
 fn read_step_task(overlay: &TransactionOverlay, order: &Order) -> Result<Option<ActiveTaskRow>> {
-    order.task.map_or(Ok(None), |task| overlay.read_active_task(task))
+    order.task_seq.map_or(Ok(None), |task| overlay.read_active_task(task))
 }
 
 /// Reads the tasks that suspended these orders, with their errors.
@@ -132,7 +143,7 @@ fn read_suspending_tasks(
     overlay: &TransactionOverlay,
     orders: &[Order],
 ) -> Result<HashMap<TaskSeq, (TaskId, Option<String>)>> {
-    let seqs: Vec<TaskSeq> = orders.iter().filter_map(|order| order.suspended_by_task).collect();
+    let seqs: Vec<TaskSeq> = orders.iter().filter_map(|order| order.suspended_by_task_seq).collect();
     let tasks = read_tasks_without_attempts(overlay, &seqs)?;
     Ok(tasks.into_iter().map(|task| (task.seq, (task.id, task.error))).collect())
 }
@@ -162,7 +173,7 @@ fn statistics_columns(order: &Order, task: Option<&ActiveTaskRow>) -> OrderStati
         is_started: order.started_at.is_some(),
         planned_at: order.planned_at,
         is_suspended: order.suspended,
-        has_task: order.task.is_some(),
+        has_task: order.task_seq.is_some(),
         is_running: task.is_some_and(|active| active.phase == TaskPhase::Locked),
         is_retrying: task.is_some_and(|active| active.lifecycle.retries > 0 && is_waiting(active)),
     }

@@ -7,7 +7,7 @@ use pointsman_core::{HandlerName, Tenant};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::QueueId;
 
-use crate::codec::decimal_field;
+use crate::codec::encode_decimal_field;
 use crate::keys::Table;
 use crate::overlay::{CacheFetch, TransactionOverlay};
 
@@ -24,7 +24,7 @@ pub(super) struct QueueNameCache(HashMap<QueueId, QueueName>);
 
 impl QueueNameCache {
     /// Reads those of these queues that are not cached, and caches their names.
-    pub(super) fn resolve(
+    pub(super) fn cache_missing_names(
         &mut self,
         overlay: &TransactionOverlay,
         queues: impl Iterator<Item = QueueId>,
@@ -48,7 +48,7 @@ impl QueueNameCache {
 /// Returns the rows that reading queues needs: those of the queues and of their counts.
 pub(super) fn queue_fetches(queues: &[QueueId]) -> Vec<CacheFetch> {
     let fetches = |id: &QueueId| {
-        let field = decimal_field(*id);
+        let field = encode_decimal_field(*id);
         [CacheFetch::Row(Table::Queues, field.clone()), CacheFetch::Row(Table::QueueCounts, field)]
     };
     queues.iter().flat_map(fetches).collect()
@@ -56,13 +56,13 @@ pub(super) fn queue_fetches(queues: &[QueueId]) -> Vec<CacheFetch> {
 
 /// Fetches these queues, and then their handlers.
 pub(super) fn prefetch_queues_and_handlers(overlay: &TransactionOverlay, queues: &[QueueId]) -> Result<()> {
-    overlay.fetch(queue_fetches(queues))?;
+    overlay.fetch_into_cache(queue_fetches(queues))?;
     let mut handlers = Vec::new();
     for id in queues {
         handlers.extend(overlay.read_queue(*id)?.map(|queue| queue.handler));
     }
     handlers.sort_unstable();
     handlers.dedup();
-    let fetch = |id: i64| CacheFetch::Row(Table::Handlers, decimal_field(id));
-    overlay.fetch(handlers.into_iter().map(fetch).collect())
+    let fetch = |id: i64| CacheFetch::Row(Table::Handlers, encode_decimal_field(id));
+    overlay.fetch_into_cache(handlers.into_iter().map(fetch).collect())
 }

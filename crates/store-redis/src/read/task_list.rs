@@ -7,14 +7,14 @@ use pointsman_core::task::{QueueSubject, Task, TaskIdNamespace, TaskSeq};
 use pointsman_store::error::Result;
 use pointsman_store::row::ActiveTaskRow;
 use pointsman_store::views::{
-    ActiveRowFilter, ActiveTaskDetails, ArchivedRowFilter, TaskPageBuilder, build_task_page,
+    ActiveRowFilter, ActiveTaskDetails, ArchivedRowFilter, TaskPageBuilder, build_page_of_unsorted_tasks,
     choose_row_filters, task_from_active_row, task_from_archived_row, task_matches_filter,
 };
 
-use super::journal::list_tasks_of_event;
-use super::newest_first::{NewestFirstTaskRows, TaskNumberSource, TaskTable};
+use super::journal::list_task_seqs_of_event;
+use super::newest_first_tasks::{NewestFirstTaskReader, TaskNumberSource, TaskTable};
 use super::queue_names::{QueueName, QueueNameCache};
-use super::tasks::{prefetch_task_names, read_tasks_without_attempts};
+use super::tasks::{prefetch_rows_for_task_names, read_tasks_without_attempts};
 use crate::keys::Index;
 use crate::overlay::{Bytes, TransactionOverlay};
 use crate::rows;
@@ -30,9 +30,9 @@ pub(crate) fn list_tasks(
     before: Option<TaskSeq>,
     limit: usize,
 ) -> Result<TaskPage> {
-    if let Some(event) = filter.event {
-        let tasks = read_tasks_without_attempts(overlay, &list_tasks_of_event(overlay, event)?)?;
-        return Ok(build_task_page(tasks, filter, before, limit, store_state.journal_range()));
+    if let Some(event) = filter.event_id {
+        let tasks = read_tasks_without_attempts(overlay, &list_task_seqs_of_event(overlay, event)?)?;
+        return Ok(build_page_of_unsorted_tasks(tasks, filter, before, limit, store_state.journal_range()));
     }
     let mut listing = TaskListing::new(overlay, store_state, filter, before, limit)?;
     let mut page = TaskPageBuilder::new(filter, limit, store_state.journal_range());
@@ -59,7 +59,7 @@ struct TaskListing<'a> {
     name_batch_size: usize,
     task_id_namespace: TaskIdNamespace,
     queue_names: QueueNameCache,
-    rows: [NewestFirstTaskRows; 2],
+    row_readers: [NewestFirstTaskReader; 2],
     /// The next tasks of each table.
     next_tasks: [VecDeque<ListedTask>; 2],
 }
@@ -76,13 +76,13 @@ impl<'a> TaskListing<'a> {
         let newest = store_state.counters.last_task + 1;
         let below = before.map_or(newest, |before| before.0.min(newest));
         let rows = [
-            NewestFirstTaskRows::new(
+            NewestFirstTaskReader::new(
                 TaskTable::Active,
                 active_task_number_source(overlay, active)?,
                 below,
                 limit,
             ),
-            NewestFirstTaskRows::new(
+            NewestFirstTaskReader::new(
                 TaskTable::Archived,
                 archived_task_number_source(archived),
                 below,
@@ -95,7 +95,7 @@ impl<'a> TaskListing<'a> {
             name_batch_size: limit.clamp(1, MAX_EVENTS_PER_FETCH),
             task_id_namespace: overlay.read_task_id_namespace()?,
             queue_names: QueueNameCache::default(),
-            rows,
+            row_readers: rows,
             next_tasks: Default::default(),
         })
     }
@@ -123,9 +123,9 @@ impl<'a> TaskListing<'a> {
 
     /// Fetches rows until the next task of each table is known.
     fn fetch_next_rows(&mut self) -> Result<()> {
-        for (rows, tasks) in self.rows.iter_mut().zip(&mut self.next_tasks) {
+        for (rows, tasks) in self.row_readers.iter_mut().zip(&mut self.next_tasks) {
             while tasks.is_empty() && !rows.is_exhausted() {
-                let chunk = rows.read_next(self.overlay)?;
+                let chunk = rows.read_next_chunk(self.overlay)?;
                 *tasks = match rows.table() {
                     TaskTable::Active => decode_active_tasks(
                         self.overlay,
@@ -152,7 +152,7 @@ impl<'a> TaskListing<'a> {
         let [active, _] = &mut self.next_tasks;
         let unresolved =
             || active.iter().filter_map(|listed| listed.unresolved_row.as_ref()).take(self.name_batch_size);
-        prefetch_task_names(self.overlay, unresolved(), std::iter::empty())?;
+        prefetch_rows_for_task_names(self.overlay, unresolved(), std::iter::empty())?;
         for listed in
             active.iter_mut().filter(|listed| listed.unresolved_row.is_some()).take(self.name_batch_size)
         {
@@ -176,7 +176,7 @@ fn decode_active_tasks(
 ) -> Result<VecDeque<ListedTask>> {
     let rows = chunk.iter().map(|row| rows::decode_active_task(row));
     let rows: Vec<ActiveTaskRow> = rows.collect::<Result<_>>()?;
-    queue_names.resolve(overlay, rows.iter().map(|active| active.queue))?;
+    queue_names.cache_missing_names(overlay, rows.iter().map(|active| active.queue))?;
     let tasks = rows.into_iter().map(|active| {
         let QueueName { handler, tenant, subject } = queue_names.get(active.queue)?;
         let details = ActiveTaskDetails::new((handler.clone(), tenant.clone()), subject, None, None);
@@ -194,7 +194,7 @@ fn decode_archived_tasks(
     chunk: &[Bytes],
 ) -> Result<VecDeque<ListedTask>> {
     let rows = chunk.iter().map(|row| rows::decode_archived_task(row)).collect::<Result<Vec<_>>>()?;
-    queue_names.resolve(overlay, rows.iter().map(|archived| archived.queue))?;
+    queue_names.cache_missing_names(overlay, rows.iter().map(|archived| archived.queue))?;
     let tasks = rows.into_iter().map(|archived| {
         let QueueName { handler, tenant, .. } = queue_names.get(archived.queue)?;
         let task = task_from_archived_row(archived, handler.clone(), tenant.clone(), task_id_namespace)?;
@@ -212,7 +212,7 @@ fn active_task_number_source(
         ActiveRowFilter::All => TaskNumberSource::AllBuckets,
         ActiveRowFilter::HaltedOrMissing => TaskNumberSource::Indexes(vec![Index::HaltedOrMissingTasks]),
         ActiveRowFilter::Running => TaskNumberSource::Indexes(
-            overlay.list_lease_holders()?.into_iter().map(Index::LockedTasks).collect(),
+            overlay.list_possible_lock_owner_ids()?.into_iter().map(Index::LockedTasks).collect(),
         ),
     })
 }

@@ -10,11 +10,11 @@ use pointsman_store::row::{
     ActiveTaskRow, ArchivedTaskRow, HandlerId, ObjectNumber, QueueCounts, QueueId, QueueRow,
 };
 use pointsman_store::tables::decode_task_seq;
-use pointsman_store::views::{LANES_TO_READ, MAX_LOG_PAGE_BYTES, is_halted_or_missing};
+use pointsman_store::views::{LANES_READ_PER_OBJECT_VIEW, MAX_LOG_PAGE_BYTES, is_halted_or_missing};
 
 use super::{ChunkSize, orders, queue_names};
 use crate::TASK_ID_NAMESPACE_TEXT_NAME;
-use crate::codec::{Member, MemberBuilder, decimal_field, decode_member_i64};
+use crate::codec::{MemberBuilder, MemberOrField, decode_member_i64, encode_decimal_field};
 use crate::connection::{args, to_arg};
 use crate::keys::{Index, Table, task_bucket_and_field};
 use crate::overlay::{
@@ -65,7 +65,8 @@ pub(super) fn read_tasks_without_attempts(
 pub(super) fn read_object_lanes(overlay: &TransactionOverlay, object: ObjectNumber) -> Result<Vec<LaneView>> {
     let Some(lanes) = pointsman_store::lane_range_of_object(object) else { return Ok(vec![]) };
     let bound = |lane: &i64| to_arg(MemberBuilder::from_i64(*lane).finish());
-    let arguments = vec![bound(lanes.start()), bound(lanes.end()), to_arg(LANES_TO_READ.to_string())];
+    let arguments =
+        vec![bound(lanes.start()), bound(lanes.end()), to_arg(LANES_READ_PER_OBJECT_VIEW.to_string())];
     let command =
         script::OBJECT_LANES.call_command(vec![overlay.keys.index_key(&Index::LanePositions)], arguments);
     let (mut heads, mut waiting_counts) = (Vec::new(), Vec::new());
@@ -78,7 +79,7 @@ pub(super) fn read_object_lanes(overlay: &TransactionOverlay, object: ObjectNumb
     if heads.len() < waiting_counts.len() {
         return Err(Fault::damaged("the head of a lane is gone"));
     }
-    prefetch_task_names(overlay, heads.iter(), [].iter())?;
+    prefetch_rows_for_task_names(overlay, heads.iter(), [].iter())?;
     let build_view = |(head, count)| Ok(LaneView::new(overlay.active_task_view(head)?, count));
     heads.into_iter().zip(waiting_counts).map(build_view).collect()
 }
@@ -96,7 +97,7 @@ fn prefetch_tasks(
             CacheFetch::Row(Table::ArchivedTasks(bucket), field),
         ]
     };
-    overlay.fetch(seqs.iter().flat_map(row).chain(more_fetches).collect())?;
+    overlay.fetch_into_cache(seqs.iter().flat_map(row).chain(more_fetches).collect())?;
     let (mut active_tasks, mut archived_tasks) = (Vec::new(), Vec::new());
     for seq in seqs {
         match overlay.read_active_task(*seq)? {
@@ -104,11 +105,11 @@ fn prefetch_tasks(
             None => archived_tasks.extend(overlay.read_archived_task(*seq)?),
         }
     }
-    prefetch_task_names(overlay, active_tasks.iter(), archived_tasks.iter())
+    prefetch_rows_for_task_names(overlay, active_tasks.iter(), archived_tasks.iter())
 }
 
 /// Fetches the rows that names of tasks come from: queues, and events and orders of active ones.
-pub(super) fn prefetch_task_names<'t>(
+pub(super) fn prefetch_rows_for_task_names<'t>(
     overlay: &TransactionOverlay,
     active_tasks: impl Iterator<Item = &'t ActiveTaskRow> + Clone,
     archived_tasks: impl Iterator<Item = &'t ArchivedTaskRow>,
@@ -118,15 +119,19 @@ pub(super) fn prefetch_task_names<'t>(
     queues.sort_unstable();
     queues.dedup();
     let mut fetches = queue_names::queue_fetches(&queues);
-    fetches.push(CacheFetch::Row(Table::Texts, Member::from_slice(TASK_ID_NAMESPACE_TEXT_NAME.as_bytes())));
+    fetches.push(CacheFetch::Row(
+        Table::NamedTexts,
+        MemberOrField::from_slice(TASK_ID_NAMESPACE_TEXT_NAME.as_bytes()),
+    ));
     for active in active_tasks {
         fetches.extend(active.event.map(CacheFetch::Event));
-        fetches
-            .extend(active.order_number.map(|number| CacheFetch::Row(Table::Orders, decimal_field(number))));
+        fetches.extend(
+            active.order_number.map(|number| CacheFetch::Row(Table::Orders, encode_decimal_field(number))),
+        );
         fetches
             .extend(is_halted_or_missing(active).then_some(CacheFetch::Table(Table::Attempts(active.seq))));
     }
-    overlay.fetch(fetches)?;
+    overlay.fetch_into_cache(fetches)?;
     queue_names::prefetch_queues_and_handlers(overlay, &queues)
 }
 
@@ -155,7 +160,7 @@ pub(crate) fn read_task_log(
     let found = read_tasks_without_attempts(overlay, &[seq])?.into_iter().find(|task| task.id == *id);
     let Some(task) = found else { return Ok(None) };
     let lines = read_log_lines(overlay, id, from, limit)?;
-    Ok(Some(LogPage { lines, status: task.lifecycle.state.status() }))
+    Ok(Some(LogPage { lines, task_status: task.lifecycle.state.status() }))
 }
 
 /// Reads log lines from a number on. The number of a line is its rank in the sorted set.

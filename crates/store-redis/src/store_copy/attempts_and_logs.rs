@@ -11,9 +11,9 @@ use redis::Value;
 
 use super::RedisStoreCopy;
 use super::cells::copy_row;
-use super::columns::encode_log_line_row;
+use super::row_conversion::encode_log_line_row;
 use super::tasks::TaskTable;
-use crate::codec::decimal_field;
+use crate::codec::encode_decimal_field;
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Table, task_bucket_and_field};
 use crate::lookup::parse_number;
@@ -23,17 +23,17 @@ use crate::rows;
 /// Number of rows per fetch.
 const ROWS_PER_FETCH: i64 = 500;
 /// Number of tasks whose ids are resolved together: their events may be large.
-const TASKS_PER_NAME_FETCH: usize = 64;
+const TASKS_PER_ID_FETCH: usize = 64;
 
 /// Data of tasks that is stored under keys of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TaskDataKind {
+pub(super) enum AttemptsOrLogs {
     Attempts,
     Logs,
 }
 
 /// A command that reads attempts or log lines of a task.
-struct TaskDataRequest {
+struct AttemptsOrLogRequest {
     task: TaskSeq,
     args: CommandArgs,
     /// Number of the first line, if the request is for a log; else 0.
@@ -58,11 +58,11 @@ impl PageStart {
 }
 
 impl RedisStoreCopy {
-    pub(super) fn count_task_data(&self, data_kind: TaskDataKind) -> Result<u64> {
+    pub(super) fn count_attempts_or_log_lines(&self, data_kind: AttemptsOrLogs) -> Result<u64> {
         let mut count = 0;
         for task_table in [TaskTable::Active, TaskTable::Archived] {
             self.for_each_task_batch(task_table, TaskSeq(0), &mut |batch| {
-                let sizes = self.read_task_data_sizes(data_kind, batch)?;
+                let sizes = self.read_attempt_or_log_line_counts(data_kind, batch)?;
                 count += sizes.iter().map(|(_, _, size)| size.unsigned_abs()).sum::<u64>();
                 Ok(true)
             })?;
@@ -71,9 +71,9 @@ impl RedisStoreCopy {
     }
 
     /// Reads a page of attempts or log lines: first those of active tasks, then those of archived ones.
-    pub(super) fn read_task_data(
+    pub(super) fn read_page_of_attempts_or_log_lines(
         &self,
-        data_kind: TaskDataKind,
+        data_kind: AttemptsOrLogs,
         after: Option<&CopyCursor>,
     ) -> Result<CopyPage> {
         let start = PageStart::from_cursor(after);
@@ -83,10 +83,10 @@ impl RedisStoreCopy {
             .skip_while(|task_table| *task_table != start.task_table);
         for task_table in task_tables {
             let from = if task_table == start.task_table { start.task } else { TaskSeq(0) };
-            let has_room = self.for_each_task_batch(task_table, from, &mut |batch| {
-                self.read_task_data_batch(data_kind, task_table, start, batch, &mut page)
+            let more_fits = self.for_each_task_batch(task_table, from, &mut |batch| {
+                self.add_attempts_or_log_lines_to_page(data_kind, task_table, start, batch, &mut page)
             })?;
-            if !has_room {
+            if !more_fits {
                 break;
             }
         }
@@ -94,16 +94,16 @@ impl RedisStoreCopy {
     }
 
     /// Adds the attempts or log lines of tasks to a page; returns whether more fit.
-    fn read_task_data_batch(
+    fn add_attempts_or_log_lines_to_page(
         &self,
-        data_kind: TaskDataKind,
+        data_kind: AttemptsOrLogs,
         task_table: TaskTable,
         start: PageStart,
         tasks: &[TaskSeq],
         page: &mut CopyPage,
     ) -> Result<bool> {
         let mut requests = Vec::new();
-        for (task, key, size) in self.read_task_data_sizes(data_kind, tasks)? {
+        for (task, key, size) in self.read_attempt_or_log_line_counts(data_kind, tasks)? {
             let is_resumed_task = task_table == start.task_table && task == start.task;
             let after = if is_resumed_task { start.after_number } else { -1 };
             requests.extend(plan_requests(data_kind, task, &key, size, after));
@@ -112,7 +112,7 @@ impl RedisStoreCopy {
             let commands: Vec<CommandArgs> = group.iter().map(|request| request.args.clone()).collect();
             for (request, reply) in group.iter().zip(self.overlay().connection.execute_all(&commands)?) {
                 let is_resumed_task = task_table == start.task_table && request.task == start.task;
-                for (number, row) in decode_task_data(data_kind, request, reply)? {
+                for (number, row) in decode_attempts_or_log_lines(data_kind, request, reply)? {
                     // A page may end in the middle of a task.
                     if page.is_full() {
                         return Ok(false);
@@ -130,23 +130,23 @@ impl RedisStoreCopy {
     }
 
     /// Returns those of these tasks that have attempts or a log, with the key and the number of rows.
-    fn read_task_data_sizes(
+    fn read_attempt_or_log_line_counts(
         &self,
-        data_kind: TaskDataKind,
+        data_kind: AttemptsOrLogs,
         tasks: &[TaskSeq],
     ) -> Result<Vec<(TaskSeq, Vec<u8>, i64)>> {
         let keys: Vec<(TaskSeq, Vec<u8>)> = match data_kind {
-            TaskDataKind::Attempts => {
+            AttemptsOrLogs::Attempts => {
                 tasks.iter().map(|task| (*task, self.keys().table_key(&Table::Attempts(*task)))).collect()
             }
-            TaskDataKind::Logs => {
+            AttemptsOrLogs::Logs => {
                 let mut keys = self.read_log_keys(tasks)?;
                 tasks.iter().filter_map(|task| Some((*task, keys.remove(task)?))).collect()
             }
         };
         let command = match data_kind {
-            TaskDataKind::Attempts => "HLEN",
-            TaskDataKind::Logs => "ZCARD",
+            AttemptsOrLogs::Attempts => "HLEN",
+            AttemptsOrLogs::Logs => "ZCARD",
         };
         if keys.is_empty() {
             return Ok(vec![]);
@@ -167,7 +167,7 @@ impl RedisStoreCopy {
         let overlay = self.overlay();
         self.prefetch_queue_names()?;
         let mut keys = HashMap::with_capacity(tasks.len());
-        for tasks in tasks.chunks(TASKS_PER_NAME_FETCH) {
+        for tasks in tasks.chunks(TASKS_PER_ID_FETCH) {
             let rows = tasks.iter().flat_map(|task| {
                 let (bucket, field) = task_bucket_and_field(*task);
                 [
@@ -175,15 +175,17 @@ impl RedisStoreCopy {
                     CacheFetch::Row(Table::ArchivedTasks(bucket), field),
                 ]
             });
-            overlay.fetch(rows.collect())?;
+            overlay.fetch_into_cache(rows.collect())?;
             let mut fetches = Vec::new();
             for active in overlay.read_active_tasks(tasks.iter().copied())? {
                 fetches.extend(active.event.map(CacheFetch::Event));
                 fetches.extend(
-                    active.order_number.map(|number| CacheFetch::Row(Table::Orders, decimal_field(number))),
+                    active
+                        .order_number
+                        .map(|number| CacheFetch::Row(Table::Orders, encode_decimal_field(number))),
                 );
             }
-            overlay.fetch(fetches)?;
+            overlay.fetch_into_cache(fetches)?;
             for task in tasks {
                 keys.extend(overlay.read_task_id(*task)?.map(|id| (*task, overlay.keys.task_log_key(&id))));
             }
@@ -195,29 +197,29 @@ impl RedisStoreCopy {
 
     /// Fetches the names of queues and handlers.
     pub(super) fn prefetch_queue_names(&self) -> Result<()> {
-        let tables = [Table::Texts, Table::Queues, Table::QueueCounts, Table::Handlers];
-        self.overlay().fetch(tables.into_iter().map(CacheFetch::Table).collect())
+        let tables = [Table::NamedTexts, Table::Queues, Table::QueueCounts, Table::Handlers];
+        self.overlay().fetch_into_cache(tables.into_iter().map(CacheFetch::Table).collect())
     }
 }
 
 /// Plans the requests for the attempts of a task, or, in chunks, for its log lines after a number.
 fn plan_requests(
-    data_kind: TaskDataKind,
+    data_kind: AttemptsOrLogs,
     task: TaskSeq,
     key: &[u8],
     size: i64,
     after: i64,
-) -> Vec<TaskDataRequest> {
+) -> Vec<AttemptsOrLogRequest> {
     match data_kind {
-        TaskDataKind::Attempts => {
-            vec![TaskDataRequest { task, args: args!["HGETALL", key], first_line: 0, row_count: size }]
+        AttemptsOrLogs::Attempts => {
+            vec![AttemptsOrLogRequest { task, args: args!["HGETALL", key], first_line: 0, row_count: size }]
         }
-        TaskDataKind::Logs => {
+        AttemptsOrLogs::Logs => {
             let firsts = (after + 1..size).step_by(ROWS_PER_FETCH as usize);
             let plan_request = |first: i64| {
                 let last = (first + ROWS_PER_FETCH).min(size) - 1;
                 let args = args!["ZRANGE", key, first.to_string(), last.to_string()];
-                TaskDataRequest { task, args, first_line: first, row_count: last + 1 - first }
+                AttemptsOrLogRequest { task, args, first_line: first, row_count: last + 1 - first }
             };
             firsts.map(plan_request).collect()
         }
@@ -225,8 +227,8 @@ fn plan_requests(
 }
 
 /// Groups requests so that each group returns a limited number of rows.
-fn group_requests(requests: Vec<TaskDataRequest>) -> Vec<Vec<TaskDataRequest>> {
-    let mut groups: Vec<(i64, Vec<TaskDataRequest>)> = Vec::new();
+fn group_requests(requests: Vec<AttemptsOrLogRequest>) -> Vec<Vec<AttemptsOrLogRequest>> {
+    let mut groups: Vec<(i64, Vec<AttemptsOrLogRequest>)> = Vec::new();
     for request in requests {
         match groups.last_mut() {
             Some((rows, group)) if *rows + request.row_count <= ROWS_PER_FETCH => {
@@ -240,14 +242,14 @@ fn group_requests(requests: Vec<TaskDataRequest>) -> Vec<Vec<TaskDataRequest>> {
 }
 
 /// Decodes the rows with their number within the task, in order.
-fn decode_task_data(
-    data_kind: TaskDataKind,
-    request: &TaskDataRequest,
+fn decode_attempts_or_log_lines(
+    data_kind: AttemptsOrLogs,
+    request: &AttemptsOrLogRequest,
     reply: Value,
 ) -> Result<Vec<(i64, CopyRow)>> {
     let found = decode_strings(reply)?;
     match data_kind {
-        TaskDataKind::Attempts => {
+        AttemptsOrLogs::Attempts => {
             let (pairs, _) = found.as_chunks::<2>();
             let mut attempts: Vec<(i64, CopyRow)> = pairs
                 .iter()
@@ -256,7 +258,7 @@ fn decode_task_data(
             attempts.sort_unstable_by_key(|(number, _)| *number);
             Ok(attempts)
         }
-        TaskDataKind::Logs => {
+        AttemptsOrLogs::Logs => {
             let decode_line = |(number, json): (i64, &Vec<u8>)| {
                 let line: LogLine = rows::decode_json(json)?;
                 Ok((number, encode_log_line_row(request.task, number, line)))

@@ -149,7 +149,7 @@ impl RowCells {
         Ok(self.optional_number()?.map(Timestamp::from_micros))
     }
 
-    pub(super) fn optional_event(&mut self) -> Result<Option<EventId>> {
+    pub(super) fn optional_event_id(&mut self) -> Result<Option<EventId>> {
         Ok(self.optional_number()?.map(EventId::from_i64))
     }
 

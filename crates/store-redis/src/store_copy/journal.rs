@@ -6,7 +6,7 @@ use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyRow, CopyValue};
 
 use super::RedisStoreCopy;
 use super::cells::copy_row;
-use super::columns::encode_event_row;
+use super::row_conversion::encode_event_row;
 use crate::codec::{MemberBuilder, decode_member_i64};
 use crate::connection::{CommandArgs, args};
 use crate::keys::Index;
@@ -19,7 +19,7 @@ use crate::{SALT_TEXT_NAME, TASK_ID_NAMESPACE_TEXT_NAME};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ExpiredEventCounts {
     stored: u64,
-    needed: u64,
+    needed_by_active_tasks: u64,
 }
 
 impl RedisStoreCopy {
@@ -49,13 +49,13 @@ impl RedisStoreCopy {
             counters.last_fence,
             counters.last_object,
             counters.archived_task_count,
-            store_state.last_node,
+            store_state.last_node_id,
         ])
     }
 
     pub(super) fn count_events(&mut self) -> Result<u64> {
         let expired = self.count_expired_events()?;
-        Ok(self.journal_length()? - expired.stored + expired.needed)
+        Ok(self.journal_length()? - expired.stored + expired.needed_by_active_tasks)
     }
 
     fn journal_length(&self) -> Result<u64> {
@@ -75,14 +75,14 @@ impl RedisStoreCopy {
             after = *last;
             chunk = chunk.next_after(total_bytes(&found));
             expired.stored += found.len() as u64;
-            expired.needed += self.filter_needed_events(found)?.len() as u64;
+            expired.needed_by_active_tasks += self.filter_events_needed_by_active_tasks(found)?.len() as u64;
         }
         self.cached_counts.expired_events = Some(expired);
         Ok(expired)
     }
 
     /// Reads events that have not expired, and expired ones that active tasks need.
-    pub(super) fn read_journal(&self, after: Option<&CopyCursor>) -> Result<CopyPage> {
+    pub(super) fn read_page_of_events(&self, after: Option<&CopyCursor>) -> Result<CopyPage> {
         let expired_up_to = self.read_store_state()?.counters.expired_up_to;
         let after = after.and_then(|cursor| cursor.first()).and_then(CopyValue::as_number);
         let mut after = after.map_or(EventId::ZERO, EventId::from_i64);
@@ -93,7 +93,7 @@ impl RedisStoreCopy {
             after = *last;
             chunk = chunk.next_after(total_bytes(&found));
             let unexpired = found.split_off(found.partition_point(|(id, _)| *id <= expired_up_to));
-            let mut events = self.filter_needed_events(found)?;
+            let mut events = self.filter_events_needed_by_active_tasks(found)?;
             for (id, bytes) in &unexpired {
                 events.push(rows::decode_event(*id, bytes)?);
             }
@@ -122,7 +122,10 @@ impl RedisStoreCopy {
     }
 
     /// Returns those of these events that active tasks need.
-    fn filter_needed_events(&self, events: Vec<(EventId, Bytes)>) -> Result<Vec<JournaledEvent>> {
+    fn filter_events_needed_by_active_tasks(
+        &self,
+        events: Vec<(EventId, Bytes)>,
+    ) -> Result<Vec<JournaledEvent>> {
         if events.is_empty() {
             return Ok(vec![]);
         }

@@ -9,7 +9,7 @@ use pointsman_store::error::Result;
 use super::RedisStoreCopy;
 use crate::connection::{CommandArgs, args};
 use crate::keys::STORE_STATE_KEY;
-use crate::outbox::orphaned::{self, ObjectNames};
+use crate::outbox::orphaned_objects::{self, ObjectNames};
 use crate::overlay::{decode_list, decode_strings};
 use crate::reader::decode_server_time_micros;
 
@@ -21,7 +21,7 @@ const SCAN_PAGE_SIZE: &str = "1000";
 impl RedisStoreCopy {
     /// Calls `visit` with all keys of a pattern and a type except those of other stores, in batches. A key may occur
     /// twice.
-    pub(super) fn for_each_key(
+    pub(super) fn for_each_key_of_this_store(
         &self,
         pattern: &str,
         key_type: Option<&str>,
@@ -77,7 +77,7 @@ impl RedisStoreCopy {
     pub(super) fn count_pending_outbox_events(&self) -> Result<u64> {
         let (mut lists, mut events) = (HashSet::new(), 0);
         for pattern in ["*:events", "event.worker:*:event"] {
-            self.for_each_key(pattern, Some("list"), &mut |keys| {
+            self.for_each_key_of_this_store(pattern, Some("list"), &mut |keys| {
                 let keys = keys.into_iter().filter(|key| lists.insert(key.clone()));
                 let lengths: Vec<CommandArgs> = keys.map(|key| args!["LLEN", key]).collect();
                 events += self.sum_replies(&lengths)?;
@@ -96,12 +96,12 @@ impl RedisStoreCopy {
             "-1"
         ])?)?;
         let (queued, mut orphaned_objects) = (HashSet::<Vec<u8>>::from_iter(queued), ObjectNames::new());
-        self.for_each_key(orphaned::OUTBOX_KEY_PATTERN, None, &mut |keys| {
+        self.for_each_key_of_this_store(orphaned_objects::OUTBOX_KEY_PATTERN, None, &mut |keys| {
             let objects = keys
                 .iter()
-                .filter_map(|key| orphaned::object_of_outbox_key(self.keys().without_prefix(key)?));
+                .filter_map(|key| orphaned_objects::object_of_outbox_key(self.keys().without_prefix(key)?));
             let unqueued: ObjectNames = objects.filter(|object| !queued.contains(object)).collect();
-            for command in orphaned::orphaned_objects_commands(self.keys(), &unqueued) {
+            for command in orphaned_objects::find_orphaned_objects_commands(self.keys(), &unqueued) {
                 orphaned_objects.extend(decode_strings(self.execute(command)?)?);
             }
             Ok(())
@@ -115,20 +115,20 @@ impl RedisStoreCopy {
     }
 
     /// Lists nodes with a heartbeat within the last minute, by the clock of the server.
-    pub(super) fn list_live_nodes(&self) -> Result<Vec<String>> {
+    pub(super) fn list_live_node_names(&self) -> Result<Vec<String>> {
         let now = Timestamp::from_micros(decode_server_time_micros(self.execute(args!["TIME"])?)?);
         let nodes = self.overlay().read_all_nodes(false)?;
         let live_nodes = nodes
             .into_iter()
-            .filter(|node| !node.gone && node.last_heartbeat_at > now.minus(LIVE_NODE_WINDOW));
+            .filter(|node| !node.has_left_or_died && node.last_heartbeat_at > now.minus(LIVE_NODE_WINDOW));
         Ok(live_nodes.map(|node| node.name).collect())
     }
 
     /// Finds a key with the name of a store's key, where there is no store. Outbox keys do not count: producers may write them
     /// before there is a store.
-    pub(super) fn find_foreign_key(&self) -> Result<Option<String>> {
+    pub(super) fn find_key_named_like_store_key(&self) -> Result<Option<String>> {
         let mut foreign_key = None;
-        self.for_each_key("*", None, &mut |keys| {
+        self.for_each_key_of_this_store("*", None, &mut |keys| {
             let is_foreign = |key: &Vec<u8>| {
                 let name = self.keys().without_prefix(key).map(String::from_utf8_lossy);
                 name.is_some_and(|name| is_store_key(&name))
@@ -142,14 +142,14 @@ impl RedisStoreCopy {
 
 /// Returns whether only a store writes keys with this name. The write lock does not count: it may exist before the store.
 fn is_store_key(name: &str) -> bool {
-    const NAMES: [&str; 4] =
+    const STORE_KEY_NAMES: [&str; 4] =
         ["next.event.id", "events.set.aside", "sync_tasks_priority_queue", "sync_tasks_sequence"];
-    const PREFIXES: [&str; 4] = ["pointsman:", "event.worker:", "sync_tasks#", "sync_tasks_index:"];
-    const SUFFIXES: [&str; 2] = [":last.event.id", ":event.worker"];
+    const STORE_KEY_PREFIXES: [&str; 4] = ["pointsman:", "event.worker:", "sync_tasks#", "sync_tasks_index:"];
+    const STORE_KEY_SUFFIXES: [&str; 2] = [":last.event.id", ":event.worker"];
     !name.starts_with("pointsman:write-lock")
-        && (NAMES.contains(&name)
-            || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-            || SUFFIXES.iter().any(|suffix| name.ends_with(suffix)))
+        && (STORE_KEY_NAMES.contains(&name)
+            || STORE_KEY_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+            || STORE_KEY_SUFFIXES.iter().any(|suffix| name.ends_with(suffix)))
 }
 
 #[cfg(test)]

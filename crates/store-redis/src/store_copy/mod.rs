@@ -4,18 +4,18 @@
 //! all indexes and documented keys exist as if a node had written them. Reads follow the indexes that
 //! the tables maintain, in chunks. There are no snapshots: the last commit version shows whether a peer has written.
 //!
-//! - `cells.rs` and `columns.rs` convert rows.
+//! - `cells.rs` and `row_conversion.rs` convert rows.
 //! - `read.rs` reads small tables and index ranges, `journal.rs` events, `tasks.rs` tasks, `attempts_and_logs.rs` attempts
 //!   and logs, `objects.rs` objects; `write.rs` writes all of them.
 //! - `key_scan.rs` scans for outboxes, live nodes and keys of other stores.
 
 mod attempts_and_logs;
 mod cells;
-mod columns;
 mod journal;
 mod key_scan;
 mod objects;
 mod read;
+mod row_conversion;
 mod tasks;
 mod write;
 
@@ -32,12 +32,12 @@ use pointsman_store::store_copy::{
 use redis::Value;
 
 use self::journal::ExpiredEventCounts;
-use self::objects::CollectedPartition;
+use self::objects::CollectedObjectPartition;
 use crate::connect::Endpoint;
 use crate::connection::{BlockingConnection, CommandArgs};
 use crate::error::{self, OpenError};
 use crate::keys::Keys;
-use crate::outbox::orphaned::{self, ObjectNames};
+use crate::outbox::orphaned_objects::{self, ObjectNames};
 use crate::overlay::{TransactionOverlay, decode_integer, decode_optional_bytes};
 use crate::reader::{decode_store_state, read_store_state_command};
 use crate::store_state::StoreState;
@@ -51,10 +51,10 @@ const MAX_LISTED_OBJECTS: usize = 3;
 pub struct RedisStoreCopy {
     tables: RedisTables,
     /// The last commit when the store was opened, or the last one of this copy.
-    last_commit: CommitVersion,
+    last_commit_version: CommitVersion,
     cached_counts: CachedCounts,
     /// The partition of objects that was collected last: the next page usually continues in it.
-    collected_partition: Option<CollectedPartition>,
+    collected_partition: Option<CollectedObjectPartition>,
     /// Prefixes of other stores whose keys also begin with the prefix of this one.
     other_prefixes: OnceCell<CommandArgs>,
 }
@@ -64,7 +64,7 @@ pub struct RedisStoreCopy {
 struct CachedCounts {
     rows_by_table: HashMap<TableKind, u64>,
     expired_events: Option<ExpiredEventCounts>,
-    external_objects: Option<u64>,
+    objects_without_row: Option<u64>,
 }
 
 /// Role of the store in the copy.
@@ -93,24 +93,29 @@ impl RedisStoreCopy {
             RedisTables::new(BlockingConnection::new(endpoint.clone()), Keys::new(endpoint.key_prefix()));
         let (last_commit, cached_counts, other_prefixes) =
             (CommitVersion::default(), CachedCounts::default(), OnceCell::new());
-        let mut store =
-            Self { tables, last_commit, cached_counts, collected_partition: None, other_prefixes };
+        let mut store = Self {
+            tables,
+            last_commit_version: last_commit,
+            cached_counts,
+            collected_partition: None,
+            other_prefixes,
+        };
         if store.is_store_missing().map_err(to_open_error)? {
             check_layout_if_stored(&store.tables, &location)?;
             if role == CopyRole::Source {
                 return Err(CopyEndpointError::NoStore(at));
             }
-            if let Some(key) = store.find_foreign_key().map_err(to_open_error)? {
-                return Err(OpenError::ForeignKey { address: location, key }.into());
+            if let Some(key) = store.find_key_named_like_store_key().map_err(to_open_error)? {
+                return Err(OpenError::KeyOfAnotherApplication { address: location, key }.into());
             }
             store.tables.create_store(&initial_texts()).map_err(to_open_error)?;
         }
         check_layout(&store.tables, &location)?;
-        let nodes = store.list_live_nodes().map_err(to_open_error)?;
+        let nodes = store.list_live_node_names().map_err(to_open_error)?;
         if !nodes.is_empty() {
             return Err(CopyEndpointError::InUse { at, nodes: nodes.join(", ") });
         }
-        store.last_commit = store.read_store_state().map_err(to_open_error)?.commit_version;
+        store.last_commit_version = store.read_store_state().map_err(to_open_error)?.commit_version;
         let events = if role == CopyRole::Source {
             store.count_pending_outbox_events().map_err(to_open_error)?
         } else {
@@ -122,7 +127,7 @@ impl RedisStoreCopy {
             if orphaned_objects.is_empty() {
                 return Err(CopyEndpointError::OutboxNotEmpty { at, events });
             }
-            let command = orphaned::enqueue_objects_command(
+            let command = orphaned_objects::enqueue_objects_command(
                 &endpoint.redis_cli_command_blocking(),
                 store.keys(),
                 &orphaned_objects,
@@ -179,7 +184,7 @@ impl RedisStoreCopy {
 
     /// Returns whether neither a node has committed nor a producer has pushed events since the store was opened.
     fn is_still_unchanged(&self) -> Result<bool> {
-        Ok(self.read_store_state()?.commit_version == self.last_commit
+        Ok(self.read_store_state()?.commit_version == self.last_commit_version
             && self.count_pending_outbox_events()? == 0)
     }
 }
@@ -205,7 +210,7 @@ impl CopyEndpoint for RedisStoreCopy {
     }
 
     fn read_page(&mut self, table_kind: TableKind, after: Option<&CopyCursor>) -> store::Result<CopyPage> {
-        self.read_rows(table_kind, after).map_err(to_store_error)
+        self.read_table_page(table_kind, after).map_err(to_store_error)
     }
 
     fn count_outbox_events(&mut self) -> store::Result<u64> {

@@ -31,21 +31,25 @@ const AFTER_ALL_FIELDS: &[u8] = &[0xff];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ObjectPartition {
     /// Partition of external objects, which have only a last event id.
-    is_external: bool,
+    is_without_rows: bool,
     number: u64,
     partition_count: u64,
 }
 
 /// A collected partition: objects by field.
 #[derive(Debug)]
-pub(super) struct CollectedPartition {
+pub(super) struct CollectedObjectPartition {
     partition: ObjectPartition,
     objects: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 impl ObjectPartition {
     fn first(is_external: bool, object_count: u64) -> Self {
-        Self { is_external, number: 0, partition_count: object_count.div_ceil(OBJECTS_PER_PARTITION).max(1) }
+        Self {
+            is_without_rows: is_external,
+            number: 0,
+            partition_count: object_count.div_ceil(OBJECTS_PER_PARTITION).max(1),
+        }
     }
 
     /// Decodes the cursor of a page: the partition, and the last returned field.
@@ -60,7 +64,7 @@ impl ObjectPartition {
             return Err(Fault::damaged("a copy cursor among objects"));
         };
         let partition = Self {
-            is_external: *is_external == 1,
+            is_without_rows: *is_external == 1,
             number: number.unsigned_abs(),
             partition_count: partition_count.unsigned_abs().max(1),
         };
@@ -69,7 +73,7 @@ impl ObjectPartition {
 
     fn to_cursor(self, field: &[u8]) -> CopyCursor {
         copy_row![
-            self.is_external,
+            self.is_without_rows,
             self.number.cast_signed(),
             self.partition_count.cast_signed(),
             field.to_vec()
@@ -89,39 +93,39 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 
 impl RedisStoreCopy {
     pub(super) fn count_objects(&mut self) -> Result<u64> {
-        Ok(self.count_stored_objects()? + self.count_external_objects()?)
+        Ok(self.count_object_rows()? + self.count_objects_without_row()?)
     }
 
-    fn count_stored_objects(&self) -> Result<u64> {
+    fn count_object_rows(&self) -> Result<u64> {
         self.sum_replies(&[args!["HLEN", self.keys().table_key(&Table::Objects)]])
     }
 
-    fn count_external_objects(&mut self) -> Result<u64> {
-        if let Some(count) = self.cached_counts.external_objects {
+    fn count_objects_without_row(&mut self) -> Result<u64> {
+        if let Some(count) = self.cached_counts.objects_without_row {
             return Ok(count);
         }
         let mut count = 0;
-        self.for_each_external_object(&mut |_, _| {
+        self.for_each_object_without_row(&mut |_, _| {
             count += 1;
             Ok(())
         })?;
-        self.cached_counts.external_objects = Some(count);
+        self.cached_counts.objects_without_row = Some(count);
         Ok(count)
     }
 
-    pub(super) fn read_objects(&mut self, after: Option<&CopyCursor>) -> Result<CopyPage> {
+    pub(super) fn read_page_of_objects(&mut self, after: Option<&CopyCursor>) -> Result<CopyPage> {
         let (mut partition, mut after) = match after {
             Some(cursor) => {
                 ObjectPartition::from_cursor(cursor).map(|(partition, field)| (partition, Some(field)))?
             }
-            None => (ObjectPartition::first(false, self.count_stored_objects()?), None),
+            None => (ObjectPartition::first(false, self.count_object_rows()?), None),
         };
         let mut page = CopyPage::default();
         loop {
             let collected =
                 match self.collected_partition.take().filter(|collected| collected.partition == partition) {
                     Some(collected) => collected,
-                    None => self.collect_partition(partition)?,
+                    None => self.collect_object_partition(partition)?,
                 };
             let start = after.take().map_or(Bound::Unbounded, Bound::Excluded);
             for (field, row) in collected.objects.range::<Vec<u8>, _>((start, Bound::Unbounded)) {
@@ -131,9 +135,9 @@ impl RedisStoreCopy {
                     return Ok(page);
                 }
             }
-            partition = match (partition.number + 1 < partition.partition_count, partition.is_external) {
+            partition = match (partition.number + 1 < partition.partition_count, partition.is_without_rows) {
                 (true, _) => ObjectPartition { number: partition.number + 1, ..partition },
-                (false, false) => ObjectPartition::first(true, self.count_external_objects()?),
+                (false, false) => ObjectPartition::first(true, self.count_objects_without_row()?),
                 (false, true) => {
                     // With this cursor the next call does not collect a partition again.
                     page.next_cursor = partition.to_cursor(AFTER_ALL_FIELDS);
@@ -144,7 +148,7 @@ impl RedisStoreCopy {
         }
     }
 
-    fn collect_partition(&self, partition: ObjectPartition) -> Result<CollectedPartition> {
+    fn collect_object_partition(&self, partition: ObjectPartition) -> Result<CollectedObjectPartition> {
         let mut objects = BTreeMap::new();
         let mut visit = |field: Vec<u8>, row: Vec<u8>| {
             if partition.contains(&field) {
@@ -152,15 +156,15 @@ impl RedisStoreCopy {
             }
             Ok(())
         };
-        match partition.is_external {
-            false => self.for_each_stored_object(&mut visit)?,
-            true => self.for_each_external_object(&mut visit)?,
+        match partition.is_without_rows {
+            false => self.for_each_object_row(&mut visit)?,
+            true => self.for_each_object_without_row(&mut visit)?,
         }
-        Ok(CollectedPartition { partition, objects })
+        Ok(CollectedObjectPartition { partition, objects })
     }
 
-    /// Calls `visit` with all stored objects. One may occur twice.
-    fn for_each_stored_object(&self, visit: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()>) -> Result<()> {
+    /// Calls `visit` with all objects that have a row in the table. One may occur twice.
+    fn for_each_object_row(&self, visit: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()>) -> Result<()> {
         let mut cursor = b"0".to_vec();
         loop {
             let mut reply = decode_list(self.execute(args![
@@ -181,11 +185,14 @@ impl RedisStoreCopy {
         }
     }
 
-    /// Calls `visit` with all external objects. One may occur twice.
-    fn for_each_external_object(&self, visit: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()>) -> Result<()> {
-        self.for_each_key("*:last.event.id", Some("string"), &mut |keys| {
+    /// Calls `visit` with all external objects: they have a last event id and no row. One may occur twice.
+    fn for_each_object_without_row(
+        &self,
+        visit: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        self.for_each_key_of_this_store("*:last.event.id", Some("string"), &mut |keys| {
             let candidate_fields: Vec<CommandArgs> =
-                keys.iter().map(|key| self.object_fields_of_key(key)).collect();
+                keys.iter().map(|key| self.candidate_object_fields_of_key(key)).collect();
             let mut commands = vec![[&args!["MGET"], &keys[..]].concat()];
             let objects = args!["HMGET", self.keys().table_key(&Table::Objects)];
             let named = candidate_fields.iter().filter(|fields| !fields.is_empty());
@@ -211,7 +218,7 @@ impl RedisStoreCopy {
     }
 
     /// Returns the fields of the objects that a last event id key may belong to.
-    fn object_fields_of_key(&self, key: &[u8]) -> CommandArgs {
+    fn candidate_object_fields_of_key(&self, key: &[u8]) -> CommandArgs {
         let name = self.keys().without_prefix(key).and_then(|name| name.strip_suffix(LAST_EVENT_ID_SUFFIX));
         let Some(name) = name.and_then(|name| std::str::from_utf8(name).ok()) else { return vec![] };
         let default_tenant_object = Some((Tenant::default(), name));
@@ -228,8 +235,15 @@ fn encode_object_row(field: &[u8], row: &[u8]) -> Result<CopyRow> {
     let (tenant, key) = parse_object_field(field)?;
     let object = rows::decode_object(row)?;
     let (last, retention_check): (EventId, EventId) =
-        (object.last_event, rows::decode_object_retention_check(row)?.unwrap_or(EventId::ZERO));
-    Ok(copy_row![tenant.to_string(), key, object.number, last, object.encode_last_sent(), retention_check])
+        (object.last_event, rows::decode_object_retention_check_event(row)?.unwrap_or(EventId::ZERO));
+    Ok(copy_row![
+        tenant.to_string(),
+        key,
+        object.number,
+        last,
+        object.encode_last_sent_events(),
+        retention_check
+    ])
 }
 
 #[cfg(test)]
@@ -252,7 +266,7 @@ mod tests {
 
     #[test]
     fn partition_cursors_decode_to_the_same() {
-        let partition = ObjectPartition { is_external: true, number: 3, partition_count: 9 };
+        let partition = ObjectPartition { is_without_rows: true, number: 3, partition_count: 9 };
         assert_eq!(
             ObjectPartition::from_cursor(&partition.to_cursor(b"/a")).unwrap(),
             (partition, b"/a".to_vec())

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::RedisStoreCopy;
-use super::attempts_and_logs::TaskDataKind;
+use super::attempts_and_logs::AttemptsOrLogs;
 use super::cells::copy_row;
-use super::columns::{encode_ended_order_row, encode_order_row, encode_rule_row};
+use super::row_conversion::{encode_ended_order_row, encode_order_row, encode_rule_row};
 use super::tasks::TaskTable;
-use crate::codec::{Member, RowDecoder, decode_member_i64};
+use crate::codec::{MemberOrField, RowDecoder, decode_member_i64};
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, Table};
 use crate::lookup::{StoredHandler, parse_number};
@@ -52,7 +52,7 @@ pub(super) struct RawChain {
 }
 
 /// A function that reads the rows of index members, one for each.
-type RowFetcher<'f> = &'f dyn Fn(&[Member]) -> Result<Vec<CopyRow>>;
+type RowFetcher<'f> = &'f dyn Fn(&[MemberOrField]) -> Result<Vec<CopyRow>>;
 
 impl RedisStoreCopy {
     pub(super) fn count_rows(&mut self, table_kind: TableKind) -> Result<Option<u64>> {
@@ -62,7 +62,7 @@ impl RedisStoreCopy {
         let length = |table: Table| args!["HLEN", self.keys().table_key(&table)];
         let count = match table_kind {
             TableKind::Counters => 1,
-            TableKind::NamedTexts => self.read_texts()?.len() as u64,
+            TableKind::NamedTexts => self.read_named_texts()?.len() as u64,
             TableKind::Handlers => self.sum_replies(&[length(Table::Handlers)])?,
             TableKind::Queues => self.sum_replies(&[length(Table::Queues)])?,
             TableKind::Chains => self.sum_replies(&[length(Table::Chains)])?,
@@ -76,8 +76,8 @@ impl RedisStoreCopy {
             TableKind::Orders => self.sum_replies(&[length(Table::Orders)])?,
             TableKind::EndedOrders => self.sum_replies(&[length(Table::EndedOrders)])?,
             TableKind::History => self.count_tasks(TaskTable::Archived)?,
-            TableKind::Attempts => self.count_task_data(TaskDataKind::Attempts)?,
-            TableKind::Logs => self.count_task_data(TaskDataKind::Logs)?,
+            TableKind::Attempts => self.count_attempts_or_log_lines(AttemptsOrLogs::Attempts)?,
+            TableKind::Logs => self.count_attempts_or_log_lines(AttemptsOrLogs::Logs)?,
             TableKind::IdempotencyRecords => self.sum_replies(&[length(Table::IdempotencyRecords)])?,
             TableKind::Fires => {
                 self.sum_replies(&[args!["ZCARD", self.keys().index_key(&Index::FiresByAge)]])?
@@ -92,7 +92,7 @@ impl RedisStoreCopy {
         Ok(Some(count))
     }
 
-    pub(super) fn read_rows(
+    pub(super) fn read_table_page(
         &mut self,
         table_kind: TableKind,
         after: Option<&CopyCursor>,
@@ -103,7 +103,7 @@ impl RedisStoreCopy {
         }
         match table_kind {
             TableKind::Counters => Ok(CopyPage::single_row(self.read_counters()?, after)),
-            TableKind::NamedTexts => Ok(page_of_rows(self.read_texts()?, after)),
+            TableKind::NamedTexts => Ok(page_of_rows(self.read_named_texts()?, after)),
             TableKind::Handlers => Ok(page_of_rows(self.read_handlers()?, after)),
             TableKind::Queues => Ok(page_of_rows(self.read_queues()?, after)),
             TableKind::Chains => Ok(page_of_rows(self.read_chains()?, after)),
@@ -114,18 +114,18 @@ impl RedisStoreCopy {
             TableKind::FileDigests => Ok(page_of_rows(self.read_file_digests()?, after)),
             TableKind::Nodes => Ok(page_of_rows(self.read_nodes()?, after)),
             TableKind::Schedules => Ok(page_of_rows(self.read_schedules()?, after)),
-            TableKind::Journal => self.read_journal(after),
-            TableKind::Objects => self.read_objects(after),
-            TableKind::Tasks => self.read_tasks(TaskTable::Active, after),
+            TableKind::Journal => self.read_page_of_events(after),
+            TableKind::Objects => self.read_page_of_objects(after),
+            TableKind::Tasks => self.read_page_of_tasks(TaskTable::Active, after),
             TableKind::Orders => {
-                self.read_along_index(&Index::OrderKeys, after, &|found| self.read_orders(found))
+                self.read_along_index(&Index::ActiveOrderKeys, after, &|found| self.read_orders(found))
             }
             TableKind::EndedOrders => {
                 self.read_along_index(&Index::EndedOrdersByAge, after, &|found| self.read_ended_orders(found))
             }
-            TableKind::History => self.read_tasks(TaskTable::Archived, after),
-            TableKind::Attempts => self.read_task_data(TaskDataKind::Attempts, after),
-            TableKind::Logs => self.read_task_data(TaskDataKind::Logs, after),
+            TableKind::History => self.read_page_of_tasks(TaskTable::Archived, after),
+            TableKind::Attempts => self.read_page_of_attempts_or_log_lines(AttemptsOrLogs::Attempts, after),
+            TableKind::Logs => self.read_page_of_attempts_or_log_lines(AttemptsOrLogs::Logs, after),
             TableKind::IdempotencyRecords => {
                 self.read_along_index(&Index::IdempotencyRecordsByAge, after, &|found| {
                     self.read_idempotency_records(found)
@@ -151,8 +151,8 @@ impl RedisStoreCopy {
         Ok(rows)
     }
 
-    fn read_texts(&self) -> Result<Vec<CopyRow>> {
-        let texts = self.read_sorted_table(Table::Texts)?.into_iter();
+    fn read_named_texts(&self) -> Result<Vec<CopyRow>> {
+        let texts = self.read_sorted_table(Table::NamedTexts)?.into_iter();
         let texts = texts.filter(|(name, _)| !EXCLUDED_TEXT_NAMES.contains(&name.as_str()));
         texts.map(|(name, text)| Ok(copy_row![name, decode_text(&text)?])).collect()
     }
@@ -293,7 +293,7 @@ impl RedisStoreCopy {
         found.into_iter().map(|value| decode_optional_bytes(value)?.ok_or_else(missing_row_fault)).collect()
     }
 
-    fn read_orders(&self, keys: &[Member]) -> Result<Vec<CopyRow>> {
+    fn read_orders(&self, keys: &[MemberOrField]) -> Result<Vec<CopyRow>> {
         let keys: CommandArgs = keys.iter().map(|key| key.to_vec()).collect();
         let numbers = self.fetch_rows(&Table::OrderNumbers, &keys)?;
         let fields: CommandArgs = numbers.iter().map(|number| number.to_vec()).collect();
@@ -304,14 +304,14 @@ impl RedisStoreCopy {
         numbers.iter().zip(&orders).map(row).collect()
     }
 
-    fn read_ended_orders(&self, members: &[Member]) -> Result<Vec<CopyRow>> {
+    fn read_ended_orders(&self, members: &[MemberOrField]) -> Result<Vec<CopyRow>> {
         let fields: CommandArgs =
             members.iter().map(|member| member.get(8..).unwrap_or_default().to_vec()).collect();
         let found = self.fetch_rows(&Table::EndedOrders, &fields)?;
         found.iter().map(|row| Ok(encode_ended_order_row(rows::decode_ended_order(row)?))).collect()
     }
 
-    fn read_idempotency_records(&self, members: &[Member]) -> Result<Vec<CopyRow>> {
+    fn read_idempotency_records(&self, members: &[MemberOrField]) -> Result<Vec<CopyRow>> {
         let fields: CommandArgs =
             members.iter().map(|member| member.get(8..).unwrap_or_default().to_vec()).collect();
         let mut rows = Vec::with_capacity(fields.len());
@@ -327,7 +327,7 @@ impl RedisStoreCopy {
         Ok(rows)
     }
 
-    fn read_fires(&self, members: &[Member]) -> Result<Vec<CopyRow>> {
+    fn read_fires(&self, members: &[MemberOrField]) -> Result<Vec<CopyRow>> {
         let mut names = Vec::with_capacity(members.len());
         let mut commands = Vec::with_capacity(members.len());
         for member in members {
@@ -341,7 +341,7 @@ impl RedisStoreCopy {
             let fire = rows::decode_fire(&decode_optional_bytes(found)?.ok_or_else(missing_row_fault)?)?;
             let outcome = serde_json::to_string(&fire.outcome).map_err(Fault::damaged)?;
             let task = fire.task.as_ref().map(|task| task.as_str());
-            rows.push(copy_row![schedule, fire.planned_at, fire.recorded_at, outcome, fire.event, task]);
+            rows.push(copy_row![schedule, fire.planned_at, fire.recorded_at, outcome, fire.event_id, task]);
         }
         Ok(rows)
     }

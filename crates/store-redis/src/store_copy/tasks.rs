@@ -8,7 +8,7 @@ use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyValue};
 
 use super::RedisStoreCopy;
 use super::cells::copy_row;
-use super::columns::{encode_active_task_row, encode_archived_task_row};
+use super::row_conversion::{encode_active_task_row, encode_archived_task_row};
 use crate::codec::{MemberBuilder, decode_member_i64};
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, TASKS_PER_BUCKET, Table, task_bucket_and_field};
@@ -28,7 +28,7 @@ pub(super) enum TaskTable {
 }
 
 impl TaskTable {
-    fn bucket_index(self) -> Index {
+    fn index_of_buckets(self) -> Index {
         match self {
             Self::Active => Index::ActiveTaskBuckets,
             Self::Archived => Index::ArchivedTaskBuckets,
@@ -48,7 +48,7 @@ impl RedisStoreCopy {
         let mut count = 0;
         let mut from = i64::MIN;
         loop {
-            let buckets = self.read_buckets_from(task_table, from)?;
+            let buckets = self.read_bucket_numbers_from(task_table, from)?;
             let Some(last) = buckets.last() else { return Ok(count) };
             from = last + 1;
             let length =
@@ -57,7 +57,11 @@ impl RedisStoreCopy {
         }
     }
 
-    pub(super) fn read_tasks(&self, task_table: TaskTable, after: Option<&CopyCursor>) -> Result<CopyPage> {
+    pub(super) fn read_page_of_tasks(
+        &self,
+        task_table: TaskTable,
+        after: Option<&CopyCursor>,
+    ) -> Result<CopyPage> {
         let after = after.and_then(|cursor| cursor.first()).and_then(CopyValue::as_number);
         let from = after.map_or(TaskSeq(0), |seq| TaskSeq(seq + 1));
         let mut page = CopyPage::default();
@@ -90,7 +94,7 @@ impl RedisStoreCopy {
     ) -> Result<bool> {
         let mut next = bucket_of_task(from);
         loop {
-            let buckets = self.read_buckets_from(task_table, next)?;
+            let buckets = self.read_bucket_numbers_from(task_table, next)?;
             let Some(last) = buckets.last() else { return Ok(true) };
             next = last + 1;
             for bucket in buckets {
@@ -110,11 +114,11 @@ impl RedisStoreCopy {
         }
     }
 
-    fn read_buckets_from(&self, task_table: TaskTable, from: i64) -> Result<Vec<i64>> {
+    fn read_bucket_numbers_from(&self, task_table: TaskTable, from: i64) -> Result<Vec<i64>> {
         let lower = MemberBuilder::from_i64(from).finish();
         let bounds = (Bound::Included(&*lower), Bound::Unbounded);
         let members = self.overlay().read_members(
-            &task_table.bucket_index(),
+            &task_table.index_of_buckets(),
             bounds,
             ScanOrder::Ascending,
             BUCKETS_PER_FETCH,

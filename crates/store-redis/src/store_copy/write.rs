@@ -14,11 +14,11 @@ use pointsman_store::tables::{Counters, Tables};
 use serde_json::value::RawValue;
 
 use super::cells::RowCells;
-use super::columns::{
+use super::read::{RawChain, RawHandler};
+use super::row_conversion::{
     decode_active_task_row, decode_archived_task_row, decode_ended_order_row, decode_event_row,
     decode_log_line_row, decode_order_row, decode_rule_row,
 };
-use super::read::{RawChain, RawHandler};
 use super::{CachedCounts, RedisStoreCopy};
 use crate::codec::MemberBuilder;
 use crate::connection::args;
@@ -31,7 +31,7 @@ use crate::store_state::StoreState;
 use crate::tables::schedules::StoredSchedule;
 use crate::{SALT_TEXT_NAME, TASK_ID_NAMESPACE_TEXT_NAME};
 
-const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
+const ALL_MEMBERS: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 /// Number of a copied event that has expired: it does not count, and gets no sample in the index.
 const NO_EVENT_NUMBER: i64 = -1;
 
@@ -45,7 +45,7 @@ impl RedisStoreCopy {
         self.check_memory_usage()?;
         self.run_in_transaction(|store| {
             store.write_rows(table_kind, rows)?;
-            store.overlay().write_row(Table::Texts, COPY_PROGRESS_TEXT_NAME, note.into());
+            store.overlay().write_row(Table::NamedTexts, COPY_PROGRESS_TEXT_NAME, note.into());
             Ok(())
         })
     }
@@ -53,21 +53,21 @@ impl RedisStoreCopy {
     /// Finishes the copy: sets derived counters and deletes the progress note.
     pub(super) fn finish_copy(&mut self) -> Result<bool> {
         self.run_in_transaction(|store| {
-            let next_due = store.tables.read_earliest_due()?;
+            let next_due = store.tables.read_earliest_due_time()?;
             store.tables.update_store_state(|store_state| store_state.counters.next_due = next_due);
-            store.overlay().delete_row(Table::Texts, COPY_PROGRESS_TEXT_NAME);
+            store.overlay().delete_row(Table::NamedTexts, COPY_PROGRESS_TEXT_NAME);
             Ok(())
         })
     }
 
     /// Runs `write` in a transaction; returns false without writing if a peer has committed.
     fn run_in_transaction(&mut self, write: impl FnOnce(&Self) -> Result<()>) -> Result<bool> {
-        if !self.tables.begin_copy_page(self.last_commit)? {
+        if !self.tables.begin_copy_page(self.last_commit_version)? {
             return Ok(false);
         }
         let committed = write(self).and_then(|()| self.tables.commit_copy_page());
         match committed {
-            Ok(version) => self.last_commit = version,
+            Ok(version) => self.last_commit_version = version,
             Err(fault) => {
                 self.tables.roll_back();
                 return Err(fault);
@@ -90,12 +90,12 @@ impl RedisStoreCopy {
         let mut cells = rows.into_iter().map(|row| RowCells::new(table_kind, row));
         match table_kind {
             TableKind::Counters => cells.try_for_each(|row| self.write_counters(row?)),
-            TableKind::NamedTexts => cells.try_for_each(|row| self.write_text(Table::Texts, row?)),
+            TableKind::NamedTexts => cells.try_for_each(|row| self.write_text_row(Table::NamedTexts, row?)),
             TableKind::Handlers => cells.try_for_each(|row| self.write_handler(row?)),
             TableKind::Queues => cells.try_for_each(|row| self.write_queue(row?)),
             TableKind::Chains => cells.try_for_each(|row| self.write_chain(row?)),
             TableKind::Rules => cells.try_for_each(|row| self.tables.write_rule(&decode_rule_row(row?)?)),
-            TableKind::FileDigests => cells.try_for_each(|row| self.write_text(Table::FileDigests, row?)),
+            TableKind::FileDigests => cells.try_for_each(|row| self.write_text_row(Table::FileDigests, row?)),
             TableKind::Nodes => cells.try_for_each(|row| self.write_node(row?)),
             TableKind::Schedules => cells.try_for_each(|row| self.write_schedule(row?)),
             TableKind::Journal => cells.try_for_each(|row| self.write_event(row?)),
@@ -142,13 +142,18 @@ impl RedisStoreCopy {
         };
         let last_node = row.number()?;
         for (name, number) in [(TASK_ID_NAMESPACE_TEXT_NAME, namespace), (SALT_TEXT_NAME, salt)] {
-            self.overlay().write_row(Table::Texts, name, number.to_string().into_bytes());
+            self.overlay().write_row(Table::NamedTexts, name, number.to_string().into_bytes());
         }
         self.tables.update_store_state(|store_state| {
-            *store_state =
-                StoreState { counters, last_node, last_queue: 0, last_audit_entry: 0, ..store_state.clone() };
+            *store_state = StoreState {
+                counters,
+                last_node_id: last_node,
+                last_queue_id: 0,
+                last_audit_entry_number: 0,
+                ..store_state.clone()
+            };
         });
-        self.delete_journal_remains()?;
+        self.delete_leftover_journal()?;
         if expired_events > 0 {
             self.overlay().add_member(
                 Index::EventNumberSamples,
@@ -159,10 +164,10 @@ impl RedisStoreCopy {
     }
 
     /// Deletes the journal of an empty target: expired events may still be stored.
-    fn delete_journal_remains(&self) -> Result<()> {
+    fn delete_leftover_journal(&self) -> Result<()> {
         for sample in self.overlay().read_members(
             &Index::EventNumberSamples,
-            UNBOUNDED,
+            ALL_MEMBERS,
             ScanOrder::Ascending,
             usize::MAX,
         )? {
@@ -176,7 +181,7 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_text(&self, table: Table, mut row: RowCells) -> Result<()> {
+    fn write_text_row(&self, table: Table, mut row: RowCells) -> Result<()> {
         self.overlay().write_row(table, row.text()?, row.text()?.into_bytes());
         Ok(())
     }
@@ -213,7 +218,8 @@ impl RedisStoreCopy {
             rows::encode_queue(handler, &tenant, &subject),
         );
         self.overlay().write_row(Table::QueueCounts, id.to_string(), rows::encode_queue_counts(&counts));
-        self.tables.update_store_state(|store_state| store_state.last_queue = store_state.last_queue.max(id));
+        self.tables
+            .update_store_state(|store_state| store_state.last_queue_id = store_state.last_queue_id.max(id));
         Ok(())
     }
 
@@ -244,7 +250,7 @@ impl RedisStoreCopy {
     fn write_schedule(&self, mut row: RowCells) -> Result<()> {
         let (name, expression, processed_up_to) = (row.text()?, row.text()?, row.time()?);
         let (next_catch_up, last_event, last_registered_at) =
-            (row.optional_time()?, row.optional_event()?, row.time()?);
+            (row.optional_time()?, row.optional_event_id()?, row.time()?);
         let entry = StoredSchedule {
             row: ScheduleRow { expression, processed_up_to, next_catch_up, last_registered_at },
             last_event,
@@ -268,7 +274,8 @@ impl RedisStoreCopy {
 
     fn write_object(&self, mut row: RowCells) -> Result<()> {
         let (tenant, key, number) = (row.tenant()?, row.text()?, row.number()?);
-        let (last, sent) = (EventId::from_i64(row.number()?), ObjectRow::decode_last_sent(&row.bytes()?));
+        let (last, sent) =
+            (EventId::from_i64(row.number()?), ObjectRow::decode_last_sent_events(&row.bytes()?));
         let retention_check = EventId::from_i64(row.number()?);
         self.tables.insert_object(
             &tenant,
@@ -329,7 +336,7 @@ impl RedisStoreCopy {
         for (task, lines) in logs {
             let key = keys.get(&task);
             let key = key.ok_or_else(|| Fault::damaged(format!("a log of no task {}", task.0)))?;
-            self.tables.write_log_lines(key, lines)?;
+            self.tables.append_log_lines_to_key(key, lines)?;
         }
         Ok(())
     }
@@ -348,10 +355,12 @@ impl RedisStoreCopy {
     fn write_fire(&self, mut row: RowCells) -> Result<()> {
         let (schedule, planned, at) = (row.text()?, row.time()?, row.time()?);
         let outcome = serde_json::from_str(&row.text()?).map_err(Fault::damaged)?;
-        let (event, task) = (row.optional_event()?, row.optional_text()?);
+        let (event, task) = (row.optional_event_id()?, row.optional_text()?);
         let task = task.map(|task| TaskId::from_text(&task));
-        self.tables
-            .write_fire_row(&schedule, &Fire { planned_at: planned, recorded_at: at, outcome, event, task })
+        self.tables.write_fire_row(
+            &schedule,
+            &Fire { planned_at: planned, recorded_at: at, outcome, event_id: event, task },
+        )
     }
 
     fn write_audit_entry(&self, mut row: RowCells) -> Result<()> {
@@ -363,7 +372,7 @@ impl RedisStoreCopy {
             rows::encode_audit_entry(&AuditEntry { at, actor, action, target, detail }),
         );
         self.tables.update_store_state(|store_state| {
-            store_state.last_audit_entry = store_state.last_audit_entry.max(number)
+            store_state.last_audit_entry_number = store_state.last_audit_entry_number.max(number)
         });
         Ok(())
     }

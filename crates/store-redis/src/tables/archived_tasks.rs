@@ -21,7 +21,7 @@ impl RedisTables {
         for (index, member) in task_indexes::archived_task_entries(archived) {
             self.overlay.add_member(index, member);
         }
-        self.write_archived_sync_task(archived)
+        self.write_archived_source_task_keys(archived)
     }
 
     /// Deletes an archived task; its attempts and its log stay.
@@ -44,13 +44,13 @@ impl RedisTables {
     /// Appends log lines to the log of a task. `commit.lua` numbers them, so the end of the log is not read here.
     pub(super) fn append_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> Result<()> {
         match self.read_task_log_key(task)?.filter(|_| !lines.is_empty()) {
-            Some(key) => self.write_log_lines(&key, lines),
+            Some(key) => self.append_log_lines_to_key(&key, lines),
             None => Ok(()),
         }
     }
 
     /// Appends lines to the log at a key.
-    pub(crate) fn write_log_lines(&self, key: &[u8], lines: Vec<LogLine>) -> Result<()> {
+    pub(crate) fn append_log_lines_to_key(&self, key: &[u8], lines: Vec<LogLine>) -> Result<()> {
         let mut command: CommandArgs = args!["log", key];
         for line in lines {
             let micros = line.time.micros();
@@ -58,7 +58,7 @@ impl RedisTables {
             let json = serde_json::to_string(&line).map_err(Fault::damaged)?;
             command.extend([to_arg(seconds), to_arg(json.strip_prefix('{').unwrap_or(&json))]);
         }
-        for lines in command.get(2..).unwrap_or_default().chunks(super::MAX_LOG_ARGS) {
+        for lines in command.get(2..).unwrap_or_default().chunks(super::MAX_ARGS_PER_LOG_COMMAND) {
             self.overlay.add_extra_command([&command[..2], lines].concat());
         }
         Ok(())

@@ -9,7 +9,7 @@ use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{ChainRow, OrderRow};
 
 use super::RedisTables;
-use crate::codec::{Member, MemberBuilder, decimal_field};
+use crate::codec::{MemberBuilder, MemberOrField, encode_decimal_field};
 use crate::keys::{Index, Table, order_field};
 use crate::lookup::{StoredChain, parse_number};
 use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay, end_of_prefix};
@@ -53,14 +53,14 @@ impl RedisTables {
         self.write_chain(chain, is_defined, state.clone())
     }
 
-    pub(super) fn find_pending_reevaluation(&self) -> Result<Option<(ChainPath, i64)>> {
+    pub(super) fn find_reevaluation_cursor(&self) -> Result<Option<(ChainPath, i64)>> {
         let pending = self.overlay.read_table(Table::PendingChainReevaluations)?;
         let Some((path, after)) = pending.into_iter().min() else { return Ok(None) };
         let path = ChainPath::new(rows::decode_text(&path)?).map_err(Fault::damaged)?;
         Ok(Some((path, parse_number(&after)?)))
     }
 
-    pub(super) fn write_pending_reevaluation(&self, path: &ChainPath, after: Option<i64>) -> Result<()> {
+    pub(super) fn write_reevaluation_cursor(&self, path: &ChainPath, after: Option<i64>) -> Result<()> {
         match after {
             Some(after) => self.overlay.write_row(
                 Table::PendingChainReevaluations,
@@ -104,7 +104,7 @@ impl RedisTables {
         self.overlay.write_row(Table::Orders, number.to_string(), rows::encode_order(order));
         self.overlay.write_row(Table::OrderNumbers, field.clone(), number.to_string().into_bytes());
         self.overlay.add_member(Index::OrdersByChain, chain_order_member(&order.key, number));
-        self.overlay.add_member(Index::OrderKeys, field);
+        self.overlay.add_member(Index::ActiveOrderKeys, field);
         Ok(())
     }
 
@@ -119,7 +119,7 @@ impl RedisTables {
         self.overlay.delete_row(Table::Orders, number.to_string());
         self.overlay.delete_row(Table::OrderNumbers, field.clone());
         self.overlay.remove_member(Index::OrdersByChain, chain_order_member(&order.key, number));
-        self.overlay.remove_member(Index::OrderKeys, field);
+        self.overlay.remove_member(Index::ActiveOrderKeys, field);
         Ok(())
     }
 
@@ -139,8 +139,8 @@ impl RedisTables {
     }
 
     pub(super) fn prefetch_orders(&self, orders: &[i64]) -> Result<()> {
-        let fetch = |number: &i64| CacheFetch::Row(Table::Orders, decimal_field(*number));
-        self.overlay.fetch(orders.iter().map(fetch).collect())
+        let fetch = |number: &i64| CacheFetch::Row(Table::Orders, encode_decimal_field(*number));
+        self.overlay.fetch_into_cache(orders.iter().map(fetch).collect())
     }
 }
 
@@ -150,11 +150,11 @@ pub(crate) fn chain_orders_prefix(path: &ChainPath) -> Vec<u8> {
     [path.as_str().as_bytes(), b"\0"].concat()
 }
 
-fn chain_order_member(key: &OrderKey, number: i64) -> Member {
+fn chain_order_member(key: &OrderKey, number: i64) -> MemberOrField {
     MemberBuilder::default().push_bytes(&chain_orders_prefix(&key.chain)).push_i64(number).finish()
 }
 
-fn ended_order_age_member(order: &EndedOrder) -> Member {
+fn ended_order_age_member(order: &EndedOrder) -> MemberOrField {
     MemberBuilder::from_i64(order.ended_at.micros())
         .push_bytes(&order_field(&order.tenant, &order.key))
         .finish()

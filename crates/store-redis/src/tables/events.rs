@@ -75,12 +75,12 @@ impl RedisTables {
     }
 
     pub(super) fn read_events_between(&self, from: EventId, to: EventId, limit: usize) -> Result<Vec<Event>> {
-        let events = self.overlay.read_events(from, to, ScanOrder::Ascending, limit)?;
+        let events = self.overlay.read_encoded_events(from, to, ScanOrder::Ascending, limit)?;
         events.iter().map(|(id, row)| Ok(rows::decode_event(*id, row)?.event)).collect()
     }
 
     pub(super) fn prefetch_events(&self, events: &[EventId]) -> Result<()> {
-        self.overlay.fetch(events.iter().map(|id| CacheFetch::Event(*id)).collect())
+        self.overlay.fetch_into_cache(events.iter().map(|id| CacheFetch::Event(*id)).collect())
     }
 
     pub(super) fn find_event_near_number(&self, number: i64) -> Result<Option<EventId>> {
@@ -96,11 +96,11 @@ impl RedisTables {
 
     pub(super) fn find_last_event_up_to(&self, id: EventId) -> Result<EventId> {
         // Without this check, Redis would scan the whole journal for a range that ends before its first entry.
-        let first = self.overlay.read_events(EventId::ZERO, EventId::MAX, ScanOrder::Ascending, 1)?;
+        let first = self.overlay.read_encoded_events(EventId::ZERO, EventId::MAX, ScanOrder::Ascending, 1)?;
         if first.first().is_none_or(|(first, _)| *first > id) {
             return Ok(EventId::ZERO);
         }
-        let last = self.overlay.read_events(EventId::ZERO, id, ScanOrder::Descending, 1)?;
+        let last = self.overlay.read_encoded_events(EventId::ZERO, id, ScanOrder::Descending, 1)?;
         Ok(last.first().map_or(EventId::ZERO, |(id, _)| *id))
     }
 }

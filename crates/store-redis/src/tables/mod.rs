@@ -12,7 +12,7 @@ pub(crate) mod outbox;
 mod registry;
 mod retention;
 pub(crate) mod schedules;
-mod sync_tasks;
+mod source_task_keys;
 mod tasks;
 mod trait_impl;
 mod transaction;
@@ -20,7 +20,7 @@ mod transaction;
 use std::cell::{Cell, RefCell};
 
 use pointsman_store::SetAsideEntryLog;
-use pointsman_store::caller_time::CallerTime;
+use pointsman_store::caller_time_source::CallerTimeSource;
 use pointsman_store::invalidation::{CommitVersion, Invalidation};
 use pointsman_store::tables::Counters;
 use uuid::Uuid;
@@ -32,31 +32,31 @@ use crate::overlay::TransactionOverlay;
 use crate::store_state::StoreState;
 
 /// Maximum number of log arguments of one command; a line takes two.
-const MAX_LOG_ARGS: usize = 2_000;
+const MAX_ARGS_PER_LOG_COMMAND: usize = 2_000;
 
 /// The tables of the Redis store, as used by the writer.
 pub struct RedisTables {
     pub(crate) overlay: TransactionOverlay,
     /// Time that callers last passed, for events that are journaled without a caller.
-    pub(crate) caller_time: CallerTime,
+    pub(crate) caller_time: CallerTimeSource,
     /// Owner name of this writer in the write lock.
-    lock_owner: String,
+    lock_owner_name: String,
     store_state: RefCell<StoreState>,
     /// Store state when the transaction began.
-    state_at_begin: RefCell<StoreState>,
+    store_state_at_begin: RefCell<StoreState>,
     /// Changes of this transaction that peers must apply to what they keep in memory.
     invalidations: RefCell<Vec<Invalidation>>,
     /// Whether handlers, chains, rules or nodes have changed in this transaction.
     registry_changed: Cell<bool>,
     /// Commit version and registry version that the caches reflect.
-    cached_version: Cell<Option<(CommitVersion, i64)>>,
+    cached_versions: Cell<Option<(CommitVersion, i64)>>,
     /// Number of transactions for which peers still count as active, so that commits publish invalidation records.
     peer_activity_countdown: Cell<u32>,
     /// Outbox entries that this transaction journals first.
-    outbox: OutboxState,
+    outbox_state: OutboxState,
     pub(crate) set_aside_log: RefCell<SetAsideEntryLog>,
     /// Number of the first audit entry that is still stored, if known: all before it are deleted.
-    first_audit_entry: Cell<Option<i64>>,
+    first_audit_entry_number: Cell<Option<i64>>,
     /// HSCAN cursor at which the scan for objects without an index entry continues.
     unindexed_object_cursor: Cell<u64>,
     /// Number of rows written since the start.
@@ -67,17 +67,17 @@ impl RedisTables {
     pub(crate) fn new(connection: BlockingConnection, keys: Keys) -> Self {
         Self {
             overlay: TransactionOverlay::new(connection, keys),
-            caller_time: CallerTime::default(),
-            lock_owner: Uuid::new_v4().to_string(),
+            caller_time: CallerTimeSource::default(),
+            lock_owner_name: Uuid::new_v4().to_string(),
             store_state: RefCell::default(),
-            state_at_begin: RefCell::default(),
+            store_state_at_begin: RefCell::default(),
             invalidations: RefCell::default(),
             registry_changed: Cell::default(),
-            cached_version: Cell::default(),
+            cached_versions: Cell::default(),
             peer_activity_countdown: Cell::default(),
-            outbox: OutboxState::default(),
+            outbox_state: OutboxState::default(),
             set_aside_log: RefCell::default(),
-            first_audit_entry: Cell::default(),
+            first_audit_entry_number: Cell::default(),
             unindexed_object_cursor: Cell::default(),
             rows_written: Cell::default(),
         }
@@ -100,7 +100,7 @@ impl RedisTables {
     }
 
     /// Increments one of the last assigned numbers in the store state and returns it.
-    fn next_number(&self, last_number: impl Fn(&mut StoreState) -> &mut i64) -> i64 {
+    fn assign_next_number(&self, last_number: impl Fn(&mut StoreState) -> &mut i64) -> i64 {
         let mut store_state = self.store_state.borrow_mut();
         let number = last_number(&mut store_state);
         *number += 1;

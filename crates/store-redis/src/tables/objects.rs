@@ -11,7 +11,7 @@ use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{IdleObject, ObjectRow};
 
 use super::RedisTables;
-use crate::codec::{Member, MemberBuilder, decode_member_i64};
+use crate::codec::{MemberBuilder, MemberOrField, decode_member_i64};
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, Table, object_field, object_name};
 use crate::lookup::object_sharing_name;
@@ -34,7 +34,8 @@ impl RedisTables {
         object: &ObjectRow,
     ) -> Result<()> {
         let row = self.overlay.read_row(Table::Objects, object_field(tenant, key))?;
-        let stored_check = row.map(|row| rows::decode_object_retention_check(&row)).transpose()?.flatten();
+        let stored_check =
+            row.map(|row| rows::decode_object_retention_check_event(&row)).transpose()?.flatten();
         match stored_check {
             Some(retention_check) => self.write_object(tenant, key, object, retention_check),
             None => self.insert_object(tenant, key, object, object.last_event),
@@ -82,26 +83,27 @@ impl RedisTables {
                 limit,
             )?;
             let is_last_page = members.len() < limit;
-            let idle = self.resolve_idle_objects(members)?;
+            let idle = self.read_idle_objects_of_members(members)?;
             if is_last_page || !idle.is_empty() {
-                return self.read_outbox_flags(idle);
+                return self.set_has_outbox_events(idle);
             }
         }
     }
 
     /// Reads the objects of index members. Removes members whose row has another retention check, or none.
-    fn resolve_idle_objects(&self, members: Vec<Member>) -> Result<Vec<IdleObject>> {
+    fn read_idle_objects_of_members(&self, members: Vec<MemberOrField>) -> Result<Vec<IdleObject>> {
         let fields = members
             .iter()
             .map(|member| CacheFetch::Row(Table::Objects, object_field_of_check_member(member).into()));
-        self.overlay.fetch(fields.collect())?;
+        self.overlay.fetch_into_cache(fields.collect())?;
         let mut idle = Vec::with_capacity(members.len());
         for member in members {
             let field = object_field_of_check_member(&member);
             let row = self.overlay.read_row(Table::Objects, field)?;
             match row
                 .map(|row| {
-                    rows::decode_object_retention_check(&row).map(|retention_check| (row, retention_check))
+                    rows::decode_object_retention_check_event(&row)
+                        .map(|retention_check| (row, retention_check))
                 })
                 .transpose()?
             {
@@ -122,11 +124,11 @@ impl RedisTables {
         Ok(idle)
     }
 
-    /// Reads which of these objects have events in an outbox, or an owner that may have one in flight.
-    fn read_outbox_flags(&self, mut idle: Vec<IdleObject>) -> Result<Vec<IdleObject>> {
+    /// Sets `has_outbox_events` of objects with events in an outbox, or with an owner that may have one in flight.
+    fn set_has_outbox_events(&self, mut idle: Vec<IdleObject>) -> Result<Vec<IdleObject>> {
         let exists_command = |idle: &IdleObject| -> CommandArgs {
             let name = object_name(&idle.tenant, &idle.key);
-            let key = |suffix| self.overlay.keys.object_key(name.as_bytes(), suffix);
+            let key = |suffix| self.overlay.keys.redis_key_of_object(name.as_bytes(), suffix);
             args!["EXISTS", key("events"), key("event.worker")]
         };
         if idle.is_empty() {
@@ -139,41 +141,47 @@ impl RedisTables {
         Ok(idle)
     }
 
-    pub(super) fn write_retention_checks(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
-        let fields: Vec<Member> = objects.iter().map(|(tenant, key, _)| object_field(tenant, key)).collect();
+    pub(super) fn mark_objects_in_use(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
+        let fields: Vec<MemberOrField> =
+            objects.iter().map(|(tenant, key, _)| object_field(tenant, key)).collect();
         self.prefetch_object_rows(&fields)?;
         let mut checks = fields.iter().zip(objects.iter().map(|(.., retention_check)| *retention_check));
         checks.try_for_each(|(field, retention_check)| {
-            self.write_retention_check(field, EventId::MAX, retention_check)
+            self.set_retention_check_event(field, EventId::MAX, retention_check)
         })
     }
 
-    pub(super) fn write_retention_checks_of_event_objects(
+    pub(super) fn mark_event_objects_in_use(
         &self,
         events: &[EventId],
         up_to: EventId,
         retention_check: EventId,
     ) -> Result<()> {
-        self.overlay.fetch(events.iter().map(|id| CacheFetch::Event(*id)).collect())?;
+        self.overlay.fetch_into_cache(events.iter().map(|id| CacheFetch::Event(*id)).collect())?;
         let mut fields = BTreeSet::new();
         for id in events {
             let found = self.overlay.read_journaled_event(*id)?.map(|journaled| journaled.event);
             fields.extend(found.and_then(|event| Some(object_field(&event.tenant, event.key?.as_str()))));
         }
         self.prefetch_object_rows(&fields)?;
-        fields.iter().try_for_each(|field| self.write_retention_check(field, up_to, retention_check))
+        fields.iter().try_for_each(|field| self.set_retention_check_event(field, up_to, retention_check))
     }
 
-    /// Reads rows of objects in one round trip.
-    fn prefetch_object_rows<'f>(&self, fields: impl IntoIterator<Item = &'f Member>) -> Result<()> {
-        let fetch = |field: &Member| CacheFetch::Row(Table::Objects, field.clone());
-        self.overlay.fetch(fields.into_iter().map(fetch).collect())
+    /// Fetches rows of objects into the cache in one round trip.
+    fn prefetch_object_rows<'f>(&self, fields: impl IntoIterator<Item = &'f MemberOrField>) -> Result<()> {
+        let fetch = |field: &MemberOrField| CacheFetch::Row(Table::Objects, field.clone());
+        self.overlay.fetch_into_cache(fields.into_iter().map(fetch).collect())
     }
 
     /// Sets the retention check of an object, unless its previous one is after `up_to`.
-    fn write_retention_check(&self, field: &Member, up_to: EventId, retention_check: EventId) -> Result<()> {
+    fn set_retention_check_event(
+        &self,
+        field: &MemberOrField,
+        up_to: EventId,
+        retention_check: EventId,
+    ) -> Result<()> {
         let Some(row) = self.overlay.read_row(Table::Objects, field)? else { return Ok(()) };
-        let previous_check = rows::decode_object_retention_check(&row)?;
+        let previous_check = rows::decode_object_retention_check_event(&row)?;
         if previous_check.is_some_and(|previous| previous > up_to) {
             return Ok(());
         }
@@ -193,7 +201,7 @@ impl RedisTables {
 
     /// Deletes objects and their `OBJ:last.event.id`; this key stays if an object of another tenant has the same name.
     pub(super) fn delete_object_rows(&self, objects: &[IdleObject]) -> Result<()> {
-        let objects_sharing_name: Vec<Option<Member>> = objects
+        let objects_sharing_name: Vec<Option<MemberOrField>> = objects
             .iter()
             .map(|idle| {
                 object_sharing_name(&idle.tenant, &idle.key).map(|(tenant, key)| object_field(&tenant, &key))
@@ -204,7 +212,7 @@ impl RedisTables {
             let field = object_field(tenant, key);
             let row = self.overlay.read_row(Table::Objects, &field)?;
             let retention_check =
-                row.map(|row| rows::decode_object_retention_check(&row)).transpose()?.flatten();
+                row.map(|row| rows::decode_object_retention_check_event(&row)).transpose()?.flatten();
             if let Some(retention_check) = retention_check {
                 self.overlay.remove_member(
                     Index::ObjectsByRetentionCheck,
@@ -221,14 +229,14 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn list_events_in_use(
+    pub(super) fn list_events_of_unfinished_tasks(
         &self,
         after: EventId,
         up_to: EventId,
         limit: usize,
     ) -> Result<(Vec<EventId>, Option<EventId>)> {
         let from = EventId::from_i64(after.as_i64() + 1);
-        let rows = self.overlay.read_events(from, up_to, ScanOrder::Ascending, limit)?;
+        let rows = self.overlay.read_encoded_events(from, up_to, ScanOrder::Ascending, limit)?;
         let next = rows.last().filter(|_| rows.len() >= limit).map(|(id, _)| *id);
         let events = rows.iter().map(|(id, row)| rows::decode_event(*id, row));
         let events: Vec<JournaledEvent> = events.collect::<Result<_>>()?;
@@ -249,7 +257,8 @@ impl RedisTables {
             return Ok(true);
         }
         let event = MemberBuilder::from_i64(journaled.event.id.as_i64()).finish();
-        let out_of_order = self.overlay.read_task_seqs(&Index::OutOfOrderTasks, &event, 1, usize::MAX)?;
+        let out_of_order =
+            self.overlay.read_task_seqs_from_index(&Index::OutOfOrderTasks, &event, 1, usize::MAX)?;
         Ok(!self.overlay.read_active_tasks(out_of_order)?.is_empty())
     }
 
@@ -275,29 +284,29 @@ impl RedisTables {
         let mut found = decode_strings(reply.pop().unwrap_or(redis::Value::Nil))?.into_iter();
         let mut fields_without_check = Vec::new();
         while let (Some(field), Some(row)) = (found.next(), found.next()) {
-            match rows::decode_object_retention_check(&row)? {
+            match rows::decode_object_retention_check_event(&row)? {
                 Some(retention_check) => self.overlay.add_member(
                     Index::ObjectsByRetentionCheck,
                     retention_check_member(retention_check, &field),
                 ),
-                None => fields_without_check.push(Member::from_vec(field)),
+                None => fields_without_check.push(MemberOrField::from_vec(field)),
             }
         }
         self.prefetch_object_rows(&fields_without_check)?;
         fields_without_check
             .iter()
-            .try_for_each(|field| self.write_retention_check(field, EventId::ZERO, EventId::ZERO))?;
+            .try_for_each(|field| self.set_retention_check_event(field, EventId::ZERO, EventId::ZERO))?;
         let next = decode_strings(redis::Value::Array(reply))?.pop().unwrap_or_default();
         self.unindexed_object_cursor.set(rows::decode_text(&next)?.parse().map_err(Fault::damaged)?);
         Ok(())
     }
 }
 
-fn retention_check_member(retention_check: EventId, field: &[u8]) -> Member {
+fn retention_check_member(retention_check: EventId, field: &[u8]) -> MemberOrField {
     MemberBuilder::from_i64(retention_check.as_i64()).push_bytes(field).finish()
 }
 
 /// Returns the field of the object in an index member.
-fn object_field_of_check_member(member: &Member) -> &[u8] {
+fn object_field_of_check_member(member: &MemberOrField) -> &[u8] {
     member.get(8..).unwrap_or_default()
 }

@@ -17,7 +17,7 @@ use crate::script;
 use crate::write_lock::OutboxFence;
 
 /// Number of event workers of a node: each drains one object at a time.
-const OUTBOX_WORKER_COUNT: usize = 16;
+const OUTBOX_WORKERS_PER_NODE: usize = 16;
 /// Maximum number of events that one transaction journals of an object that a worker claimed, so that other objects do not
 /// wait long.
 const MAX_EVENTS_PER_OWNED_OBJECT: usize = 64;
@@ -25,13 +25,13 @@ const MAX_EVENTS_PER_OWNED_OBJECT: usize = 64;
 /// until all earlier entries are journaled.
 const MAX_EVENTS_BEFORE_EMIT: usize = 1_000;
 /// A transaction stops reading entries after this many bytes.
-const MAX_BATCH_BYTES: usize = 4 << 20;
+const MAX_READ_OUTBOX_BYTES: usize = 4 << 20;
 /// Maximum size of an entry: that of the value plus its envelope.
 pub(crate) const MAX_ENTRY_BYTES: usize = 2 << 20;
 /// Maximum number of entries that are kept in `events.set.aside`; the oldest are deleted.
 pub(crate) const MAX_SET_ASIDE_ENTRIES: u64 = 10_000;
 /// Time to live of a worker's heartbeat, in milliseconds.
-pub(crate) const HEARTBEAT_TTL_MS: u64 = 15_000;
+pub(crate) const WORKER_HEARTBEAT_TTL_MS: u64 = 15_000;
 /// A stored assigned id that is further in the future than this is ignored.
 const MAX_ASSIGNED_ID_LEAD: Duration = Duration::from_secs(3600);
 
@@ -74,7 +74,7 @@ pub(crate) struct OutboxState {
     /// Workers and the objects that they own.
     owned_objects: RefCell<Vec<(String, Vec<u8>)>>,
     /// Objects that this transaction emits to; empty if none of them has outbox entries.
-    written_objects: RefCell<BTreeSet<Vec<u8>>>,
+    objects_emitted_to: RefCell<BTreeSet<Vec<u8>>>,
     contents: RefCell<Vec<OutboxContents>>,
     fences: RefCell<Vec<OutboxFence>>,
     /// Those of the written objects that have more entries than this transaction journals.
@@ -82,8 +82,8 @@ pub(crate) struct OutboxState {
 }
 
 impl OutboxState {
-    /// Continues ids after the last assigned one, unless that is too far in the future.
-    pub(super) fn continue_ids_after(&self, stored_id: Option<Bytes>, now: Timestamp) {
+    /// Sets the last assigned id to the stored one, after which ids continue, unless that is too far in the future.
+    pub(super) fn set_last_assigned_id_if_plausible(&self, stored_id: Option<Bytes>, now: Timestamp) {
         let stored_id = stored_id.and_then(|bytes| std::str::from_utf8(&bytes).ok()?.parse().ok());
         let latest = now.plus(MAX_ASSIGNED_ID_LEAD);
         let stored_id = stored_id.filter(|stored_id: &EventId| stored_id.timestamp() <= latest);
@@ -91,7 +91,7 @@ impl OutboxState {
     }
 
     pub(super) fn clear(&self) {
-        self.written_objects.take();
+        self.objects_emitted_to.take();
         self.backlogged_objects.take();
         self.clear_journaled();
     }
@@ -111,7 +111,7 @@ impl OutboxState {
 impl RedisTables {
     /// Returns the names of this node's event workers, which are unique to this process.
     pub(crate) fn outbox_worker_names(&self) -> Vec<String> {
-        (0..OUTBOX_WORKER_COUNT).map(|n| format!("{}.{n}", self.lock_owner)).collect()
+        (0..OUTBOX_WORKERS_PER_NODE).map(|n| format!("{}.{n}", self.lock_owner_name)).collect()
     }
 
     /// Deletes the heartbeats and requeues owned objects when the node stops, so that peers need not wait.
@@ -120,9 +120,10 @@ impl RedisTables {
         let heartbeat = |worker: &String| keys.with_prefix(&format!("event.worker:{worker}:heartbeat"));
         let delete_heartbeats = [to_arg("DEL")].into_iter().chain(workers.iter().map(heartbeat)).collect();
         let workers: CommandArgs = workers.iter().map(to_arg).collect();
-        self.overlay
-            .connection
-            .execute_if_connected(&[delete_heartbeats, requeue_dead_workers_command(keys, &workers, &[])]);
+        self.overlay.connection.execute_if_connected(&[
+            delete_heartbeats,
+            requeue_objects_of_dead_workers_command(keys, &workers, &[]),
+        ]);
     }
 
     /// Returns the command that reads the last assigned id.
@@ -134,8 +135,8 @@ impl RedisTables {
     pub(super) fn outbox_exists_command(&self, read_set: &ReadSet) -> CommandArgs {
         let keys = &self.overlay.keys;
         let mut args = args!["EXISTS"];
-        for object in written_object_names(read_set) {
-            args.extend(["events", "event.worker"].map(|suffix| keys.object_key(&object, suffix)));
+        for object in object_names_of_read_set(read_set) {
+            args.extend(["events", "event.worker"].map(|suffix| keys.redis_key_of_object(&object, suffix)));
         }
         if args.len() == 1 {
             // EXISTS needs at least one key.
@@ -147,9 +148,9 @@ impl RedisTables {
     /// Reads the outboxes of the objects that this transaction writes to, if they have entries, and of those that
     /// our workers own.
     pub(super) fn read_outboxes_for(&self, read_set: &ReadSet, has_entries: bool) -> Result<()> {
-        self.outbox.owned_objects.borrow_mut().extend(read_set.claimed_outbox_objects.iter().cloned());
+        self.outbox_state.owned_objects.borrow_mut().extend(read_set.claimed_outbox_objects.iter().cloned());
         if has_entries {
-            self.outbox.written_objects.borrow_mut().extend(written_object_names(read_set));
+            self.outbox_state.objects_emitted_to.borrow_mut().extend(object_names_of_read_set(read_set));
         }
         if has_entries || !read_set.claimed_outbox_objects.is_empty() {
             self.read_outboxes()?;
@@ -161,51 +162,51 @@ impl RedisTables {
     pub(super) fn read_outboxes(&self) -> Result<()> {
         let reply = self.overlay.connection.execute(self.read_outboxes_command())?;
         let outboxes = decode_list(reply)?.into_iter().map(decode_outbox_contents).collect::<Result<_>>()?;
-        self.outbox.contents.replace(outboxes);
+        self.outbox_state.contents.replace(outboxes);
         Ok(())
     }
 
     fn read_outboxes_command(&self) -> CommandArgs {
-        let (keys, owned) = (&self.overlay.keys, self.outbox.owned_objects.borrow());
+        let (keys, owned) = (&self.overlay.keys, self.outbox_state.owned_objects.borrow());
         let min_id = self.caller_time.now().millis() * 1000;
         let mut arguments = args![
             keys.with_prefix(""),
             min_id.to_string(),
             MAX_EVENTS_PER_OWNED_OBJECT.to_string(),
             MAX_EVENTS_BEFORE_EMIT.to_string(),
-            MAX_BATCH_BYTES.to_string(),
+            MAX_READ_OUTBOX_BYTES.to_string(),
             MAX_ENTRY_BYTES.to_string(),
-            HEARTBEAT_TTL_MS.to_string(),
+            WORKER_HEARTBEAT_TTL_MS.to_string(),
             owned.len().to_string()
         ];
         arguments.extend(owned.iter().flat_map(|(worker, object)| args![worker, object]));
         let owned_names: HashSet<&[u8]> = owned.iter().map(|(_, object)| &**object).collect();
-        let written = self.outbox.written_objects.borrow();
+        let written = self.outbox_state.objects_emitted_to.borrow();
         arguments.extend(written.iter().filter(|object| !owned_names.contains(&***object)).cloned());
         script::READ_OUTBOXES.call_command(vec![keys.with_prefix("next.event.id")], arguments)
     }
 
     /// Takes the outboxes that were read, and returns the last assigned id.
-    pub(crate) fn take_outbox_contents(&self) -> (Vec<OutboxContents>, EventId) {
-        (self.outbox.contents.take(), self.outbox.last_assigned_id.get())
+    pub(crate) fn take_outboxes_and_last_assigned_id(&self) -> (Vec<OutboxContents>, EventId) {
+        (self.outbox_state.contents.take(), self.outbox_state.last_assigned_id.get())
     }
 
     /// Records which written objects have more entries than were read; returns whether there are none.
     pub(crate) fn record_outbox_backlog(&self, outboxes: &[OutboxContents]) -> bool {
-        let written = self.outbox.written_objects.borrow();
+        let written = self.outbox_state.objects_emitted_to.borrow();
         let unfinished = outboxes.iter().filter(|outbox| outbox.remainder == OutboxRemainder::More);
         let backlogged =
             unfinished.map(|outbox| outbox.object.clone()).filter(|object| written.contains(object));
         let backlogged: BTreeSet<Vec<u8>> = backlogged.collect();
         let is_empty = backlogged.is_empty();
-        self.outbox.backlogged_objects.replace(backlogged);
+        self.outbox_state.backlogged_objects.replace(backlogged);
         is_empty
     }
 
     /// Returns whether a job on these objects must wait, because one of them has a backlog.
     pub(crate) fn has_outbox_backlog(&self, read_set: &ReadSet) -> bool {
-        let backlogged = self.outbox.backlogged_objects.borrow();
-        written_object_names(read_set).iter().any(|object| backlogged.contains(object))
+        let backlogged = self.outbox_state.backlogged_objects.borrow();
+        object_names_of_read_set(read_set).iter().any(|object| backlogged.contains(object))
     }
 
     /// Acknowledges the first entries of an object. Each has a header: empty for a journaled entry, else the line that is written
@@ -214,11 +215,11 @@ impl RedisTables {
         let OutboxContents { object, owner, in_flight_id, is_owned_by_this_node, .. } = outbox;
         let fence = OutboxFence {
             object: object.clone(),
-            owner: if *is_owned_by_this_node { owner.clone() } else { vec![] },
+            required_owner: if *is_owned_by_this_node { owner.clone() } else { vec![] },
             in_flight_id: in_flight_id.clone().unwrap_or_default(),
-            event_count: headers.len(),
+            acknowledged_event_count: headers.len(),
         };
-        self.outbox.fences.borrow_mut().push(fence);
+        self.outbox_state.fences.borrow_mut().push(fence);
         let has_set_aside = headers.iter().any(|header| !header.is_empty());
         let headers: CommandArgs = headers.into_iter().map(to_arg).collect();
         if !headers.is_empty() {
@@ -240,7 +241,7 @@ impl RedisTables {
 }
 
 /// Returns the command that requeues objects of dead workers.
-pub(crate) fn requeue_dead_workers_command(
+pub(crate) fn requeue_objects_of_dead_workers_command(
     keys: &Keys,
     workers: &[Vec<u8>],
     objects: &[Vec<u8>],
@@ -250,7 +251,7 @@ pub(crate) fn requeue_dead_workers_command(
 }
 
 /// Returns the outbox names of the objects of a read set.
-fn written_object_names(read_set: &ReadSet) -> BTreeSet<Vec<u8>> {
+fn object_names_of_read_set(read_set: &ReadSet) -> BTreeSet<Vec<u8>> {
     read_set.objects.iter().map(|(tenant, key, _)| object_name(tenant, key).into_bytes()).collect()
 }
 

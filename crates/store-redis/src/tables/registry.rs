@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use pointsman_core::limit::LimiterState;
+use pointsman_core::limit::LimiterAndBreakerState;
 use pointsman_core::store::{AuditEntry, NodeCapabilities, NodeId, NodeView};
 use pointsman_core::task::{QueueSubject, TaskIdNamespace};
 use pointsman_core::{HandlerDef, Rule, RuleKind, RuleScope, TaskSeq, Tenant, Timestamp};
@@ -22,14 +22,14 @@ use crate::rows;
 /// Names of the texts that are part of the registry: when one changes, peers read the registry again.
 const REGISTRY_TEXT_NAMES: [&str; 3] = ["routes", "tenants", "chain_routes"];
 
-const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
+const ALL_MEMBERS: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 
 impl RedisTables {
     pub(super) fn read_task_id_namespace(&self) -> Result<TaskIdNamespace> {
         self.overlay.read_task_id_namespace()
     }
 
-    pub(super) fn read_salt(&self) -> Result<u64> {
+    pub(super) fn read_hash_salt(&self) -> Result<u64> {
         self.overlay.read_named_number(SALT_TEXT_NAME)
     }
 
@@ -41,7 +41,7 @@ impl RedisTables {
         if REGISTRY_TEXT_NAMES.contains(&name) {
             self.mark_registry_changed();
         }
-        self.overlay.write_row(Table::Texts, name, text.into());
+        self.overlay.write_row(Table::NamedTexts, name, text.into());
         Ok(())
     }
 
@@ -57,7 +57,7 @@ impl RedisTables {
         tenant: &Tenant,
         subject: &QueueSubject,
     ) -> Result<QueueId> {
-        let id = self.next_number(|store_state| &mut store_state.last_queue);
+        let id = self.assign_next_number(|store_state| &mut store_state.last_queue_id);
         self.overlay.write_row(Table::Queues, id.to_string(), rows::encode_queue(handler, tenant, subject));
         self.record_invalidation(Invalidation::Queue(id));
         Ok(id)
@@ -73,7 +73,7 @@ impl RedisTables {
 
     pub(super) fn read_queue_head(&self, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
         let first =
-            self.overlay.read_members(&Index::ReadyTasks(queue), UNBOUNDED, ScanOrder::Ascending, 1)?;
+            self.overlay.read_members(&Index::ReadyTasks(queue), ALL_MEMBERS, ScanOrder::Ascending, 1)?;
         first
             .first()
             .map(|member| Ok((-decode_member_i64(member, 0)?, TaskSeq(decode_member_i64(member, 2)?))))
@@ -84,7 +84,7 @@ impl RedisTables {
         let mut ranks: BTreeMap<(i64, Option<u16>), (i64, i64)> = BTreeMap::new();
         for member in self.overlay.read_members(
             &Index::ReadyTasks(queue),
-            UNBOUNDED,
+            ALL_MEMBERS,
             ScanOrder::Ascending,
             usize::MAX,
         )? {
@@ -129,33 +129,37 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn write_rate_limiter(&self, handler: HandlerId, state: &LimiterState) -> Result<()> {
+    pub(super) fn write_rate_limiter(
+        &self,
+        handler: HandlerId,
+        state: &LimiterAndBreakerState,
+    ) -> Result<()> {
         self.overlay.write_row(Table::RateLimiters, handler.to_string(), rows::encode_json(state)?);
         self.record_invalidation(Invalidation::Limiter(handler));
         Ok(())
     }
 
-    pub(super) fn read_handler_gaps(&self, handler: HandlerId) -> Result<String> {
+    pub(super) fn read_missed_event_ranges_json(&self, handler: HandlerId) -> Result<String> {
         let row = self.overlay.read_row(Table::HandlerGaps, handler.to_string())?;
         row.map_or(Ok("[]".into()), |row| rows::decode_text(&row))
     }
 
-    pub(super) fn write_handler_gaps(&self, handler: HandlerId, gaps: &str) -> Result<()> {
+    pub(super) fn write_missed_event_ranges_json(&self, handler: HandlerId, gaps: &str) -> Result<()> {
         self.overlay.write_row(Table::HandlerGaps, handler.to_string(), gaps.into());
         Ok(())
     }
 
-    pub(super) fn list_file_digests(&self) -> Result<BTreeMap<String, String>> {
+    pub(super) fn list_configured_object_digests(&self) -> Result<BTreeMap<String, String>> {
         let rows = self.overlay.read_table(Table::FileDigests)?;
         rows.iter().map(|(key, digest)| Ok((rows::decode_text(key)?, rows::decode_text(digest)?))).collect()
     }
 
-    pub(super) fn write_file_digest(&self, key: &str, digest: &str) -> Result<()> {
+    pub(super) fn write_configured_object_digest(&self, key: &str, digest: &str) -> Result<()> {
         self.overlay.write_row(Table::FileDigests, key, digest.into());
         Ok(())
     }
 
-    pub(super) fn delete_file_digest(&self, key: &str) -> Result<()> {
+    pub(super) fn delete_configured_object_digest(&self, key: &str) -> Result<()> {
         self.overlay.delete_row(Table::FileDigests, key);
         Ok(())
     }
@@ -192,21 +196,21 @@ impl RedisTables {
 
     pub(super) fn list_live_node_ids(&self) -> Result<Vec<NodeId>> {
         let nodes = self.overlay.read_all_nodes(false)?;
-        Ok(nodes.iter().filter(|node| !node.gone).map(|node| node.id).collect())
+        Ok(nodes.iter().filter(|node| !node.has_left_or_died).map(|node| node.id).collect())
     }
 
     pub(super) fn add_node_row(&self, name: &str, now: Timestamp) -> Result<NodeId> {
-        let id = self.next_number(|store_state| &mut store_state.last_node);
-        self.caller_time.record_time(now);
+        let id = self.assign_next_number(|store_state| &mut store_state.last_node_id);
+        self.caller_time.record_reported_time(now);
         let capabilities = NodeCapabilities::default();
         let node = NodeView {
             id,
             name: name.into(),
             joined_at: now,
             last_heartbeat_at: now,
-            gone: false,
+            has_left_or_died: false,
             capabilities,
-            running_tasks: 0,
+            running_task_count: 0,
         };
         self.write_node(&node)?;
         self.mark_registry_changed();
@@ -222,7 +226,7 @@ impl RedisTables {
     fn update_node(&self, id: NodeId, change: impl FnOnce(&mut NodeView)) -> Result<bool> {
         let Some(row) = self.overlay.read_row(Table::Nodes, id.to_string())? else { return Ok(false) };
         let mut node = rows::decode_node(id, &row, 0)?;
-        let was_present = !node.gone;
+        let was_present = !node.has_left_or_died;
         change(&mut node);
         self.write_node(&node)?;
         Ok(was_present)
@@ -237,28 +241,28 @@ impl RedisTables {
     }
 
     pub(super) fn record_node_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
-        self.caller_time.record_time(now);
+        self.caller_time.record_reported_time(now);
         self.update_node(node, |node| {
-            if !node.gone {
+            if !node.has_left_or_died {
                 node.last_heartbeat_at = now;
             }
         })
     }
 
     pub(super) fn mark_node_gone(&self, node: NodeId) -> Result<()> {
-        self.update_node(node, |node| node.gone = true)?;
+        self.update_node(node, |node| node.has_left_or_died = true)?;
         self.mark_registry_changed();
         Ok(())
     }
 
     pub(super) fn list_silent_nodes(&self, before: Timestamp) -> Result<Vec<NodeId>> {
         let nodes = self.overlay.read_all_nodes(false)?;
-        let silent = nodes.iter().filter(|node| !node.gone && node.last_heartbeat_at < before);
+        let silent = nodes.iter().filter(|node| !node.has_left_or_died && node.last_heartbeat_at < before);
         Ok(silent.map(|node| node.id).collect())
     }
 
     pub(super) fn add_audit_entry(&self, entry: &AuditEntry) -> Result<()> {
-        let number = self.next_number(|store_state| &mut store_state.last_audit_entry);
+        let number = self.assign_next_number(|store_state| &mut store_state.last_audit_entry_number);
         self.overlay.write_row(Table::AuditEntries, number.to_string(), rows::encode_audit_entry(entry));
         Ok(())
     }

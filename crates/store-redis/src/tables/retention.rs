@@ -8,7 +8,7 @@ use pointsman_store::error::Result;
 use pointsman_store::row::ArchivedTaskRow;
 
 use super::RedisTables;
-use crate::codec::{MemberBuilder, decimal_field, decode_member_i64};
+use crate::codec::{MemberBuilder, decode_member_i64, encode_decimal_field};
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, Table, task_bucket_and_field};
 use crate::lookup::parse_number;
@@ -22,9 +22,9 @@ const MAX_BUCKETS_PER_STEP: usize = 4;
 /// Number of audit entries in the first batch that is read: usually few have expired.
 const FIRST_AUDIT_BATCH_SIZE: i64 = 16;
 /// Maximum number of arguments of one command.
-const MAX_ARGS_PER_COMMAND: usize = 1_000;
+const MAX_KEYS_PER_DELETE_COMMAND: usize = 1_000;
 
-const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
+const ALL_MEMBERS: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 
 impl RedisTables {
     pub(super) fn expire_events(
@@ -34,7 +34,7 @@ impl RedisTables {
     ) -> Result<(u64, Option<EventId>)> {
         let from = EventId::from_i64(after.as_i64() + 1);
         let events =
-            self.overlay.read_events(from, expired_up_to, ScanOrder::Ascending, MAX_ROWS_PER_STEP)?;
+            self.overlay.read_encoded_events(from, expired_up_to, ScanOrder::Ascending, MAX_ROWS_PER_STEP)?;
         let continue_after = events.last().filter(|_| events.len() == MAX_ROWS_PER_STEP).map(|(id, _)| *id);
         let mut journaled_events = Vec::with_capacity(events.len());
         for (id, row) in &events {
@@ -50,15 +50,15 @@ impl RedisTables {
                 deleted_count += 1;
             }
         }
-        self.delete_expired_number_samples(expired_up_to)?;
+        self.delete_expired_event_number_samples(expired_up_to)?;
         if deleted_count > 0 {
-            self.delete_expired_causes(expired_up_to);
+            self.delete_expired_caused_event_entries(expired_up_to);
         }
         Ok((deleted_count, continue_after))
     }
 
     /// Deletes the entries of expired events from the index of caused events.
-    fn delete_expired_causes(&self, expired_up_to: EventId) {
+    fn delete_expired_caused_event_entries(&self, expired_up_to: EventId) {
         let end = [b"(", &*MemberBuilder::from_i64(expired_up_to.as_i64() + 1).finish()].concat();
         self.overlay.add_extra_command(args![
             "ZREMRANGEBYLEX",
@@ -69,10 +69,10 @@ impl RedisTables {
     }
 
     /// Deletes the event number samples of expired events except the last, which contains how many events have expired.
-    fn delete_expired_number_samples(&self, expired_up_to: EventId) -> Result<()> {
+    fn delete_expired_event_number_samples(&self, expired_up_to: EventId) -> Result<()> {
         let samples = self.overlay.read_members(
             &Index::EventNumberSamples,
-            UNBOUNDED,
+            ALL_MEMBERS,
             ScanOrder::Ascending,
             MAX_ROWS_PER_STEP,
         )?;
@@ -94,41 +94,45 @@ impl RedisTables {
         let surplus = usize::try_from(surplus).unwrap_or(0);
         let buckets = self.overlay.read_members(
             &Index::ArchivedTaskBuckets,
-            UNBOUNDED,
+            ALL_MEMBERS,
             ScanOrder::Ascending,
             MAX_BUCKETS_PER_STEP,
         )?;
         let (mut expired, mut visited_count, may_have_more_buckets) =
             (ExpiredTaskKeys::default(), 0, buckets.len() == MAX_BUCKETS_PER_STEP);
         for member in buckets {
-            for archived in self.overlay.read_archived_bucket(decode_member_i64(&member, 0)?)? {
+            for archived in self.overlay.read_archived_tasks_of_bucket(decode_member_i64(&member, 0)?)? {
                 // Tasks are visited by number, so the events of later ones were journaled later.
                 let journaled = archived.event.map_or(archived.created_at, EventId::timestamp);
                 if expired.task_count >= MAX_ROWS_PER_STEP
                     || (expired.task_count >= surplus && journaled >= before)
                 {
                     return Ok((
-                        self.delete_collected_keys(&expired),
+                        self.delete_keys_of_expired_tasks(&expired),
                         expired.task_count >= MAX_ROWS_PER_STEP,
                     ));
                 }
                 visited_count += 1;
                 if visited_count <= surplus || archived.finished_at < before {
-                    self.expire_archived_task(&archived, &mut expired)?;
+                    self.delete_archived_task_and_collect_keys(&archived, &mut expired)?;
                 }
             }
         }
-        Ok((self.delete_collected_keys(&expired), may_have_more_buckets && expired.task_count > 0))
+        Ok((self.delete_keys_of_expired_tasks(&expired), may_have_more_buckets && expired.task_count > 0))
     }
 
     /// Deletes an archived task, and collects the keys of its attempts, log and document 002.
-    fn expire_archived_task(&self, archived: &ArchivedTaskRow, expired: &mut ExpiredTaskKeys) -> Result<()> {
+    fn delete_archived_task_and_collect_keys(
+        &self,
+        archived: &ArchivedTaskRow,
+        expired: &mut ExpiredTaskKeys,
+    ) -> Result<()> {
         expired.task_count += 1;
         expired.keys.push(self.overlay.keys.table_key(&Table::Attempts(archived.seq)));
         expired.keys.extend(self.read_task_log_key(archived.seq)?);
-        if let Some([key, history, id]) = self.sync_task_keys(archived)? {
+        if let Some([key, history, id]) = self.keys_of_expired_source_task(archived)? {
             expired.keys.push(key);
-            expired.histories.entry(history).or_default().push(id);
+            expired.history_members.entry(history).or_default().push(id);
         }
         let (bucket, field) = task_bucket_and_field(archived.seq);
         self.overlay.delete_row(Table::ArchivedTasks(bucket), field);
@@ -139,12 +143,12 @@ impl RedisTables {
     }
 
     /// Deletes the collected keys; returns the number of tasks.
-    fn delete_collected_keys(&self, expired: &ExpiredTaskKeys) -> u64 {
-        for keys in expired.keys.chunks(MAX_ARGS_PER_COMMAND) {
+    fn delete_keys_of_expired_tasks(&self, expired: &ExpiredTaskKeys) -> u64 {
+        for keys in expired.keys.chunks(MAX_KEYS_PER_DELETE_COMMAND) {
             self.overlay.add_extra_command([&args!["UNLINK"], keys].concat());
         }
-        for (history, ids) in &expired.histories {
-            for ids in ids.chunks(MAX_ARGS_PER_COMMAND) {
+        for (history, ids) in &expired.history_members {
+            for ids in ids.chunks(MAX_KEYS_PER_DELETE_COMMAND) {
                 self.overlay.add_extra_command([&args!["ZREM", history], ids].concat());
             }
         }
@@ -176,7 +180,7 @@ impl RedisTables {
     pub(super) fn expire_fires_nodes_and_audit_entries(&self, before: Timestamp) -> Result<bool> {
         let has_more_fires = self.expire_fires(before)?;
         for node in self.overlay.read_all_nodes(false)? {
-            if node.gone && node.last_heartbeat_at < before {
+            if node.has_left_or_died && node.last_heartbeat_at < before {
                 self.overlay.delete_row(Table::Nodes, node.id.to_string());
             }
         }
@@ -202,14 +206,15 @@ impl RedisTables {
     /// Deletes expired audit entries; returns whether there may be more. Their numbers ascend with their times, so this stops at
     /// the first one that has not expired.
     fn expire_audit_entries(&self, before: Timestamp) -> Result<bool> {
-        let (first, end) = (self.read_first_audit_entry()?, self.store_state.borrow().last_audit_entry + 1);
+        let (first, end) =
+            (self.read_first_audit_entry_number()?, self.store_state.borrow().last_audit_entry_number + 1);
         let (mut next, mut step, last) =
             (first, FIRST_AUDIT_BATCH_SIZE, end.min(first + MAX_ROWS_PER_STEP as i64));
         let mut first_found = None;
         while next < last {
             let numbers = next..last.min(next + step);
-            let fetch = |number: i64| CacheFetch::Row(Table::AuditEntries, decimal_field(number));
-            self.overlay.fetch(numbers.clone().map(fetch).collect())?;
+            let fetch = |number: i64| CacheFetch::Row(Table::AuditEntries, encode_decimal_field(number));
+            self.overlay.fetch_into_cache(numbers.clone().map(fetch).collect())?;
             for number in numbers {
                 let row = self.overlay.read_row(Table::AuditEntries, number.to_string())?;
                 let Some(entry) = row.map(|row| rows::decode_audit_entry(&row)).transpose()? else {
@@ -218,20 +223,20 @@ impl RedisTables {
                 // This entry is deleted below, and is still stored if the commit fails.
                 first_found = first_found.or(Some(number));
                 if entry.at >= before {
-                    self.first_audit_entry.set(first_found);
+                    self.first_audit_entry_number.set(first_found);
                     return Ok(false);
                 }
                 self.overlay.delete_row(Table::AuditEntries, number.to_string());
             }
             (next, step) = (next + step, step * 4);
         }
-        self.first_audit_entry.set(first_found.or(Some(last)));
+        self.first_audit_entry_number.set(first_found.or(Some(last)));
         Ok(last < end)
     }
 
     /// Reads the number of the first audit entry.
-    fn read_first_audit_entry(&self) -> Result<i64> {
-        if let Some(number) = self.first_audit_entry.get() {
+    fn read_first_audit_entry_number(&self) -> Result<i64> {
+        if let Some(number) = self.first_audit_entry_number.get() {
             return Ok(number);
         }
         let fields = decode_strings(
@@ -240,7 +245,7 @@ impl RedisTables {
                 .execute(args!["HKEYS", self.overlay.keys.table_key(&Table::AuditEntries)])?,
         )?;
         let numbers: Vec<i64> = fields.iter().map(|field| parse_number(field)).collect::<Result<_>>()?;
-        Ok(numbers.into_iter().min().unwrap_or(self.store_state.borrow().last_audit_entry + 1))
+        Ok(numbers.into_iter().min().unwrap_or(self.store_state.borrow().last_audit_entry_number + 1))
     }
 }
 
@@ -250,5 +255,5 @@ struct ExpiredTaskKeys {
     task_count: usize,
     keys: CommandArgs,
     /// The members to remove from histories of document 002, by key of the history.
-    histories: BTreeMap<Vec<u8>, CommandArgs>,
+    history_members: BTreeMap<Vec<u8>, CommandArgs>,
 }

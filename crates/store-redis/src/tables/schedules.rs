@@ -9,7 +9,7 @@ use pointsman_store::error::Result;
 use pointsman_store::row::{ScheduleRow, TaskPhase};
 
 use super::RedisTables;
-use crate::codec::{Member, MemberBuilder, RowDecoder, RowEncoder, decode_member_i64};
+use crate::codec::{MemberBuilder, MemberOrField, RowDecoder, RowEncoder, decode_member_i64};
 use crate::keys::{Index, Table};
 use crate::overlay::ScanOrder;
 use crate::rows;
@@ -105,7 +105,7 @@ impl RedisTables {
         self.update_schedule(&name, |StoredSchedule { row, last_event }| {
             row.processed_up_to = row.processed_up_to.max(fire.planned_at);
             row.next_catch_up = row.next_catch_up.or(needs_catch_up.then_some(fire.planned_at));
-            *last_event = fire.event.or(*last_event);
+            *last_event = fire.event_id.or(*last_event);
         })
     }
 
@@ -135,7 +135,10 @@ impl RedisTables {
         self.update_schedule(schedule.as_str(), |entry| entry.row.next_catch_up = next_catch_up)
     }
 
-    pub(super) fn list_unfinished_schedule_tasks(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
+    pub(super) fn list_unfinished_tasks_of_last_event(
+        &self,
+        schedule: &ScheduleName,
+    ) -> Result<Vec<TaskSeq>> {
         let last = self.read_schedule(schedule.as_str())?.and_then(|entry| entry.last_event);
         let event = last.map(|id| self.overlay.read_journaled_event(id)).transpose()?.flatten();
         let Some(event) = event else { return Ok(vec![]) };
@@ -146,7 +149,7 @@ impl RedisTables {
 }
 
 /// Returns the age index member of a fire: time, planned time and schedule.
-pub(super) fn fire_age_member(schedule: &str, fire: &Fire) -> Member {
+pub(super) fn fire_age_member(schedule: &str, fire: &Fire) -> MemberOrField {
     MemberBuilder::from_i64(fire.recorded_at.micros())
         .push_i64(fire.planned_at.micros())
         .push_bytes(schedule.as_bytes())

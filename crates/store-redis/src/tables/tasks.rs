@@ -7,17 +7,19 @@ use pointsman_core::task::{AttemptOutcome, TaskState};
 use pointsman_core::{EventId, TaskSeq, Timestamp};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::invalidation::Invalidation;
-use pointsman_store::row::{ActiveTaskRow, GatedTask, HandlerId, LaneHead, QueueId, TaskPhase, WaitingTask};
+use pointsman_store::row::{
+    ActiveTaskRow, HandlerId, LaneHead, QueueId, SyncGatedTask, TaskPhase, WaitingTask,
+};
 
 use super::RedisTables;
-use crate::codec::{Member, MemberBuilder, decode_member_i64};
+use crate::codec::{MemberBuilder, MemberOrField, decode_member_i64};
 use crate::connection::{CommandArgs, to_arg};
 use crate::keys::{Index, TASKS_PER_BUCKET, Table, task_bucket_and_field};
 use crate::overlay::{ScanOrder, decode_list, decode_optional_bytes};
 use crate::script;
 use crate::{rows, task_indexes};
 
-const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
+const ALL_MEMBERS: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 
 impl RedisTables {
     /// Replaces the row and the index entries of an active task; `None` before or after means that it is created or deleted.
@@ -34,12 +36,12 @@ impl RedisTables {
             (Some(active), _) => {
                 let (bucket, field) = task_bucket_and_field(active.seq);
                 self.overlay.write_row(Table::ActiveTasks(bucket), field, rows::encode_active_task(active));
-                self.write_active_sync_task(active)
+                self.write_active_source_task_keys(active)
             }
             (None, Some(active)) => {
                 let (bucket, field) = task_bucket_and_field(active.seq);
                 self.overlay.delete_row(Table::ActiveTasks(bucket), field);
-                self.remove_active_task_from_sync_queue(active)
+                self.remove_inactive_task_from_priority_queue(active)
             }
             (None, None) => Ok(()),
         }
@@ -74,7 +76,7 @@ impl RedisTables {
             let due = active.due_time();
             (active.phase, active.rank) = (phase, rank);
             active.lifecycle.state = match phase {
-                TaskPhase::Blocked | TaskPhase::Gated | TaskPhase::Delayed | TaskPhase::Ready => {
+                TaskPhase::BlockedByTask | TaskPhase::SyncGated | TaskPhase::Delayed | TaskPhase::Ready => {
                     TaskState::New { due }
                 }
                 TaskPhase::Scheduled => TaskState::Scheduled,
@@ -151,12 +153,12 @@ impl RedisTables {
 
     /// Returns whether the object of a lane is new in this transaction, so that its lanes were empty.
     fn is_lane_of_new_object(&self, lane: i64) -> bool {
-        let last_object = self.state_at_begin.borrow().counters.last_object;
+        let last_object = self.store_state_at_begin.borrow().counters.last_object;
         pointsman_store::object_of_lane(lane).is_some_and(|object| object > last_object)
     }
 
     pub(super) fn list_lane_tasks(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> {
-        let seqs = self.overlay.read_task_seqs(
+        let seqs = self.overlay.read_task_seqs_from_index(
             &Index::LanePositions,
             &MemberBuilder::from_i64(lane).finish(),
             2,
@@ -165,8 +167,12 @@ impl RedisTables {
         Ok(self.overlay.read_active_tasks(seqs)?.iter().map(|active| (active.seq, active.queue)).collect())
     }
 
-    pub(super) fn list_counted_in_concurrency_group(&self, group: i64, limit: usize) -> Result<Vec<TaskSeq>> {
-        self.overlay.read_task_seqs(
+    pub(super) fn list_counted_tasks_of_concurrency_group(
+        &self,
+        group: i64,
+        limit: usize,
+    ) -> Result<Vec<TaskSeq>> {
+        self.overlay.read_task_seqs_from_index(
             &Index::ConcurrencyGroups,
             &MemberBuilder::from_i64(group).push_i64(0).finish(),
             2,
@@ -175,7 +181,7 @@ impl RedisTables {
     }
 
     pub(super) fn find_oldest_blocked_in_concurrency_group(&self, group: i64) -> Result<Option<WaitingTask>> {
-        let blocked = self.overlay.read_task_seqs(
+        let blocked = self.overlay.read_task_seqs_from_index(
             &Index::ConcurrencyGroups,
             &MemberBuilder::from_i64(group).push_i64(1).finish(),
             2,
@@ -189,7 +195,10 @@ impl RedisTables {
     }
 
     /// Reads the first ready tasks of each queue with their events.
-    pub(super) fn list_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
+    pub(super) fn list_first_ready_tasks_of_queues(
+        &self,
+        shares: &[(QueueId, i64)],
+    ) -> Result<Vec<ActiveTaskRow>> {
         let requested: Vec<(Index, usize)> = shares
             .iter()
             .map(|(queue, share)| (Index::ReadyTasks(*queue), (*share).max(0) as usize))
@@ -206,7 +215,7 @@ impl RedisTables {
                     decode_optional_bytes(task)?,
                     decode_optional_bytes(event)?,
                 )?;
-                members.push(Member::from_slice(&member));
+                members.push(MemberOrField::from_slice(&member));
             }
             for member in self.overlay.merge_pending_members(index, ScanOrder::Ascending, *limit, members) {
                 ready.extend(self.overlay.read_active_task(TaskSeq(decode_member_i64(&member, 2)?))?);
@@ -234,7 +243,7 @@ impl RedisTables {
         event: Option<crate::overlay::Bytes>,
     ) -> Result<()> {
         let Some(task) = task else { return Ok(()) };
-        if let Some((value, id)) = event.zip(rows::decode_active_task_event(&task)?) {
+        if let Some((value, id)) = event.zip(rows::decode_active_task_event_id(&task)?) {
             self.overlay.cache_event(id, value);
         }
         let (bucket, field) = task_bucket_and_field(seq);
@@ -244,8 +253,8 @@ impl RedisTables {
 
     /// Lists scheduled tasks by score, rank and age.
     pub(super) fn list_scheduled_tasks(&self) -> Result<Vec<ActiveTaskRow>> {
-        let mut scheduled = self.overlay.read_active_tasks(self.overlay.read_task_seqs(
-            &Index::ScheduledTasks,
+        let mut scheduled = self.overlay.read_active_tasks(self.overlay.read_task_seqs_from_index(
+            &Index::TasksInScheduledPhase,
             &[],
             0,
             usize::MAX,
@@ -272,13 +281,13 @@ impl RedisTables {
             .collect())
     }
 
-    pub(super) fn read_earliest_due(&self) -> Result<Option<Timestamp>> {
-        let first = self.overlay.read_members(&Index::DueTasks, UNBOUNDED, ScanOrder::Ascending, 1)?;
+    pub(super) fn read_earliest_due_time(&self) -> Result<Option<Timestamp>> {
+        let first = self.overlay.read_members(&Index::DueTasks, ALL_MEMBERS, ScanOrder::Ascending, 1)?;
         first.first().map(|member| decode_member_i64(member, 0).map(Timestamp::from_micros)).transpose()
     }
 
-    pub(super) fn list_gated_tasks(&self, event: EventId) -> Result<Vec<GatedTask>> {
-        let seqs = self.overlay.read_task_seqs(
+    pub(super) fn list_sync_gated_tasks(&self, event: EventId) -> Result<Vec<SyncGatedTask>> {
+        let seqs = self.overlay.read_task_seqs_from_index(
             &Index::GatedTasks,
             &MemberBuilder::from_i64(event.as_i64()).finish(),
             2,
@@ -286,7 +295,7 @@ impl RedisTables {
         )?;
         let to_gated_task = |active: &ActiveTaskRow| {
             let ActiveTaskRow { lane, lane_position, sync_stage, .. } = *active;
-            GatedTask {
+            SyncGatedTask {
                 task: WaitingTask::from_row(active, active.due_time()),
                 lane,
                 lane_position,
@@ -298,7 +307,7 @@ impl RedisTables {
 
     /// Finds the first unfinished synchronous task of an event in an earlier stage. Task numbers of an event ascend with their
     /// stages, so the first match is the earliest.
-    pub(super) fn find_unfinished_sync_task_before(
+    pub(super) fn find_unfinished_sync_task_before_stage(
         &self,
         event: EventId,
         sync_stage: i64,
@@ -324,8 +333,8 @@ impl RedisTables {
         Ok(self.overlay.read_attempts(seq)?.iter().all(|attempt| attempt.outcome == AttemptOutcome::Released))
     }
 
-    pub(super) fn list_tasks_locked_by(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
-        self.overlay.read_active_tasks(self.overlay.read_task_seqs(
+    pub(super) fn list_tasks_locked_by_node(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
+        self.overlay.read_active_tasks(self.overlay.read_task_seqs_from_index(
             &Index::LockedTasks(node),
             &[],
             0,
@@ -352,24 +361,26 @@ impl RedisTables {
     /// Lists at most `limit` tasks of a queue in a phase; all of them if the phase is `Locked`.
     fn list_tasks_in_phase(&self, queue: QueueId, phase: TaskPhase, limit: usize) -> Result<Vec<TaskSeq>> {
         match phase {
-            TaskPhase::Ready => self.overlay.read_task_seqs(&Index::ReadyTasks(queue), &[], 2, limit),
+            TaskPhase::Ready => {
+                self.overlay.read_task_seqs_from_index(&Index::ReadyTasks(queue), &[], 2, limit)
+            }
             TaskPhase::Locked => {
                 let mut locked = Vec::new();
-                for node in self.overlay.list_lease_holders()? {
-                    let locked_tasks = self.list_tasks_locked_by(node)?;
+                for node in self.overlay.list_possible_lock_owner_ids()? {
+                    let locked_tasks = self.list_tasks_locked_by_node(node)?;
                     locked.extend(
                         locked_tasks.iter().filter(|active| active.queue == queue).map(|active| active.seq),
                     );
                 }
                 Ok(locked)
             }
-            TaskPhase::Blocked
-            | TaskPhase::Gated
+            TaskPhase::BlockedByTask
+            | TaskPhase::SyncGated
             | TaskPhase::Delayed
             | TaskPhase::Scheduled
             | TaskPhase::Halted
             | TaskPhase::Missing => {
-                self.overlay.read_task_seqs(&Index::waiting_tasks(queue, phase), &[], 0, limit)
+                self.overlay.read_task_seqs_from_index(&Index::tasks_in_phase(queue, phase), &[], 0, limit)
             }
         }
     }
@@ -395,8 +406,8 @@ impl RedisTables {
         limit: usize,
     ) -> Result<Vec<TaskSeq>> {
         let mut running = Vec::new();
-        for node in self.overlay.list_lease_holders()? {
-            for active in self.list_tasks_locked_by(node)? {
+        for node in self.overlay.list_possible_lock_owner_ids()? {
+            for active in self.list_tasks_locked_by_node(node)? {
                 if self.overlay.read_queue(active.queue)?.is_some_and(|queue| queue.handler == handler) {
                     running.push(active.seq);
                 }
@@ -411,8 +422,8 @@ impl RedisTables {
     /// Lists all active tasks of a queue by age.
     fn list_active_tasks_of_queue(&self, queue: QueueId) -> Result<Vec<ActiveTaskRow>> {
         const ALL_PHASES: [TaskPhase; 8] = [
-            TaskPhase::Blocked,
-            TaskPhase::Gated,
+            TaskPhase::BlockedByTask,
+            TaskPhase::SyncGated,
             TaskPhase::Delayed,
             TaskPhase::Ready,
             TaskPhase::Scheduled,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
 use pointsman_core::fire::Fire;
-use pointsman_core::limit::LimiterState;
+use pointsman_core::limit::LimiterAndBreakerState;
 use pointsman_core::order::{EndedOrder, Order};
 use pointsman_core::store::{AuditEntry, IdempotencyKey, NodeCapabilities, NodeId, NodeView};
 use pointsman_core::task::{LogLine, QueueSubject, Task, TaskIdNamespace};
@@ -13,8 +13,8 @@ use pointsman_core::{
 };
 use pointsman_store::error::Result;
 use pointsman_store::row::{
-    ActiveTaskRow, ArchivedTaskRow, AttemptRow, ChainRow, GatedTask, HandlerId, HandlerRow, IdleObject,
-    LaneHead, ObjectRow, OrderRow, QueueCounts, QueueId, QueueRow, RankRange, ScheduleRow, TaskPhase,
+    ActiveTaskRow, ArchivedTaskRow, AttemptRow, ChainRow, HandlerId, HandlerRow, IdleObject, LaneHead,
+    ObjectRow, OrderRow, QueueCounts, QueueId, QueueRow, RankRange, ScheduleRow, SyncGatedTask, TaskPhase,
     WaitingTask,
 };
 use pointsman_store::tables::{Counters, Tables};
@@ -31,7 +31,7 @@ macro_rules! forward_to {
 impl Tables for RedisTables {
     forward_to! {
         read_task_id_namespace() -> Result<TaskIdNamespace> = read_task_id_namespace;
-        read_salt() -> Result<u64> = read_salt;
+        read_hash_salt() -> Result<u64> = read_hash_salt;
         read_named_text(name: &str) -> Result<Option<String>> = read_named_text;
         write_named_text(name: &str, text: &str) -> Result<()> = write_named_text;
         read_idempotency_record(tenant: &Tenant, key: &str) -> Result<Option<([u8; 32], String)>> = read_idempotency_record;
@@ -55,16 +55,16 @@ impl Tables for RedisTables {
         set_lease_end(seq: TaskSeq, until: Timestamp) -> Result<()> = set_lease_end;
         read_lane_head(lane: i64) -> Result<Option<LaneHead>> = read_lane_head;
         list_lane_tasks(lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> = list_lane_tasks;
-        list_counted_in_concurrency_group(group: i64, limit: usize) -> Result<Vec<TaskSeq>> = list_counted_in_concurrency_group;
+        list_counted_tasks_of_concurrency_group(group: i64, limit: usize) -> Result<Vec<TaskSeq>> = list_counted_tasks_of_concurrency_group;
         find_oldest_blocked_in_concurrency_group(group: i64) -> Result<Option<WaitingTask>> = find_oldest_blocked_in_concurrency_group;
-        list_ready_tasks(shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> = list_ready_tasks;
+        list_first_ready_tasks_of_queues(shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> = list_first_ready_tasks_of_queues;
         write_queue_counts(counts: &[(QueueId, QueueCounts)]) -> Result<()> = write_queue_counts;
         list_scheduled_tasks() -> Result<Vec<ActiveTaskRow>> = list_scheduled_tasks;
         list_due_tasks(now: Timestamp, limit: usize) -> Result<Vec<WaitingTask>> = list_due_tasks;
-        read_earliest_due() -> Result<Option<Timestamp>> = read_earliest_due;
-        list_gated_tasks(event: EventId) -> Result<Vec<GatedTask>> = list_gated_tasks;
-        find_unfinished_sync_task_before(event: EventId, sync_stage: i64, only_untried: bool) -> Result<Option<TaskSeq>> = find_unfinished_sync_task_before;
-        list_tasks_locked_by(node: NodeId) -> Result<Vec<ActiveTaskRow>> = list_tasks_locked_by;
+        read_earliest_due_time() -> Result<Option<Timestamp>> = read_earliest_due_time;
+        list_sync_gated_tasks(event: EventId) -> Result<Vec<SyncGatedTask>> = list_sync_gated_tasks;
+        find_unfinished_sync_task_before_stage(event: EventId, sync_stage: i64, only_untried: bool) -> Result<Option<TaskSeq>> = find_unfinished_sync_task_before_stage;
+        list_tasks_locked_by_node(node: NodeId) -> Result<Vec<ActiveTaskRow>> = list_tasks_locked_by_node;
         list_expired_worker_leases(since: Timestamp, now: Timestamp) -> Result<Vec<ActiveTaskRow>> = list_expired_worker_leases;
         list_tasks_in_phases(queue: QueueId, phases: &[TaskPhase], limit: usize) -> Result<Vec<TaskSeq>> = list_tasks_in_phases;
         list_running_tasks_of_handler(handler: HandlerId, limit: usize) -> Result<Vec<TaskSeq>> = list_running_tasks_of_handler;
@@ -83,12 +83,12 @@ impl Tables for RedisTables {
         list_rank_ranges(queue: QueueId) -> Result<Vec<RankRange>> = read_rank_ranges;
         list_handlers() -> Result<Vec<HandlerRow>> = list_handlers;
         set_defined_handlers(handlers: &[HandlerDef]) -> Result<()> = set_defined_handlers;
-        write_limiter_state(handler: HandlerId, state: &LimiterState) -> Result<()> = write_rate_limiter;
-        read_handler_gaps(handler: HandlerId) -> Result<String> = read_handler_gaps;
-        write_handler_gaps(handler: HandlerId, gaps: &str) -> Result<()> = write_handler_gaps;
-        list_file_digests() -> Result<BTreeMap<String, String>> = list_file_digests;
-        write_file_digest(key: &str, digest: &str) -> Result<()> = write_file_digest;
-        delete_file_digest(key: &str) -> Result<()> = delete_file_digest;
+        write_limiter_state(handler: HandlerId, state: &LimiterAndBreakerState) -> Result<()> = write_rate_limiter;
+        read_missed_event_ranges_json(handler: HandlerId) -> Result<String> = read_missed_event_ranges_json;
+        write_missed_event_ranges_json(handler: HandlerId, gaps: &str) -> Result<()> = write_missed_event_ranges_json;
+        list_configured_object_digests() -> Result<BTreeMap<String, String>> = list_configured_object_digests;
+        write_configured_object_digest(key: &str, digest: &str) -> Result<()> = write_configured_object_digest;
+        delete_configured_object_digest(key: &str) -> Result<()> = delete_configured_object_digest;
         list_rules() -> Result<Vec<Rule>> = list_rules;
         write_rule(rule: &Rule) -> Result<()> = write_rule;
         delete_rule(kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> Result<()> = delete_rule_row;
@@ -103,8 +103,8 @@ impl Tables for RedisTables {
         list_chains() -> Result<Vec<ChainRow>> = list_chains;
         set_defined_chains(chains: &[Chain]) -> Result<()> = set_defined_chains;
         write_chain_state(path: &ChainPath, state: &ChainState) -> Result<()> = write_chain_state;
-        find_pending_reevaluation() -> Result<Option<(ChainPath, i64)>> = find_pending_reevaluation;
-        write_pending_reevaluation(path: &ChainPath, after: Option<i64>) -> Result<()> = write_pending_reevaluation;
+        find_reevaluation_cursor() -> Result<Option<(ChainPath, i64)>> = find_reevaluation_cursor;
+        write_reevaluation_cursor(path: &ChainPath, after: Option<i64>) -> Result<()> = write_reevaluation_cursor;
         read_order(number: i64) -> Result<Option<OrderRow>> = read_order;
         find_order_by_key(tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>> = read_order_by_key;
         list_order_numbers_after(path: &ChainPath, number: i64, limit: usize) -> Result<Vec<i64>> = list_order_numbers_after;
@@ -118,7 +118,7 @@ impl Tables for RedisTables {
         read_fire(schedule: &ScheduleName, planned: Timestamp) -> Result<Option<Fire>> = read_fire;
         write_fire(schedule: &ScheduleName, fire: &Fire, needs_catch_up: bool) -> Result<()> = record_fire;
         advance_catch_up(schedule: &ScheduleName, up_to: Timestamp) -> Result<()> = advance_catch_up;
-        list_unfinished_schedule_tasks(schedule: &ScheduleName) -> Result<Vec<TaskSeq>> = list_unfinished_schedule_tasks;
+        list_unfinished_tasks_of_last_event(schedule: &ScheduleName) -> Result<Vec<TaskSeq>> = list_unfinished_tasks_of_last_event;
         delete_expired_archived_tasks(surplus: i64, before: Timestamp) -> Result<(u64, bool)> = expire_archived_tasks;
         read_ended_order(tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> = read_ended_order;
         write_ended_order(ended: &EndedOrder) -> Result<()> = write_ended_order;
@@ -126,10 +126,10 @@ impl Tables for RedisTables {
         delete_expired_idempotency_records(before: Timestamp) -> Result<bool> = expire_idempotency_records;
         delete_expired_fires_nodes_audit(before: Timestamp) -> Result<bool> = expire_fires_nodes_and_audit_entries;
         list_idle_objects(up_to: EventId, limit: usize) -> Result<Vec<IdleObject>> = list_idle_objects;
-        mark_objects_in_use(objects: &[(Tenant, String, EventId)]) -> Result<()> = write_retention_checks;
-        mark_event_objects_in_use(events: &[EventId], up_to: EventId, retention_check: EventId) -> Result<()> = write_retention_checks_of_event_objects;
+        mark_objects_in_use(objects: &[(Tenant, String, EventId)]) -> Result<()> = mark_objects_in_use;
+        mark_objects_of_events_in_use(events: &[EventId], up_to: EventId, retention_check: EventId) -> Result<()> = mark_event_objects_in_use;
         delete_objects(objects: &[IdleObject]) -> Result<()> = delete_object_rows;
-        list_events_in_use(after: EventId, up_to: EventId, limit: usize) -> Result<(Vec<EventId>, Option<EventId>)> = list_events_in_use;
+        list_events_of_unfinished_tasks(after: EventId, up_to: EventId, limit: usize) -> Result<(Vec<EventId>, Option<EventId>)> = list_events_of_unfinished_tasks;
     }
 
     fn read_counters(&self) -> Result<Counters> {

@@ -12,8 +12,8 @@ use pointsman_store::tables::{CacheState, PeerChanges, ReadSet};
 use redis::Value;
 
 use super::RedisTables;
-use crate::codec::decimal_field;
-use crate::command_buffer::CommandBuffer;
+use crate::codec::encode_decimal_field;
+use crate::command_encoding::CommandArgsBuffer;
 use crate::connection::{CommandArgs, args};
 use crate::error::{commit_refused_fault, is_connection_fault};
 use crate::keys::{Table, active_task_location};
@@ -36,7 +36,7 @@ const COMMIT_RETRY_DELAY: Duration = Duration::from_millis(50);
 const PREFETCHED_TASKS_PER_LANE: usize = 2;
 
 /// A peer counts as active for this many transactions after its last write; meanwhile invalidations are published.
-const PEER_ACTIVE_TRANSACTIONS: u32 = 64;
+const PEER_ACTIVE_FOR_TRANSACTIONS: u32 = 64;
 
 /// Reply of `begin_transaction.lua`.
 enum LockReply {
@@ -47,7 +47,7 @@ enum LockReply {
 }
 
 /// State that was read when the write lock was acquired.
-struct LockedState {
+struct StateReadWithLock {
     store_state: StoreState,
     recent_commits: RecentCommits,
     /// Rows fetched together with the lock.
@@ -57,8 +57,8 @@ struct LockedState {
 }
 
 impl RedisTables {
-    /// Loads the store state under the write lock, and releases it; returns `false` if there is no store.
-    pub(crate) fn read_existing_state(&self) -> Result<bool> {
+    /// Loads the store state under the write lock, which is released again; returns `false` if there is no store.
+    pub(crate) fn load_store_state_if_exists(&self) -> Result<bool> {
         match self.acquire_write_lock(&ReadSet::default())? {
             Some(locked) => {
                 self.store_state.replace(locked.store_state);
@@ -70,17 +70,17 @@ impl RedisTables {
     }
 
     pub(crate) fn begin(&self, read_set: ReadSet) -> Result<CacheState> {
-        self.overlay.connection.stop_lock_renewal();
+        self.overlay.connection.disable_lock_renewal_on_send();
         self.invalidations.take();
-        self.outbox.clear();
+        self.outbox_state.clear();
         self.registry_changed.set(false);
-        let Some(LockedState { store_state, recent_commits, prefetched, has_outbox_entries }) =
+        let Some(StateReadWithLock { store_state, recent_commits, prefetched, has_outbox_entries }) =
             self.acquire_write_lock(&read_set)?
         else {
             return Err(Fault::damaged(STORE_MISSING_MESSAGE));
         };
         self.store_state.replace(store_state.clone());
-        self.state_at_begin.replace(store_state);
+        self.store_state_at_begin.replace(store_state);
         let cache_state = self.refresh_caches(&recent_commits, prefetched)?;
         match cache_state {
             CacheState::Fresh => {
@@ -88,15 +88,16 @@ impl RedisTables {
                 self.prefetch_lanes(&read_set)?;
             }
             CacheState::Stale(_) => {
-                self.peer_activity_countdown.set(PEER_ACTIVE_TRANSACTIONS);
+                self.peer_activity_countdown.set(PEER_ACTIVE_FOR_TRANSACTIONS);
                 self.prefetch_read_set(&read_set)?;
             }
             CacheState::Unknown => {
-                self.peer_activity_countdown.set(PEER_ACTIVE_TRANSACTIONS);
+                self.peer_activity_countdown.set(PEER_ACTIVE_FOR_TRANSACTIONS);
                 // The writer reads everything again, which may take longer than the lease of the lock.
-                self.overlay
-                    .connection
-                    .start_lock_renewal(&write_lock::renew_command(&self.overlay.keys, &self.lock_owner));
+                self.overlay.connection.enable_lock_renewal_on_send(&write_lock::renew_command(
+                    &self.overlay.keys,
+                    &self.lock_owner_name,
+                ));
                 self.prefetch_read_set(&read_set)?;
             }
         }
@@ -105,7 +106,7 @@ impl RedisTables {
     }
 
     /// Acquires the write lock, and fetches the read set with it; `None` if there is no store.
-    fn acquire_write_lock(&self, read_set: &ReadSet) -> Result<Option<LockedState>> {
+    fn acquire_write_lock(&self, read_set: &ReadSet) -> Result<Option<StateReadWithLock>> {
         loop {
             let commands_before = vec![
                 self.acquire_lock_command(),
@@ -119,10 +120,12 @@ impl RedisTables {
             match self.decode_lock_reply(reply())? {
                 LockReply::Acquired(store_state, recent_commits) => {
                     let last_assigned_id = decode_list(reply())?.into_iter().next().unwrap_or(Value::Nil);
-                    self.outbox
-                        .continue_ids_after(decode_optional_bytes(last_assigned_id)?, self.caller_time.now());
+                    self.outbox_state.set_last_assigned_id_if_plausible(
+                        decode_optional_bytes(last_assigned_id)?,
+                        self.caller_time.now(),
+                    );
                     let has_outbox_entries = decode_integer(reply())? > 0;
-                    return Ok(Some(LockedState {
+                    return Ok(Some(StateReadWithLock {
                         store_state: *store_state,
                         recent_commits,
                         prefetched,
@@ -134,15 +137,15 @@ impl RedisTables {
                 LockReply::Busy => drop(
                     self.overlay
                         .connection
-                        .execute(write_lock::wait_command(&self.overlay.keys, &self.lock_owner))?,
+                        .execute(write_lock::wait_command(&self.overlay.keys, &self.lock_owner_name))?,
                 ),
             }
         }
     }
 
     fn acquire_lock_command(&self) -> CommandArgs {
-        let cached_version = self.cached_version.get().map(|(version, _)| version.number);
-        write_lock::acquire_command(&self.overlay.keys, &self.lock_owner, cached_version)
+        let cached_version = self.cached_versions.get().map(|(version, _)| version.number);
+        write_lock::acquire_command(&self.overlay.keys, &self.lock_owner_name, cached_version)
     }
 
     fn decode_lock_reply(&self, reply: Value) -> Result<LockReply> {
@@ -167,7 +170,7 @@ impl RedisTables {
         commits.reverse();
         Ok(LockReply::Acquired(
             Box::new(StoreState::decode(&state)?),
-            RecentCommits { commits, invalidations },
+            RecentCommits { commits, invalidation_records: invalidations },
         ))
     }
 
@@ -181,7 +184,7 @@ impl RedisTables {
             let store_state = self.store_state.borrow();
             (store_state.commit_version, store_state.registry_version)
         };
-        let previous = self.cached_version.replace(Some((version, registry)));
+        let previous = self.cached_versions.replace(Some((version, registry)));
         let changes = match previous {
             Some((cached, cached_registry)) if cached_registry == registry => {
                 let later = commits_since(&recent_commits.commits, cached, |commit| commit.version);
@@ -196,7 +199,7 @@ impl RedisTables {
             let records = changes
                 .as_ref()
                 .and(previous)
-                .and_then(|(cached, _)| recent_commits.invalidations_since(cached));
+                .and_then(|(cached, _)| recent_commits.invalidation_records_since(cached));
             match records {
                 Some(records) => records.iter().for_each(|record| self.overlay.drop_invalidated(record)),
                 None => self.overlay.clear(),
@@ -207,12 +210,12 @@ impl RedisTables {
             return Ok(CacheState::Fresh);
         }
         match changes {
-            Some(changes) => self.read_changed_rows(changes).map(CacheState::Stale),
+            Some(changes) => self.read_peer_changes(changes).map(CacheState::Stale),
             None => Ok(CacheState::Unknown),
         }
     }
 
-    fn read_changed_rows(&self, changes: Vec<Invalidation>) -> Result<PeerChanges> {
+    fn read_peer_changes(&self, changes: Vec<Invalidation>) -> Result<PeerChanges> {
         let counters = self.store_state.borrow().counters;
         let mut peer_changes = PeerChanges { counters, ..PeerChanges::default() };
         let (mut queues, mut all_queues) = (vec![], false);
@@ -227,18 +230,18 @@ impl RedisTables {
             }
         }
         if all_queues {
-            peer_changes.queues = self.overlay.read_queues()?;
+            peer_changes.queue_rows = self.overlay.read_queues()?;
             return Ok(peer_changes);
         }
         queues.sort_unstable();
         queues.dedup();
         let fetches = |id: &i64| {
-            let field = decimal_field(*id);
+            let field = encode_decimal_field(*id);
             [CacheFetch::Row(Table::Queues, field.clone()), CacheFetch::Row(Table::QueueCounts, field)]
         };
-        self.overlay.fetch(queues.iter().flat_map(fetches).collect())?;
+        self.overlay.fetch_into_cache(queues.iter().flat_map(fetches).collect())?;
         for id in queues {
-            peer_changes.queues.extend(self.overlay.read_queue(id)?);
+            peer_changes.queue_rows.extend(self.overlay.read_queue(id)?);
         }
         Ok(peer_changes)
     }
@@ -265,12 +268,12 @@ impl RedisTables {
 
     /// Fetches a read set.
     pub(crate) fn prefetch_read_set(&self, read_set: &ReadSet) -> Result<()> {
-        self.overlay.fetch(self.plan_read_set_fetches(read_set))?;
+        self.overlay.fetch_into_cache(self.plan_read_set_fetches(read_set))?;
         self.prefetch_lanes(read_set)
     }
 
     /// Fetches the read set of jobs that join the transaction.
-    pub(crate) fn prefetch_joining_jobs(&self, read_set: &ReadSet) -> Result<()> {
+    pub(crate) fn prefetch_read_set_of_joining_jobs(&self, read_set: &ReadSet) -> Result<()> {
         let exists_command = vec![self.outbox_exists_command(read_set)];
         let has_outbox_entries =
             self.overlay.fetch_after_commands(exists_command, self.plan_read_set_fetches(read_set))?.pop();
@@ -287,7 +290,7 @@ impl RedisTables {
                 lanes.push(pointsman_store::lane_number(object.number, *handler));
             }
         }
-        self.overlay.fetch(lanes.iter().copied().map(CacheFetch::Lane).collect())?;
+        self.overlay.fetch_into_cache(lanes.iter().copied().map(CacheFetch::Lane).collect())?;
         self.overlay
             .prefetch_first_lane_tasks(read_set.lanes.iter().copied().chain(lanes), PREFETCHED_TASKS_PER_LANE)
     }
@@ -295,7 +298,7 @@ impl RedisTables {
     /// Writes the last assigned id to `next.event.id` of document 001, if the transaction assigned any.
     fn write_last_assigned_id(&self) {
         let last = self.store_state.borrow().counters.last_event;
-        if last != self.state_at_begin.borrow().counters.last_event {
+        if last != self.store_state_at_begin.borrow().counters.last_event {
             self.overlay.add_extra_command(args![
                 "SET",
                 self.overlay.keys.with_prefix("next.event.id"),
@@ -309,11 +312,11 @@ impl RedisTables {
     }
 
     /// Commits, and begins the next transaction without releasing the write lock: reads the outboxes again.
-    pub(crate) fn commit_and_continue(&self) -> Result<()> {
+    pub(crate) fn commit_keeping_write_lock(&self) -> Result<()> {
         self.commit_transaction(true)?;
-        self.state_at_begin.replace(self.store_state.borrow().clone());
+        self.store_state_at_begin.replace(self.store_state.borrow().clone());
         self.registry_changed.set(false);
-        self.outbox.clear_journaled();
+        self.outbox_state.clear_journaled();
         self.read_outboxes()
     }
 
@@ -324,7 +327,7 @@ impl RedisTables {
         let registry_changed = self.registry_changed.get();
         if writes.is_empty()
             && !registry_changed
-            && *self.store_state.borrow() == *self.state_at_begin.borrow()
+            && *self.store_state.borrow() == *self.store_state_at_begin.borrow()
         {
             return self.release_write_lock();
         }
@@ -342,28 +345,28 @@ impl RedisTables {
             .then(|| self.overlay.invalidation_record().encode())
             .flatten();
         let request = CommitRequest {
-            expected_version: encode_commit_version(self.state_at_begin.borrow().commit_version),
+            expected_version: encode_commit_version(self.store_state_at_begin.borrow().commit_version),
             new_state: new_state.encode(),
             commit_record: encode_commit_record(&commit),
             invalidation_record: record
                 .map(|record| encode_invalidation_record(new_state.commit_version, record))
                 .unwrap_or_default(),
             keep_lock,
-            fences: &self.outbox.fences(),
+            fences: &self.outbox_state.fences(),
             writes: Some(&writes),
         };
         self.send_commit_with_retries(&write_lock::commit_command(
             &self.overlay.keys,
-            &self.lock_owner,
+            &self.lock_owner_name,
             request,
         ))?;
         self.rows_written.set(self.rows_written.get() + writes.arg_count() as u64 / 2);
-        self.cached_version.set(Some((new_state.commit_version, new_state.registry_version)));
+        self.cached_versions.set(Some((new_state.commit_version, new_state.registry_version)));
         Ok(())
     }
 
     /// Sends a commit, and sends it again if there is no reply: the script recognises a repetition by the nonce.
-    fn send_commit_with_retries(&self, commit: &CommandBuffer) -> Result<()> {
+    fn send_commit_with_retries(&self, commit: &CommandArgsBuffer) -> Result<()> {
         let begun = Instant::now();
         let reply = loop {
             // While Redis commits, the pending writes already become cached rows. If the commit fails, the caches are cleared.
@@ -395,7 +398,7 @@ impl RedisTables {
     fn release_write_lock(&self) -> Result<()> {
         self.overlay
             .connection
-            .execute_buffer(&write_lock::release_command(&self.overlay.keys, &self.lock_owner))?;
+            .execute_buffer(&write_lock::release_command(&self.overlay.keys, &self.lock_owner_name))?;
         self.overlay.mark_committed();
         Ok(())
     }
@@ -403,7 +406,7 @@ impl RedisTables {
     /// Creates the store unless another node was faster.
     pub(crate) fn create_store(&self, texts: &[(&str, String)]) -> Result<()> {
         for (name, text) in texts {
-            self.overlay.write_row(Table::Texts, name, text.clone().into_bytes());
+            self.overlay.write_row(Table::NamedTexts, name, text.clone().into_bytes());
         }
         let writes = self.overlay.encode_writes();
         let store_state =
@@ -414,7 +417,7 @@ impl RedisTables {
             CommitRequest { new_state, commit_record, writes: Some(&writes), ..CommitRequest::default() };
         self.overlay.connection.execute_buffer(&write_lock::commit_command(
             &self.overlay.keys,
-            &self.lock_owner,
+            &self.lock_owner_name,
             request,
         ))?;
         self.overlay.clear();
@@ -424,7 +427,7 @@ impl RedisTables {
     /// Drops the caches and the pending writes, and releases the write lock, so that peers need not wait for its expiry.
     pub(crate) fn roll_back(&self) {
         self.overlay.clear();
-        self.cached_version.set(None);
+        self.cached_versions.set(None);
         if self.overlay.connection.is_open() && self.release_write_lock().is_err() {
             self.overlay.connection.disconnect();
         }

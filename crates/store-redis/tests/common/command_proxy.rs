@@ -37,7 +37,7 @@ type ArmedFaultSlot = Arc<Mutex<Option<ArmedFault>>>;
 /// A proxy in front of a server.
 pub(crate) struct CommandProxy {
     address: SocketAddr,
-    armed: ArmedFaultSlot,
+    armed_fault_slot: ArmedFaultSlot,
     /// New connections wait while this is locked.
     connect_gate: Arc<Mutex<()>>,
 }
@@ -81,7 +81,7 @@ impl CommandProxy {
                 });
             }
         });
-        Self { address, armed, connect_gate }
+        Self { address, armed_fault_slot: armed, connect_gate }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -93,7 +93,7 @@ impl CommandProxy {
         let ((trigger_sender, trigger_receiver), (release_sender, release_receiver)) = (channel(), channel());
         let armed_fault =
             ArmedFault { script_hash: script_hash.into(), fault, trigger_sender, release_receiver };
-        *self.armed.lock().unwrap() = Some(armed_fault);
+        *self.armed_fault_slot.lock().unwrap() = Some(armed_fault);
         FaultHandle { trigger_receiver, release_sender }
     }
 }
@@ -123,7 +123,7 @@ impl ProxiedConnection {
                 let bytes = &chunk[..read];
                 match take_matching_fault(armed, bytes) {
                     None => self.send_to_server(bytes),
-                    Some(fault) => self.trigger(&fault, bytes, connect_gate),
+                    Some(fault) => self.apply_fault(&fault, bytes, connect_gate),
                 }
             }
             self.shut_down();
@@ -153,7 +153,7 @@ impl ProxiedConnection {
         }
     }
 
-    fn trigger(&self, armed_fault: &ArmedFault, bytes: &[u8], connect_gate: &Mutex<()>) {
+    fn apply_fault(&self, armed_fault: &ArmedFault, bytes: &[u8], connect_gate: &Mutex<()>) {
         let wait_for_release = || {
             let _ = armed_fault.trigger_sender.send(());
             let _ = armed_fault.release_receiver.recv();

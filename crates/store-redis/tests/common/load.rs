@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use pointsman_core::store::{
-    ClaimRequest, Claimant, ClaimedTask, FinishReceipt, NodeId, Queue, Registry, SequencedEvent, StoreError,
+    ClaimRequest, Claimant, ClaimedTask, EmittedEventReceipt, FinishReceipt, NodeId, Registry, StoreError,
+    TaskQueue,
 };
 use pointsman_core::task::TaskCommandError;
 use pointsman_core::{Event, EventId, TaskSeq};
@@ -52,14 +53,14 @@ struct LoadState {
     node: TestNode,
     node_id: NodeId,
     /// Server that producers push to.
-    location: Mutex<RedisLocation>,
-    producers: Range<u64>,
+    push_location: Mutex<RedisLocation>,
+    producer_numbers: Range<u64>,
     ledger: Mutex<ReplyLedger>,
     /// Incremented when a failover begins and when it ends; odd while acknowledged writes may be lost.
     failover_phase: AtomicU64,
     stop_requested: AtomicBool,
     /// Number of acknowledged and of refused actions.
-    counts: watch::Sender<(usize, usize)>,
+    reply_counts: watch::Sender<(usize, usize)>,
 }
 
 /// Producers and workers that run until the test stops them.
@@ -74,23 +75,23 @@ impl Load {
     pub(crate) async fn start(location: &RedisLocation, url: &str, producers: u64) -> Self {
         let node = TestNode::open_url(url).await;
         node.store
-            .register(RegistrationBuilder::default().route("load", &["index"]).build(), now())
+            .register_definitions(RegistrationBuilder::default().route("load", &["index"]).build(), now())
             .await
             .unwrap();
         let id = node.store.join_node("load", now()).await.unwrap();
-        static NEXT_PRODUCER: AtomicU64 = AtomicU64::new(0);
-        let first = NEXT_PRODUCER.fetch_add(producers, Ordering::Relaxed);
+        static NEXT_PRODUCER_NUMBER: AtomicU64 = AtomicU64::new(0);
+        let first = NEXT_PRODUCER_NUMBER.fetch_add(producers, Ordering::Relaxed);
         let producers = first..first + producers;
         let (counts, _) = watch::channel((0, 0));
         let state = Arc::new(LoadState {
             node,
             node_id: id,
-            location: Mutex::new(location.clone()),
-            producers: producers.clone(),
+            push_location: Mutex::new(location.clone()),
+            producer_numbers: producers.clone(),
             ledger: Mutex::default(),
             failover_phase: AtomicU64::new(0),
             stop_requested: AtomicBool::new(false),
-            counts,
+            reply_counts: counts,
         });
         let mut join_handles: Vec<_> =
             producers.map(|n| tokio::spawn(state.clone().run_producer(n))).collect();
@@ -104,35 +105,35 @@ impl Load {
 
     /// Returns the number of refused emits and pushes.
     pub(crate) fn refused_count(&self) -> usize {
-        self.state.counts.borrow().1
+        self.state.reply_counts.borrow().1
     }
 
     /// Waits until this many more actions were acknowledged.
     pub(crate) async fn wait_for_acknowledged(&self, more: usize) {
-        let target = self.state.counts.borrow().0 + more;
+        let target = self.state.reply_counts.borrow().0 + more;
         self.wait_for_counts("acknowledged", |(acknowledged, _)| acknowledged >= target).await;
     }
 
     /// Waits until this many more actions were refused.
     pub(crate) async fn wait_for_refused(&self, more: usize) {
-        let target = self.state.counts.borrow().1 + more;
+        let target = self.state.reply_counts.borrow().1 + more;
         self.wait_for_counts("refused", |(_, refused)| refused >= target).await;
     }
 
     async fn wait_for_counts(&self, what: &str, until: impl Fn((usize, usize)) -> bool) {
-        let mut counts = self.state.counts.subscribe();
+        let mut counts = self.state.reply_counts.subscribe();
         let done = timeout(TEST_TIMEOUT, counts.wait_for(|counts| until(*counts))).await;
-        assert!(done.is_ok(), "not enough are {what}: {:?}", self.state.counts.borrow());
+        assert!(done.is_ok(), "not enough are {what}: {:?}", self.state.reply_counts.borrow());
     }
 
-    /// Records that a failover may lose acknowledged writes until [`Load::fail_over_to`].
-    pub(crate) fn begin_failover(&self) {
+    /// Records that a failover may lose acknowledged writes until [`Load::record_failover_end`].
+    pub(crate) fn record_failover_begin(&self) {
         self.state.failover_phase.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Records that the failover is complete; producers push to the new master.
-    pub(crate) fn fail_over_to(&self, location: &RedisLocation) {
-        *self.state.location.lock().unwrap() = location.clone();
+    pub(crate) fn record_failover_end(&self, location: &RedisLocation) {
+        *self.state.push_location.lock().unwrap() = location.clone();
         self.state.failover_phase.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -168,7 +169,7 @@ impl Load {
 }
 
 impl LoadState {
-    fn is_stopped(&self) -> bool {
+    fn is_stop_requested(&self) -> bool {
         self.stop_requested.load(Ordering::Relaxed)
     }
 
@@ -177,7 +178,7 @@ impl LoadState {
     }
 
     /// Returns whether no failover can have lost a request that was sent in this phase and has got its reply now.
-    fn was_safe_since(&self, failover_phase: u64) -> bool {
+    fn was_safe_from_failover_since(&self, failover_phase: u64) -> bool {
         failover_phase.is_multiple_of(2) && failover_phase == self.failover_phase()
     }
 
@@ -185,7 +186,7 @@ impl LoadState {
     async fn run_producer(self: Arc<Self>, producer: u64) {
         let (mut client, mut rng, object) = (None, Rng::new(producer + 1), format!("producer:{producer}"));
         for n in 0.. {
-            if self.is_stopped() {
+            if self.is_stop_requested() {
                 return;
             }
             let value = format!("[{producer},{n}]");
@@ -202,7 +203,7 @@ impl LoadState {
     fn push_event(&self, client: &mut Option<RawClient>, object: &str, value: &str) -> Option<()> {
         block_in_place(|| {
             if client.is_none() {
-                *client = self.location.lock().unwrap().try_connect().ok();
+                *client = self.push_location.lock().unwrap().try_connect().ok();
             }
             let pushed = client.as_mut()?.try_push_events(object, &[outbox_event_json("load", value)]);
             if pushed.is_err() {
@@ -212,7 +213,7 @@ impl LoadState {
         })
     }
 
-    async fn emit_event(&self, object: &str, value: &str) -> Option<SequencedEvent> {
+    async fn emit_event(&self, object: &str, value: &str) -> Option<EmittedEventReceipt> {
         match self.node.try_emit(new_event("load").with_key(object).with_value(value)).await {
             Ok(event) => Some(event),
             Err(StoreError::Unavailable(_)) => None,
@@ -224,23 +225,23 @@ impl LoadState {
         match reply {
             Some(id) => {
                 let mut ledger = self.ledger.lock().unwrap();
-                if !self.was_safe_since(failover_phase) {
+                if !self.was_safe_from_failover_since(failover_phase) {
                     ledger.at_risk.insert(action);
                 }
                 ledger.acknowledged.insert(action, id);
                 drop(ledger);
-                self.counts.send_modify(|(acknowledged, _)| *acknowledged += 1);
+                self.reply_counts.send_modify(|(acknowledged, _)| *acknowledged += 1);
             }
             None => {
                 self.ledger.lock().unwrap().without_reply.insert(action);
-                self.counts.send_modify(|(_, refused)| *refused += 1);
+                self.reply_counts.send_modify(|(_, refused)| *refused += 1);
                 sleep(RETRY_DELAY).await;
             }
         }
     }
 
     async fn run_worker(self: Arc<Self>) {
-        while !self.is_stopped() {
+        while !self.is_stop_requested() {
             if !self.run_some_tasks().await {
                 sleep(RETRY_DELAY).await;
             }
@@ -269,7 +270,7 @@ impl LoadState {
         loop {
             let endings = tasks.iter().map(|task| finished_attempt(task, success())).collect();
             match self.node.store.finish_attempts(endings, None, now()).await {
-                Ok((ends, _)) if self.was_safe_since(failover_phase) => {
+                Ok((ends, _)) if self.was_safe_from_failover_since(failover_phase) => {
                     return self.record_ends(tasks, &ends, is_first_report);
                 }
                 // A failover may have lost the claim, and may lose the end.
@@ -303,7 +304,7 @@ impl LoadState {
         let mut journaled: BTreeMap<ActionId, Vec<EventId>> = BTreeMap::new();
         for event in events.iter().filter(|event| event.event_type.as_str() == "load") {
             let action: ActionId = serde_json::from_str(event.value.as_str()).unwrap();
-            if self.producers.contains(&action.0) {
+            if self.producer_numbers.contains(&action.0) {
                 journaled.entry(action).or_default().push(event.id);
             }
         }
@@ -335,7 +336,7 @@ impl LoadState {
             );
         }
         let counts = (ledger.acknowledged.len(), ledger.without_reply.len());
-        assert_eq!(counts, *self.counts.borrow());
+        assert_eq!(counts, *self.reply_counts.borrow());
     }
 
     /// Runs all tasks until the queues are empty.
@@ -343,8 +344,9 @@ impl LoadState {
         wait_until("all tasks have run", async || {
             let ran = self.run_some_tasks().await;
             let queues = self.node.store.list_queues(None).await.unwrap();
-            let unfinished =
-                queues.iter().map(|queue| queue.ready + queue.waiting + queue.scheduled + queue.running);
+            let unfinished = queues.iter().map(|queue| {
+                queue.ready_count + queue.waiting_count + queue.scheduled_count + queue.running_count
+            });
             !ran && unfinished.sum::<u64>() == 0
         })
         .await;

@@ -49,7 +49,7 @@ pub(crate) struct RawClient {
 
 impl RawClient {
     /// Returns a key with the prefix.
-    pub(crate) fn key(&self, name: &str) -> String {
+    pub(crate) fn prefixed_key(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
 
@@ -94,7 +94,7 @@ impl RawClient {
         args.extend(events.iter().map(|event| event.as_ref().to_vec()));
         self.try_run_command(&args)?;
         // The name of the object gets no prefix, because it is not a key.
-        let queue = self.key("objects.with.events");
+        let queue = self.prefixed_key("objects.with.events");
         self.connection.run_command(&["LPUSH", &queue, object])?;
         let reply = self.try_run_command(&["EXEC"])?;
         anyhow::ensure!(reply.list().len() == 3, "EXEC replied {reply:?}");
@@ -103,7 +103,7 @@ impl RawClient {
 
     /// Lists the keys that match a pattern, without the prefix and sorted.
     pub(crate) fn list_keys(&mut self, pattern: &str) -> Vec<String> {
-        let pattern = self.key(pattern);
+        let pattern = self.prefixed_key(pattern);
         let mut keys = self.query_texts(&["KEYS", &pattern]);
         keys.iter_mut().for_each(|key| *key = key[self.prefix.len()..].to_string());
         keys.sort();
@@ -111,7 +111,7 @@ impl RawClient {
     }
 
     /// Makes a worker the owner of an object, optionally with an event in flight; without a heartbeat it is dead.
-    pub(crate) fn set_owner(&mut self, worker: &str, object: &str, in_flight: Option<(&str, &str)>) {
+    pub(crate) fn set_object_owner(&mut self, worker: &str, object: &str, in_flight: Option<(&str, &str)>) {
         self.run_command(&["MULTI"]);
         self.run_command(&["SET", &format!(":{object}:event.worker"), worker]);
         self.run_command(&["LPUSH", &format!(":event.worker:{worker}:object"), object]);
@@ -123,11 +123,11 @@ impl RawClient {
     }
 
     /// Sets a heartbeat that does not expire.
-    pub(crate) fn set_heartbeat(&mut self, worker: &str) {
+    pub(crate) fn set_worker_heartbeat(&mut self, worker: &str) {
         self.run_command(&["SET", &format!(":event.worker:{worker}:heartbeat"), "1"]);
     }
 
-    pub(crate) fn delete_heartbeat(&mut self, worker: &str) {
+    pub(crate) fn delete_worker_heartbeat(&mut self, worker: &str) {
         self.run_command(&["DEL", &format!(":event.worker:{worker}:heartbeat")]);
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use pointsman_core::journal::EventFilter;
-use pointsman_core::store::{Journal, JournalQuery, SequencedEvent, Store, StoreError};
+use pointsman_core::store::{EmittedEventReceipt, Journal, JournalQuery, Store, StoreError};
 use pointsman_core::{Event, EventId, NewEvent};
-use pointsman_store_conformance::fixture::emit_batch;
+use pointsman_store_conformance::fixture::new_emit_batch;
 use pointsman_store_redis::{Redis, RedisStore};
 
 use super::redis_location::RedisLocation;
@@ -36,18 +36,20 @@ impl TestNode {
         let (mut after, mut events) = (EventId::ZERO, vec![]);
         loop {
             let query = JournalQuery {
-                after,
-                until: None,
+                after_event_id: after,
+                up_to_event_id: None,
                 filter: EventFilter::default(),
                 limit: 1000,
                 backwards: false,
             };
             let page = self.store.read_events(query).await.unwrap();
             events.extend(page.events);
-            if page.scanned_up_to == after || page.scanned_up_to >= page.journal_range.head {
+            if page.last_scanned_event_id == after
+                || page.last_scanned_event_id >= page.journal_range.newest_event_id
+            {
                 return events;
             }
-            after = page.scanned_up_to;
+            after = page.last_scanned_event_id;
         }
     }
 
@@ -63,12 +65,12 @@ impl TestNode {
         events
     }
 
-    pub(crate) async fn try_emit(&self, event: NewEvent) -> Result<SequencedEvent, StoreError> {
-        let (mut receipts, _) = self.store.append(vec![emit_batch([event])], None, now()).await?;
+    pub(crate) async fn try_emit(&self, event: NewEvent) -> Result<EmittedEventReceipt, StoreError> {
+        let (mut receipts, _) = self.store.append(vec![new_emit_batch([event])], None, now()).await?;
         Ok(receipts.remove(0).unwrap().events.remove(0))
     }
 
-    pub(crate) async fn emit(&self, event: NewEvent) -> SequencedEvent {
+    pub(crate) async fn emit(&self, event: NewEvent) -> EmittedEventReceipt {
         self.try_emit(event).await.unwrap()
     }
 }

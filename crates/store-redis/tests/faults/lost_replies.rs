@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pointsman_core::store::{ClaimRequest, Claimant, Queue, Registry};
+use pointsman_core::store::{ClaimRequest, Claimant, Registry, TaskQueue};
 use pointsman_store_conformance::fixture::{
     NewEventExt, RegistrationBuilder, finished_attempt, handler_name, new_event, success,
 };
@@ -16,16 +16,16 @@ use crate::common::now;
 use crate::common::redis_location::{RedisLocation, outbox_event_json};
 use crate::common::test_node::{TestNode, event_values};
 
-const COMMIT: &str = include_str!("../../src/lua/commit.lua");
-const READ_OUTBOXES: &str = include_str!("../../src/lua/read_outboxes.lua");
-const CLAIM_OBJECTS: &str = include_str!("../../src/lua/claim_objects.lua");
+const COMMIT_SCRIPT: &str = include_str!("../../src/lua/commit.lua");
+const READ_OUTBOXES_SCRIPT: &str = include_str!("../../src/lua/read_outboxes.lua");
+const CLAIM_OBJECTS_SCRIPT: &str = include_str!("../../src/lua/claim_objects.lua");
 
 /// A node behind a proxy that loses replies, and a second node.
 struct TwoNodes {
     location: RedisLocation,
     proxy: CommandProxy,
     proxied_node: Arc<TestNode>,
-    other: TestNode,
+    other_node: TestNode,
     _server: RedisServer,
 }
 
@@ -36,7 +36,7 @@ impl TwoNodes {
         let proxy = CommandProxy::start(server.address());
         let proxied_node = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
         let other = TestNode::open(&location).await;
-        Self { location, proxy, proxied_node, other, _server: server }
+        Self { location, proxy, proxied_node, other_node: other, _server: server }
     }
 
     fn load_script(&self, script: &str) -> String {
@@ -47,7 +47,7 @@ impl TwoNodes {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn commit_with_lost_reply_is_resent_and_applied_once() {
     let nodes = TwoNodes::start().await;
-    let commit = nodes.load_script(COMMIT);
+    let commit = nodes.load_script(COMMIT_SCRIPT);
     for other_commits in [0, 1, 5, 100] {
         let fault = nodes.proxy.arm(&commit, CommandFault::LoseReply);
         let node = nodes.proxied_node.clone();
@@ -56,13 +56,13 @@ async fn commit_with_lost_reply_is_resent_and_applied_once() {
         block_in_place(|| fault.wait_until_triggered());
         for n in 0..other_commits {
             nodes
-                .other
+                .other_node
                 .emit(new_event("a").with_key(if n % 2 == 0 { "o" } else { "p" }).with_value("0"))
                 .await;
         }
         fault.release();
         let emitted = emit.await.unwrap().unwrap();
-        let events = nodes.other.read_journal().await;
+        let events = nodes.other_node.read_journal().await;
         assert_eq!(events.iter().filter(|event| event.id == emitted.id).count(), 1);
         let own_events = events.iter().filter(|event| event.value.as_str() == "1").count();
         assert_eq!(own_events, 1 + [0, 1, 5, 100].iter().position(|n| *n == other_commits).unwrap());
@@ -73,8 +73,8 @@ async fn commit_with_lost_reply_is_resent_and_applied_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn claims_and_ends_with_lost_replies_are_applied_once() {
     let nodes = TwoNodes::start().await;
-    let (node, commit) = (nodes.proxied_node.clone(), nodes.load_script(COMMIT));
-    node.store.register(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
+    let (node, commit) = (nodes.proxied_node.clone(), nodes.load_script(COMMIT_SCRIPT));
+    node.store.register_definitions(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
     let id = node.store.join_node("one", now()).await.unwrap();
     node.emit(new_event("record")).await;
     let fault = nodes.proxy.arm(&commit, CommandFault::LoseReply);
@@ -88,7 +88,7 @@ async fn claims_and_ends_with_lost_replies_are_applied_once() {
         tokio::spawn(async move { node.store.claim_tasks(claim, now()).await })
     };
     block_in_place(|| fault.wait_until_triggered());
-    nodes.other.emit(new_event("other")).await;
+    nodes.other_node.emit(new_event("other")).await;
     fault.release();
     let task = claiming.await.unwrap().unwrap().tasks.remove(0);
     let fault = nodes.proxy.arm(&commit, CommandFault::LoseReply);
@@ -98,7 +98,7 @@ async fn claims_and_ends_with_lost_replies_are_applied_once() {
         tokio::spawn(async move { node.store.finish_attempts(ends, None, now()).await })
     };
     block_in_place(|| fault.wait_until_triggered());
-    nodes.other.emit(new_event("other")).await;
+    nodes.other_node.emit(new_event("other")).await;
     fault.release();
     ended.await.unwrap().unwrap().0.remove(0).unwrap();
 }
@@ -109,8 +109,9 @@ async fn lost_replies_while_draining_the_outbox_lose_no_events() {
     let nodes = TwoNodes::start().await;
     let monitor = InvariantMonitor::start(&nodes.location);
     let mut client = nodes.location.connect();
-    let TwoNodes { location, proxy, proxied_node, other, .. } = &nodes;
-    let scripts = [COMMIT, READ_OUTBOXES, CLAIM_OBJECTS].map(|script| nodes.load_script(script));
+    let TwoNodes { location, proxy, proxied_node, other_node: other, .. } = &nodes;
+    let scripts =
+        [COMMIT_SCRIPT, READ_OUTBOXES_SCRIPT, CLAIM_OBJECTS_SCRIPT].map(|script| nodes.load_script(script));
     let mut count = 0;
     for round in 0..4 {
         for script in &scripts {

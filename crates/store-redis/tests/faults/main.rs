@@ -4,11 +4,11 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-mod disk;
+mod flushed_script_cache;
+mod full_disk;
+mod full_memory;
 mod lost_replies;
-mod memory;
 mod network;
 mod restored_backup;
-mod scripts;
-mod server;
 mod stalled_node;
+mod stopped_server;

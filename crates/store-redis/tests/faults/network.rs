@@ -5,7 +5,7 @@ use std::time::Instant;
 use futures::future::join_all;
 use pointsman_core::store::{Journal, StoreError};
 use pointsman_store_conformance::fixture::{NewEventExt, new_event};
-use pointsman_testing::{Proxy, RedisServer, RedisSettings, Rng};
+use pointsman_testing::{FaultProxy, RedisServer, RedisSettings, Rng};
 use tokio::time::timeout;
 
 use crate::common::invariants::InvariantMonitor;
@@ -14,12 +14,12 @@ use crate::common::redis_location::RedisLocation;
 use crate::common::test_node::TestNode;
 use crate::common::{TEST_TIMEOUT, wait_until};
 
-const PRODUCERS: u64 = 6;
+const PRODUCER_COUNT: u64 = 6;
 
 /// Starts a server and a proxy in front of it; also returns the URL through the proxy.
-fn start_proxied_server() -> (RedisServer, Proxy, RedisLocation, String) {
+fn start_proxied_server() -> (RedisServer, FaultProxy, RedisLocation, String) {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
-    let proxy = Proxy::start(server.address()).unwrap();
+    let proxy = FaultProxy::start(server.address()).unwrap();
     let (location, proxied_url) =
         (RedisLocation::on_server_without_prefix(&server), server.url_through_proxy(&proxy).unwrap());
     (server, proxy, location, proxied_url)
@@ -28,7 +28,7 @@ fn start_proxied_server() -> (RedisServer, Proxy, RedisLocation, String) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn cut_connections_are_replaced_without_errors() {
     let (_server, proxy, location, proxied_url) = start_proxied_server();
-    let load = Load::start(&location, &proxied_url, PRODUCERS).await;
+    let load = Load::start(&location, &proxied_url, PRODUCER_COUNT).await;
     let other_load = Load::start(&location, &location.url, 2).await;
     let monitor = InvariantMonitor::start(&location);
     let mut rng = Rng::new(1);
@@ -45,7 +45,7 @@ async fn cut_connections_are_replaced_without_errors() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writes_without_reply_are_applied_at_most_once() {
     let (_server, proxy, location, proxied_url) = start_proxied_server();
-    let load = Load::start(&location, &proxied_url, PRODUCERS).await;
+    let load = Load::start(&location, &proxied_url, PRODUCER_COUNT).await;
     let other_load = Load::start(&location, &location.url, 2).await;
     let monitor = InvariantMonitor::start(&location);
     let mut rng = Rng::new(2);
@@ -64,7 +64,7 @@ async fn writes_without_reply_are_applied_at_most_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn requests_over_a_frozen_connection_time_out() {
     let (_server, proxy, location, proxied_url) = start_proxied_server();
-    let load = Load::start(&location, &format!("{proxied_url}?connect_timeout=2"), PRODUCERS).await;
+    let load = Load::start(&location, &format!("{proxied_url}?connect_timeout=2"), PRODUCER_COUNT).await;
     let other_node = TestNode::open(&location).await;
     load.wait_for_acknowledged(50).await;
     proxy.set_frozen(true);
@@ -77,7 +77,7 @@ async fn requests_over_a_frozen_connection_time_out() {
     };
     // Pushes succeed; direct emits are refused.
     let (reads, (), ()) =
-        tokio::join!(timeout(TEST_TIMEOUT, reads), emits, load.wait_for_refused(PRODUCERS as usize));
+        tokio::join!(timeout(TEST_TIMEOUT, reads), emits, load.wait_for_refused(PRODUCER_COUNT as usize));
     for read in reads.unwrap() {
         assert!(matches!(read, Err(StoreError::Unavailable(_))), "{read:?}");
     }

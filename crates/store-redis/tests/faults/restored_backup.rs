@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pointsman_core::store::{ClaimRequest, Claimant, Queue, Registry};
+use pointsman_core::store::{ClaimRequest, Claimant, Registry, TaskQueue};
 use pointsman_store_conformance::fixture::{
     NewEventExt, RegistrationBuilder, finished_attempt, handler_name, new_event, success,
 };
@@ -29,7 +29,7 @@ async fn nodes_continue_from_a_restored_backup() {
     let location = RedisLocation::on_server_without_prefix(&server);
     let [one, other] = [TestNode::open(&location).await, TestNode::open(&location).await];
     one.store
-        .register(RegistrationBuilder::single_handler().unordered("index").build(), now())
+        .register_definitions(RegistrationBuilder::single_handler().unordered("index").build(), now())
         .await
         .unwrap();
     let id = one.store.join_node("one", now()).await.unwrap();

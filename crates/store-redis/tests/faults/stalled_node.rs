@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pointsman_core::store::{ClaimRequest, Claimant, Queue, Registry, StoreError};
+use pointsman_core::store::{ClaimRequest, Claimant, Registry, StoreError, TaskQueue};
 use pointsman_store_conformance::fixture::{
     NewEventExt, RegistrationBuilder, finished_attempt, handler_name, new_event, success,
 };
@@ -16,7 +16,7 @@ use crate::common::now;
 use crate::common::redis_location::{RedisLocation, outbox_event_json};
 use crate::common::test_node::{TestNode, event_values};
 
-const COMMIT: &str = include_str!("../../src/lua/commit.lua");
+const COMMIT_SCRIPT: &str = include_str!("../../src/lua/commit.lua");
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn late_commit_of_a_stalled_node_is_refused() {
@@ -27,7 +27,7 @@ async fn late_commit_of_a_stalled_node_is_refused() {
     let other = TestNode::open(&location).await;
     let monitor = InvariantMonitor::start(&location);
     let mut client = location.connect();
-    let commit = client.query_text(&["SCRIPT", "LOAD", COMMIT]).unwrap();
+    let commit = client.query_text(&["SCRIPT", "LOAD", COMMIT_SCRIPT]).unwrap();
     stalled.emit(new_event("a").with_key("o").with_value("0")).await;
     let fault = proxy.arm(&commit, CommandFault::DelayCommand);
     let node = stalled.clone();
@@ -57,10 +57,10 @@ async fn late_claim_of_a_stalled_node_is_refused() {
     let proxy = CommandProxy::start(server.address());
     let stalled = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
     let other = TestNode::open(&location).await;
-    let commit = location.connect().query_text(&["SCRIPT", "LOAD", COMMIT]).unwrap();
+    let commit = location.connect().query_text(&["SCRIPT", "LOAD", COMMIT_SCRIPT]).unwrap();
     let mut claims = vec![];
     for node in [&*stalled, &other] {
-        node.store.register(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
+        node.store.register_definitions(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
         let claimant = Claimant::Node(node.store.join_node("one", now()).await.unwrap());
         claims.push(ClaimRequest {
             claimant,

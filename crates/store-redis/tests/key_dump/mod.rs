@@ -59,7 +59,7 @@ fn dump_comparable_keys(prefix: &str) -> BTreeMap<String, Vec<Vec<u8>>> {
 
 /// Asserts that the stores with two prefixes have the same keys and contents, except for some keys; returns how many keys
 /// were compared.
-pub(crate) fn assert_same_keys(expected: &str, found: &str, excluded_keys: &[&str]) -> usize {
+pub(crate) fn assert_same_keys_and_contents(expected: &str, found: &str, excluded_keys: &[&str]) -> usize {
     let (mut expected, mut found) = (dump_comparable_keys(expected), dump_comparable_keys(found));
     [&mut expected, &mut found]
         .into_iter()

@@ -1,11 +1,11 @@
 //! Actions of the model: steps and faults.
 
 use crate::outbox::OutboxModel;
-use crate::state::{EmitState, ObjectId, Process, State, WorkerId, WorkerKeys, WorkerState};
+use crate::state::{EmitState, ObjectId, ProcessNumber, State, WorkerId, WorkerKeys, WorkerState};
 
 /// Whether the sender of a command gets its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
+pub(crate) enum ReplyDelivery {
     Received,
     Lost,
 }
@@ -14,24 +14,24 @@ pub(crate) enum Reply {
 pub(crate) enum Action {
     /// A producer pushes a main event and its subevents.
     Push(ObjectId),
-    ClaimObject(Process, Reply),
+    ClaimObject(ProcessNumber, ReplyDelivery),
     /// The object of a worker without a heartbeat is queued again.
-    RequeueOrphan(WorkerId),
+    RequeueOrphanedObject(WorkerId),
     /// A worker's transaction begins.
-    Begin(Process, Reply),
+    BeginWorkerTransaction(ProcessNumber, ReplyDelivery),
     /// A worker's transaction begins while the clock is ahead of the ids.
-    BeginWithClockAhead(Process),
-    Commit(Process, Reply),
+    BeginWithClockAhead(ProcessNumber),
+    CommitWorkerTransaction(ProcessNumber, ReplyDelivery),
     /// The transaction of a direct emit begins, or continues after a partial commit.
     BeginEmit(u8),
     /// A direct emit commits.
-    CommitEmit(u8, Reply),
+    CommitEmit(u8, ReplyDelivery),
 
-    Crash(Process),
+    Crash(ProcessNumber),
     /// A process crashes while its commit is in transit.
-    CrashDuringCommit(Process),
+    CrashDuringCommit(ProcessNumber),
     /// A process gives up a commit that is in transit.
-    AbandonCommit(Process),
+    AbandonCommit(ProcessNumber),
     /// An abandoned commit arrives.
     LateCommitArrives(usize),
     /// A heartbeat expires, whether its worker is alive or not.
@@ -39,27 +39,29 @@ pub(crate) enum Action {
     /// A worker whose heartbeat had expired renews it.
     HeartbeatReturns(WorkerId),
     /// A command reaches Redis after its sender gave up or died.
-    LateClaim(Process),
-    LateBegin(Process, ObjectId),
+    LateClaimArrives(ProcessNumber),
+    LateBeginArrives(ProcessNumber, ObjectId),
 }
 
 impl OutboxModel {
     /// Returns the steps that make progress. If there are none, only faults can happen.
-    pub(crate) fn steps(&self, state: &State) -> Vec<Action> {
+    pub(crate) fn possible_steps(&self, state: &State) -> Vec<Action> {
         let mut steps = vec![];
-        for (object, pushes) in (0..).zip(&self.scope.pushes) {
-            if usize::from(state.pushes[usize::from(object)]) < pushes.len() {
+        for (object, pushes) in (0..).zip(&self.scope.push_sizes_by_object) {
+            if usize::from(state.push_counts[usize::from(object)]) < pushes.len() {
                 steps.push(Action::Push(object));
             }
         }
         for process in self.processes() {
             match state.workers[usize::from(process)] {
                 WorkerState::Idle if self.can_claim(state, process) => {
-                    steps.push(Action::ClaimObject(process, Reply::Received));
+                    steps.push(Action::ClaimObject(process, ReplyDelivery::Received));
                 }
-                WorkerState::OwnsObject(_) => steps.push(Action::Begin(process, Reply::Received)),
+                WorkerState::OwnsObject(_) => {
+                    steps.push(Action::BeginWorkerTransaction(process, ReplyDelivery::Received))
+                }
                 WorkerState::InTransaction(_) | WorkerState::AwaitingReply(_) => {
-                    steps.push(Action::Commit(process, Reply::Received))
+                    steps.push(Action::CommitWorkerTransaction(process, ReplyDelivery::Received))
                 }
                 WorkerState::Idle | WorkerState::Dead => {}
             }
@@ -68,16 +70,16 @@ impl OutboxModel {
             match emitter.emit_state {
                 EmitState::Waiting | EmitState::Continuing(_) => steps.push(Action::BeginEmit(number)),
                 EmitState::InTransaction(_) | EmitState::AwaitingReply(_) => {
-                    steps.push(Action::CommitEmit(number, Reply::Received))
+                    steps.push(Action::CommitEmit(number, ReplyDelivery::Received))
                 }
                 EmitState::Done => {}
             }
         }
-        for (worker, keys) in (0..).zip(&state.redis.keys) {
+        for (worker, keys) in (0..).zip(&state.redis.worker_keys) {
             if self.safeguards.requeue && state.redis.orphaned_object(worker).is_some() {
-                steps.push(Action::RequeueOrphan(worker));
+                steps.push(Action::RequeueOrphanedObject(worker));
             }
-            if keys.heartbeat && !keys.object.is_empty() && self.is_dead(state, worker) {
+            if keys.heartbeat && !keys.object.is_empty() && self.is_worker_dead(state, worker) {
                 steps.push(Action::HeartbeatExpires(worker));
             }
         }
@@ -85,7 +87,7 @@ impl OutboxModel {
     }
 
     /// Adds the faults that can happen in a state.
-    pub(crate) fn faults(&self, state: &State, faults: &mut Vec<Action>) {
+    pub(crate) fn add_possible_faults(&self, state: &State, faults: &mut Vec<Action>) {
         for process in self.processes().filter(|process| !self.is_indistinguishable_from_new(state, *process))
         {
             if state.remaining_faults.crashes > 0 && state.workers[usize::from(process)] != WorkerState::Dead
@@ -93,21 +95,21 @@ impl OutboxModel {
                 faults.push(Action::Crash(process));
             }
             if state.remaining_faults.late_commands > 0 {
-                faults.push(Action::LateClaim(process));
-                let objects = (0..).zip(&self.scope.pushes).map(|(object, _)| object);
-                faults.extend(objects.map(|object| Action::LateBegin(process, object)));
+                faults.push(Action::LateClaimArrives(process));
+                let objects = (0..).zip(&self.scope.push_sizes_by_object).map(|(object, _)| object);
+                faults.extend(objects.map(|object| Action::LateBeginArrives(process, object)));
             }
         }
         for process in self.processes() {
-            self.worker_faults(state, process, faults);
+            self.add_possible_worker_faults(state, process, faults);
         }
         for (number, emitter) in (0..).zip(&state.emitters) {
             if matches!(emitter.emit_state, EmitState::InTransaction(_)) {
-                faults.push(Action::CommitEmit(number, Reply::Lost));
+                faults.push(Action::CommitEmit(number, ReplyDelivery::Lost));
             }
         }
-        for (worker, keys) in (0..).zip(&state.redis.keys) {
-            if self.is_dead(state, worker) {
+        for (worker, keys) in (0..).zip(&state.redis.worker_keys) {
+            if self.is_worker_dead(state, worker) {
                 continue;
             }
             if !keys.heartbeat {
@@ -116,22 +118,22 @@ impl OutboxModel {
                 faults.push(Action::HeartbeatExpires(worker));
             }
         }
-        faults.extend((0..state.in_transit.len()).map(Action::LateCommitArrives));
+        faults.extend((0..state.commits_in_transit.len()).map(Action::LateCommitArrives));
     }
 
-    fn worker_faults(&self, state: &State, process: Process, faults: &mut Vec<Action>) {
+    fn add_possible_worker_faults(&self, state: &State, process: ProcessNumber, faults: &mut Vec<Action>) {
         match state.workers[usize::from(process)] {
             WorkerState::Idle if self.can_claim(state, process) => {
-                faults.push(Action::ClaimObject(process, Reply::Lost));
+                faults.push(Action::ClaimObject(process, ReplyDelivery::Lost));
             }
             WorkerState::OwnsObject(_) => {
-                faults.push(Action::Begin(process, Reply::Lost));
+                faults.push(Action::BeginWorkerTransaction(process, ReplyDelivery::Lost));
                 if state.remaining_faults.clock_leaps > 0 {
                     faults.push(Action::BeginWithClockAhead(process));
                 }
             }
             WorkerState::InTransaction(_) => {
-                faults.push(Action::Commit(process, Reply::Lost));
+                faults.push(Action::CommitWorkerTransaction(process, ReplyDelivery::Lost));
                 if state.remaining_faults.crashes > 0 {
                     faults.push(Action::CrashDuringCommit(process));
                 }
@@ -145,22 +147,22 @@ impl OutboxModel {
 
     /// Returns whether an idle worker could claim an object. Of indistinguishable workers only the first one claims, because
     /// the others would lead to equivalent states.
-    fn can_claim(&self, state: &State, process: Process) -> bool {
+    fn can_claim(&self, state: &State, process: ProcessNumber) -> bool {
         let is_first = !self.is_indistinguishable_from_new(state, process)
             || !self.safeguards.unique_workers
             || !(0..process).any(|other| self.is_indistinguishable_from_new(state, other));
-        let names_object = !state.redis.keys(self.worker_id(process)).object.is_empty();
+        let names_object = !state.redis.worker_keys(self.worker_id(process)).object.is_empty();
         is_first && (names_object || !state.redis.queue.is_empty())
     }
 
     /// Returns whether a worker is indistinguishable from one that has just been started.
-    fn is_indistinguishable_from_new(&self, state: &State, process: Process) -> bool {
+    fn is_indistinguishable_from_new(&self, state: &State, process: ProcessNumber) -> bool {
         state.workers[usize::from(process)] == WorkerState::Idle
-            && *state.redis.keys(self.worker_id(process)) == WorkerKeys::new()
+            && *state.redis.worker_keys(self.worker_id(process)) == WorkerKeys::new()
             && !state.transactions().any(|transaction| transaction.mentions_worker(self.worker_id(process)))
     }
 
-    pub(crate) fn is_dead(&self, state: &State, worker: WorkerId) -> bool {
+    pub(crate) fn is_worker_dead(&self, state: &State, worker: WorkerId) -> bool {
         let mut processes = self.processes().filter(|process| self.worker_id(*process) == worker);
         processes.all(|process| state.workers[usize::from(process)] == WorkerState::Dead)
     }

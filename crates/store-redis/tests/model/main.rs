@@ -10,9 +10,9 @@
 //! that does not name its object, which the sweep looks for and no script leaves behind (`OWNER_NAMES_OBJECT`).
 
 mod actions;
-mod cases;
 mod outbox;
 mod properties;
+mod safeguard_cases;
 mod safeguards;
 mod scope;
 mod scripts;
@@ -22,12 +22,12 @@ mod termination;
 use std::collections::BTreeSet;
 
 use actions::Action;
-use cases::{ExpectedFailure, SafeguardCase};
 use outbox::OutboxModel;
 use properties::{
     COMMIT_WAS_OVERTAKEN, EMIT_JOURNALS_IN_FLIGHT_EVENT, EMIT_READ_EVENT_NOW_IN_FLIGHT,
     EMIT_REPLY_LOST_AND_OVERTAKEN, EVENT_WAS_TAKEN_OVER, EVERYTHING_IS_JOURNALED, TWO_WORKERS_BELIEVE_TO_OWN,
 };
+use safeguard_cases::{ExpectedFailure, SafeguardCase};
 use safeguards::Safeguards;
 use scope::Scope;
 use stateright::{Checker, Expectation, HasDiscoveries, Model};
@@ -65,7 +65,10 @@ fn properties_hold_with_three_workers_on_one_object() {
         ])),
         "{reached:?}"
     );
-    explore_all_states("three workers, two events per transaction", Scope { max_events: 2, ..scope });
+    explore_all_states(
+        "three workers, two events per transaction",
+        Scope { max_events_per_transaction: 2, ..scope },
+    );
 }
 
 #[test]
@@ -84,15 +87,21 @@ fn properties_hold_with_three_workers_on_two_objects() {
 
 #[test]
 fn properties_hold_with_late_commands_and_clock_leaps() {
-    let scope = Scope { pushes: vec![vec![1, 1]], late_commands: 1, clock_leaps: 1, ..Scope::one_object(2) };
+    let scope = Scope {
+        push_sizes_by_object: vec![vec![1, 1]],
+        max_late_commands: 1,
+        max_clock_leaps: 1,
+        ..Scope::one_object(2)
+    };
     explore_all_states("late commands", scope.clone());
-    let scope = Scope { pushes: vec![vec![1]], emits: vec![0], ..scope };
+    let scope = Scope { push_sizes_by_object: vec![vec![1]], emit_objects: vec![0], ..scope };
     explore_all_states("late commands and a direct emit", scope);
 }
 
 #[test]
 fn properties_hold_with_direct_emits() {
-    let scope = Scope { pushes: vec![vec![1, 1]], emits: vec![0], ..Scope::one_object(2) };
+    let scope =
+        Scope { push_sizes_by_object: vec![vec![1, 1]], emit_objects: vec![0], ..Scope::one_object(2) };
     let reached = explore_all_states("a direct emit", scope.clone());
     let examples = BTreeSet::from([
         EVERYTHING_IS_JOURNALED,
@@ -102,7 +111,10 @@ fn properties_hold_with_direct_emits() {
         EMIT_READ_EVENT_NOW_IN_FLIGHT,
     ]);
     assert!(reached.is_superset(&examples), "{reached:?}");
-    explore_all_states("two direct emits", Scope { pushes: vec![vec![1]], emits: vec![0, 0], ..scope });
+    explore_all_states(
+        "two direct emits",
+        Scope { push_sizes_by_object: vec![vec![1]], emit_objects: vec![0, 0], ..scope },
+    );
 }
 
 #[test]
@@ -111,21 +123,24 @@ fn larger_scopes_hold_all_properties() {
     let (one, two) = (Scope::one_object(3), Scope::two_objects(2));
     explore_all_states(
         "two crashes and two lost heartbeats",
-        Scope { crashes: 2, heartbeat_losses: 2, ..one.clone() },
+        Scope { max_crashes: 2, max_heartbeat_losses: 2, ..one.clone() },
     );
     explore_all_states(
         "three workers, late commands",
-        Scope { late_commands: 1, clock_leaps: 1, ..one.clone() },
+        Scope { max_late_commands: 1, max_clock_leaps: 1, ..one.clone() },
     );
     explore_all_states(
         "two objects, late commands",
-        Scope { late_commands: 1, clock_leaps: 1, max_events: 2, ..two.clone() },
+        Scope { max_late_commands: 1, max_clock_leaps: 1, max_events_per_transaction: 2, ..two.clone() },
     );
-    explore_all_states("two objects, a direct emit", Scope { emits: vec![0], ..two.clone() });
-    explore_all_states("three events, a direct emit", Scope { emits: vec![0], ..Scope::one_object(2) });
+    explore_all_states("two objects, a direct emit", Scope { emit_objects: vec![0], ..two.clone() });
+    explore_all_states(
+        "three events, a direct emit",
+        Scope { emit_objects: vec![0], ..Scope::one_object(2) },
+    );
     explore_all_states(
         "two events, two direct emits",
-        Scope { pushes: vec![vec![2]], emits: vec![0, 0], ..two },
+        Scope { push_sizes_by_object: vec![vec![2]], emit_objects: vec![0, 0], ..two },
     );
 }
 
@@ -133,9 +148,9 @@ fn larger_scopes_hold_all_properties() {
 fn every_run_terminates() {
     let scope = Scope::one_object(2);
     for scope in [
-        Scope { heartbeat_losses: 2, ..scope.clone() },
-        Scope { pushes: vec![vec![2]], late_commands: 1, ..scope.clone() },
-        Scope { pushes: vec![vec![2]], emits: vec![0], ..scope },
+        Scope { max_heartbeat_losses: 2, ..scope.clone() },
+        Scope { push_sizes_by_object: vec![vec![2]], max_late_commands: 1, ..scope.clone() },
+        Scope { push_sizes_by_object: vec![vec![2]], emit_objects: vec![0], ..scope },
     ] {
         assert_eq!(termination::find_cycle(&OutboxModel { scope, safeguards: Safeguards::all() }), None);
     }
@@ -151,16 +166,18 @@ fn find_failure(
     if expected == ExpectedFailure::Livelock {
         return termination::find_cycle(&outbox).map(|run| (ExpectedFailure::Livelock, run));
     }
-    let ExpectedFailure::Property(expected) = expected else { return None };
+    let ExpectedFailure::ViolatedProperty(expected) = expected else { return None };
     let found = HasDiscoveries::AnyOf(BTreeSet::from([expected]));
     let checker = outbox.checker().finish_when(found).spawn_bfs().join();
     let mut violations = violated_properties(&checker).into_iter();
-    violations.find(|(name, _)| *name == expected).map(|(name, run)| (ExpectedFailure::Property(name), run))
+    violations
+        .find(|(name, _)| *name == expected)
+        .map(|(name, run)| (ExpectedFailure::ViolatedProperty(name), run))
 }
 
 #[test]
 fn each_safeguard_is_needed() {
-    let cases = cases::all_cases();
+    let cases = safeguard_cases::safeguard_cases();
     let names: Vec<&str> = cases.iter().map(|case| case.name).collect();
     assert_eq!(names, Safeguards::NAMES);
     cases.iter().for_each(assert_safeguard_is_needed);
@@ -169,9 +186,9 @@ fn each_safeguard_is_needed() {
 /// Some safeguards also keep the order of events when those that usually keep it are disabled.
 #[test]
 fn some_safeguards_back_up_others() {
-    for case in cases::fallback_cases() {
+    for case in safeguard_cases::fallback_safeguard_cases() {
         for (disable, which) in
-            [(case.also_disabled, "the first safeguard"), (case.disable, "the second safeguard")]
+            [(case.disable_others, "the first safeguard"), (case.disable, "the second safeguard")]
         {
             let found = find_failure(&case.scope, Safeguards::without(disable), case.failure);
             assert_eq!(found, None, "{}: fails without {which} alone", case.name);
@@ -181,7 +198,7 @@ fn some_safeguards_back_up_others() {
 }
 
 fn assert_safeguard_is_needed(case: &SafeguardCase) {
-    let SafeguardCase { name, disable, also_disabled, scope, failure } = case;
+    let SafeguardCase { name, disable, disable_others: also_disabled, scope, failure } = case;
     let safeguards = Safeguards::without(|safeguards| {
         also_disabled(safeguards);
         disable(safeguards);

@@ -9,7 +9,7 @@ pub(crate) const IDS_ASCEND: &str = "ids in the journal ascend, and none is used
 pub(crate) const PREV_NAMES_PRECEDING_EVENT: &str = "prev is the id of the object's preceding event";
 pub(crate) const PUSH_ORDER_IS_KEPT: &str =
     "an object's events are journaled in the order of their pushes, each once";
-pub(crate) const EMITTED_ONCE: &str = "a direct emit is journaled at most once";
+pub(crate) const EMIT_IS_JOURNALED_AT_MOST_ONCE: &str = "a direct emit is journaled at most once";
 pub(crate) const EMIT_FOLLOWS_EARLIER_EVENTS: &str =
     "a direct emit is journaled after all events that were pending when it began";
 pub(crate) const ACKNOWLEDGED_EMIT_IS_JOURNALED: &str = "an acknowledged direct emit is journaled";
@@ -49,15 +49,15 @@ pub(crate) fn all_properties() -> Vec<OutboxProperty> {
         OutboxProperty::always(PUSH_ORDER_IS_KEPT, |_, state| {
             holds_for_each_object(state, is_push_order_kept)
         }),
-        OutboxProperty::always(EMITTED_ONCE, |_, state| {
-            emits(state).all(|(event, _)| count_journaled(state, event) <= 1)
+        OutboxProperty::always(EMIT_IS_JOURNALED_AT_MOST_ONCE, |_, state| {
+            direct_emits_with_state(state).all(|(event, _)| count_journal_entries_of_event(state, event) <= 1)
         }),
         OutboxProperty::always(EMIT_FOLLOWS_EARLIER_EVENTS, |_, state| {
             does_emit_follow_earlier_events(state)
         }),
         OutboxProperty::always(ACKNOWLEDGED_EMIT_IS_JOURNALED, |_, state| {
-            emits(state).all(|(event, emit_state)| {
-                *emit_state != EmitState::Done || count_journaled(state, event) > 0
+            direct_emits_with_state(state).all(|(event, emit_state)| {
+                *emit_state != EmitState::Done || count_journal_entries_of_event(state, event) > 0
             })
         }),
         OutboxProperty::always(OBJECT_WITH_EVENTS_IS_QUEUED_OR_OWNED, |_, state| {
@@ -70,17 +70,19 @@ pub(crate) fn all_properties() -> Vec<OutboxProperty> {
             has_only_owner_event_in_flight(&state.redis)
         }),
         OutboxProperty::always(EVENT_IS_IN_ONE_LIST, |_, state| is_each_event_in_one_list(&state.redis)),
-        OutboxProperty::always(ONLY_OWNER_COMMITS, |_, state| !state.redis.violations.committed_for_other),
+        OutboxProperty::always(ONLY_OWNER_COMMITS, |_, state| {
+            !state.redis.violations.committed_object_of_other_process
+        }),
         OutboxProperty::always(ASSIGNED_ID_IS_USED, |_, state| !state.redis.violations.changed_event_id),
         OutboxProperty::always(NO_EVENT_IS_STUCK, |outbox, state| {
-            is_everything_journaled(outbox, state) || !outbox.steps(state).is_empty()
+            is_everything_journaled(outbox, state) || !outbox.possible_steps(state).is_empty()
         }),
     ];
-    properties.extend(example_properties());
+    properties.extend(reachability_properties());
     properties
 }
 
-fn example_properties() -> [OutboxProperty; 7] {
+fn reachability_properties() -> [OutboxProperty; 7] {
     [
         OutboxProperty::sometimes(EVERYTHING_IS_JOURNALED, is_everything_journaled),
         OutboxProperty::sometimes(TWO_WORKERS_BELIEVE_TO_OWN, |_, state| {
@@ -95,16 +97,18 @@ fn example_properties() -> [OutboxProperty; 7] {
         OutboxProperty::sometimes(EMIT_REPLY_LOST_AND_OVERTAKEN, |_, state| {
             let is_awaiting_reply =
                 |(_, emit_state): &(Event, &EmitState)| matches!(emit_state, EmitState::AwaitingReply(_));
-            let mut awaiting_reply =
-                emits(state).filter(is_awaiting_reply).filter_map(|(_, emit_state)| emit_state.transaction());
+            let mut awaiting_reply = direct_emits_with_state(state)
+                .filter(is_awaiting_reply)
+                .filter_map(|(_, emit_state)| emit_state.transaction());
             awaiting_reply.any(|transaction| transaction.commit_id.version + 1 < state.redis.version)
         }),
         OutboxProperty::sometimes(EMIT_JOURNALS_IN_FLIGHT_EVENT, |_, state| {
-            open_emits(state).any(|transaction| transaction.in_flight_id.is_some())
+            committable_emit_transactions(state).any(|transaction| transaction.in_flight_event_id.is_some())
         }),
         OutboxProperty::sometimes(EMIT_READ_EVENT_NOW_IN_FLIGHT, |_, state| {
-            let is_in_flight = |event| state.redis.keys.iter().any(|keys| keys.event.contains(event));
-            let mut open = open_emits(state).filter(|transaction| transaction.in_flight_id.is_none());
+            let is_in_flight = |event| state.redis.worker_keys.iter().any(|keys| keys.event.contains(event));
+            let mut open = committable_emit_transactions(state)
+                .filter(|transaction| transaction.in_flight_event_id.is_none());
             open.any(|transaction| transaction.outbox_events.iter().any(is_in_flight))
         }),
     ]
@@ -115,33 +119,36 @@ fn holds_for_each_object(state: &State, holds: fn(&Redis, ObjectId) -> bool) -> 
 }
 
 /// Returns the directly emitted events with the state of each emit.
-fn emits(state: &State) -> impl Iterator<Item = (Event, &EmitState)> {
+fn direct_emits_with_state(state: &State) -> impl Iterator<Item = (Event, &EmitState)> {
     (0..).zip(&state.emitters).map(|(number, emitter)| (Event::Direct(number), &emitter.emit_state))
 }
 
 /// Returns the transactions of direct emits that could be committed now.
-fn open_emits(state: &State) -> impl Iterator<Item = &Transaction> {
-    let open = emits(state).filter(|(_, emit_state)| matches!(emit_state, EmitState::InTransaction(_)));
+fn committable_emit_transactions(state: &State) -> impl Iterator<Item = &Transaction> {
+    let open = direct_emits_with_state(state)
+        .filter(|(_, emit_state)| matches!(emit_state, EmitState::InTransaction(_)));
     let open = open.filter_map(|(_, emit_state)| emit_state.transaction());
     open.filter(|transaction| transaction.commit_id.version == state.redis.version)
 }
 
 /// Counts the journal entries of an event.
-fn count_journaled(state: &State, event: Event) -> usize {
+fn count_journal_entries_of_event(state: &State, event: Event) -> usize {
     state.redis.journal.iter().filter(|entry| entry.event == event).count()
 }
 
-fn journal_entries_of(redis: &Redis, object: ObjectId) -> impl Iterator<Item = &JournalEntry> {
+fn journal_entries_of_object(redis: &Redis, object: ObjectId) -> impl Iterator<Item = &JournalEntry> {
     redis.journal.iter().filter(move |entry| entry.object == object)
 }
 
 fn prev_names_preceding_event(redis: &Redis, object: ObjectId) -> bool {
     let mut previous_id = 0;
-    journal_entries_of(redis, object).all(|entry| std::mem::replace(&mut previous_id, entry.id) == entry.prev)
+    journal_entries_of_object(redis, object)
+        .all(|entry| std::mem::replace(&mut previous_id, entry.id) == entry.prev)
 }
 
 fn is_push_order_kept(redis: &Redis, object: ObjectId) -> bool {
-    let pushed = journal_entries_of(redis, object).filter(|entry| matches!(entry.event, Event::Pushed(..)));
+    let pushed =
+        journal_entries_of_object(redis, object).filter(|entry| matches!(entry.event, Event::Pushed(..)));
     pushed.zip(0..).all(|(entry, index)| entry.event == Event::Pushed(object, index))
 }
 
@@ -151,23 +158,24 @@ fn does_emit_follow_earlier_events(state: &State) -> bool {
         let position = journal.iter().position(|entry| entry.event == Event::Direct(number));
         let is_before =
             |event: &Event, position| journal.iter().take(position).any(|entry| entry.event == *event);
-        position.is_none_or(|position| emitter.must_follow.iter().all(|event| is_before(event, position)))
+        position
+            .is_none_or(|position| emitter.events_to_follow.iter().all(|event| is_before(event, position)))
     })
 }
 
 fn is_queued_or_owned(redis: &Redis, object: ObjectId) -> bool {
     let owner = redis.object(object).owner;
     redis.queue.contains(&object)
-        || owner.is_some_and(|owner| redis.keys(owner).object.contains(&object))
+        || owner.is_some_and(|owner| redis.worker_keys(owner).object.contains(&object))
         || redis.pending_events(object).is_empty()
 }
 
 fn does_owner_name_object(redis: &Redis, object: ObjectId) -> bool {
-    redis.object(object).owner.is_none_or(|owner| redis.keys(owner).object == [object])
+    redis.object(object).owner.is_none_or(|owner| redis.worker_keys(owner).object == [object])
 }
 
 fn has_only_owner_event_in_flight(redis: &Redis) -> bool {
-    (0..).zip(&redis.keys).all(|(worker, keys)| match keys.event.as_slice() {
+    (0..).zip(&redis.worker_keys).all(|(worker, keys)| match keys.event.as_slice() {
         [] => true,
         [Event::Pushed(object, _)] => keys.object == [*object] && redis.object(*object).owner == Some(worker),
         [Event::Direct(_)] | [_, _, ..] => false,
@@ -176,16 +184,17 @@ fn has_only_owner_event_in_flight(redis: &Redis) -> bool {
 
 /// Returns whether each event is in flight at one worker, or in one queue.
 fn is_each_event_in_one_list(redis: &Redis) -> bool {
-    let in_flight = redis.keys.iter().flat_map(|keys| &keys.event);
+    let in_flight = redis.worker_keys.iter().flat_map(|keys| &keys.event);
     let all: Vec<_> = in_flight.chain(redis.objects.iter().flat_map(|object| &object.events)).collect();
     all.iter().enumerate().all(|(index, event)| !all[index + 1..].contains(event))
 }
 
 fn is_everything_journaled(outbox: &OutboxModel, state: &State) -> bool {
-    emits(state).all(|(_, emit_state)| *emit_state == EmitState::Done)
-        && state.redis.journal.len() >= outbox.scope.total_events()
-        && (0..).zip(&outbox.scope.pushes).all(|(object, pushes)| {
-            (0..pushes.iter().sum()).all(|index| count_journaled(state, Event::Pushed(object, index)) > 0)
+    direct_emits_with_state(state).all(|(_, emit_state)| *emit_state == EmitState::Done)
+        && state.redis.journal.len() >= outbox.scope.total_event_count()
+        && (0..).zip(&outbox.scope.push_sizes_by_object).all(|(object, pushes)| {
+            (0..pushes.iter().sum())
+                .all(|index| count_journal_entries_of_event(state, Event::Pushed(object, index)) > 0)
         })
 }
 
@@ -199,7 +208,7 @@ fn was_event_taken_over(state: &State) -> bool {
         (0..).zip(&state.workers).filter(|(_, worker)| matches!(worker, WorkerState::InTransaction(_)));
     open.any(|(number, worker)| {
         let first = worker.transaction().and_then(|transaction| transaction.outbox_events.first());
-        let mut others = (0..).zip(&state.redis.keys).filter(|(other, _)| *other != number);
+        let mut others = (0..).zip(&state.redis.worker_keys).filter(|(other, _)| *other != number);
         others.any(|(_, keys)| first.is_some() && keys.event.last() == first)
     })
 }

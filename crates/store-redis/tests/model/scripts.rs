@@ -2,7 +2,7 @@
 
 use crate::safeguards::Safeguards;
 use crate::state::{
-    Author, CommitId, Event, EventId, JournalEntry, ObjectId, Process, Redis, Transaction, WorkerId,
+    Author, CommitId, Event, EventId, JournalEntry, ObjectId, ProcessNumber, Redis, Transaction, WorkerId,
 };
 
 /// Reply to a commit.
@@ -36,29 +36,29 @@ impl Redis {
     pub(crate) fn claim_object(
         &mut self,
         worker: WorkerId,
-        process: Process,
+        process: ProcessNumber,
         safeguards: &Safeguards,
     ) -> Option<ObjectId> {
-        self.keys_mut(worker).heartbeat = true;
+        self.worker_keys_mut(worker).heartbeat = true;
         loop {
-            if self.keys(worker).object.is_empty() {
+            if self.worker_keys(worker).object.is_empty() {
                 let object = self.queue.pop()?;
-                self.keys_mut(worker).object.insert(0, object);
+                self.worker_keys_mut(worker).object.insert(0, object);
             }
-            let object = *self.keys(worker).object.last()?;
+            let object = *self.worker_keys(worker).object.last()?;
             if self.try_own(worker, object, safeguards) {
                 self.object_mut(object).owner_process = Some(process);
                 return Some(object);
             }
             // The owner is alive, and queues the object again if it still has events when it is released.
-            self.keys_mut(worker).object.clear();
+            self.worker_keys_mut(worker).object.clear();
         }
     }
 
     /// Makes the worker the owner of an object, unless that has another live owner; returns whether the worker owns it now.
     fn try_own(&mut self, worker: WorkerId, object: ObjectId, safeguards: &Safeguards) -> bool {
         if let Some(owner) = self.object(object).owner.filter(|owner| *owner != worker) {
-            if self.keys(owner).heartbeat || !safeguards.takeover {
+            if self.worker_keys(owner).heartbeat || !safeguards.takeover {
                 return false;
             }
             self.take_over(owner, worker, safeguards);
@@ -68,29 +68,29 @@ impl Redis {
     }
 
     fn take_over(&mut self, dead: WorkerId, worker: WorkerId, safeguards: &Safeguards) {
-        let dead_keys = self.keys_mut(dead);
+        let dead_keys = self.worker_keys_mut(dead);
         dead_keys.object.clear();
         if safeguards.takeover_moves_event {
             let events = std::mem::take(&mut dead_keys.event);
-            self.keys_mut(worker).event.splice(0..0, events);
+            self.worker_keys_mut(worker).event.splice(0..0, events);
         }
         if safeguards.takeover_moves_id {
-            self.keys_mut(worker).event_id = self.keys_mut(dead).event_id.take();
+            self.worker_keys_mut(worker).event_id = self.worker_keys_mut(dead).event_id.take();
         }
     }
 
     /// Returns the object that the sweep has to queue: that of a worker without a heartbeat, unless it is queued already.
     pub(crate) fn orphaned_object(&self, dead: WorkerId) -> Option<ObjectId> {
-        let keys = self.keys(dead);
+        let keys = self.worker_keys(dead);
         keys.object.last().copied().filter(|object| !keys.heartbeat && !self.queue.contains(object))
     }
 
     /// Queues the object of a dead worker. If the worker is no longer its owner, the worker's key is deleted.
-    pub(crate) fn requeue_orphan(&mut self, dead: WorkerId) -> Option<()> {
+    pub(crate) fn requeue_orphaned_object(&mut self, dead: WorkerId) -> Option<()> {
         let object = self.orphaned_object(dead)?;
         self.queue.push(object);
         if self.object(object).owner != Some(dead) {
-            self.keys_mut(dead).object.clear();
+            self.worker_keys_mut(dead).object.clear();
         }
         Some(())
     }
@@ -107,8 +107,8 @@ impl Redis {
             return None;
         }
         let last_assigned_id = self.next_event_id;
-        self.keys_mut(worker).heartbeat = true;
-        if self.keys(worker).event.is_empty() || !safeguards.idempotent_begin {
+        self.worker_keys_mut(worker).heartbeat = true;
+        if self.worker_keys(worker).event.is_empty() || !safeguards.idempotent_begin {
             self.move_event_in_flight(start.object, worker, start.clock_lead);
         }
         let max_events = usize::from(start.max_events);
@@ -121,7 +121,7 @@ impl Redis {
         if let Some(event) = self.object_mut(object).events.pop() {
             self.next_event_id += 1 + clock_lead;
             let id = self.next_event_id;
-            let keys = self.keys_mut(worker);
+            let keys = self.worker_keys_mut(worker);
             keys.event.insert(0, event);
             keys.event_id = Some(id);
             self.assigned_ids.push((event, id));
@@ -150,8 +150,8 @@ impl Redis {
         safeguards: &Safeguards,
     ) -> Transaction {
         let object = self.object(start.object);
-        let owner = owner.filter(|owner| !self.keys(*owner).event.is_empty());
-        let keys = owner.map(|owner| self.keys(owner));
+        let owner = owner.filter(|owner| !self.worker_keys(*owner).event.is_empty());
+        let keys = owner.map(|owner| self.worker_keys(owner));
         let in_flight: Vec<Event> =
             keys.into_iter().flat_map(|keys| keys.event.iter().rev()).copied().collect();
         let queue_limit = max_events.saturating_sub(in_flight.len());
@@ -161,9 +161,9 @@ impl Redis {
             object: start.object,
             outbox_events: in_flight.into_iter().chain(queued).collect(),
             has_more: object.events.len() > queue_limit,
-            in_flight_id: keys.and_then(|keys| keys.event_id),
+            in_flight_event_id: keys.and_then(|keys| keys.event_id),
             in_flight_worker: owner.filter(|_| !safeguards.acknowledgement_finds_moved_events),
-            newest_id: self.newest_id(),
+            newest_event_id: self.newest_event_id(),
             next_event_id: self.next_event_id,
             last_event_id: object.last_event_id,
             author: start.author,
@@ -175,35 +175,35 @@ impl Redis {
         if self.is_already_applied(transaction.commit_id, safeguards) {
             return CommitReply::Committed;
         }
-        if !self.is_as_expected(transaction, safeguards) {
+        if !self.is_unchanged_since_begin(transaction, safeguards) {
             return CommitReply::Refused;
         }
-        self.acknowledge(transaction, safeguards);
+        self.remove_acknowledged_events(transaction, safeguards);
         self.journal_events(transaction, safeguards);
         self.version += 1;
-        self.applied_commits.push(transaction.commit_id);
-        self.applied_commits.sort();
+        self.applied_commit_ids.push(transaction.commit_id);
+        self.applied_commit_ids.sort();
         if let Author::Worker(worker, process) = transaction.author {
-            self.violations.committed_for_other |=
+            self.violations.committed_object_of_other_process |=
                 self.object(transaction.object).owner_process != Some(process);
-            self.release(worker, transaction, safeguards);
+            self.release_object(worker, transaction, safeguards);
         }
         CommitReply::Committed
     }
 
     fn is_already_applied(&self, commit_id: CommitId, safeguards: &Safeguards) -> bool {
         let is_kept = safeguards.commit_ids_are_kept || commit_id.version + 1 == self.version;
-        safeguards.resend_checks_commit_id && is_kept && self.applied_commits.contains(&commit_id)
+        safeguards.resend_checks_commit_id && is_kept && self.applied_commit_ids.contains(&commit_id)
     }
 
     /// Returns whether nothing that the commit checks has changed since the transaction began.
-    fn is_as_expected(&self, transaction: &Transaction, safeguards: &Safeguards) -> bool {
+    fn is_unchanged_since_begin(&self, transaction: &Transaction, safeguards: &Safeguards) -> bool {
         if safeguards.commit_checks_version && transaction.commit_id.version != self.version {
             return false;
         }
         let owner = self.object(transaction.object).owner;
-        let in_flight_keys = owner.map(|owner| self.keys(owner)).filter(|keys| !keys.event.is_empty());
-        let same_id = in_flight_keys.and_then(|keys| keys.event_id) == transaction.in_flight_id;
+        let in_flight_keys = owner.map(|owner| self.worker_keys(owner)).filter(|keys| !keys.event.is_empty());
+        let same_id = in_flight_keys.and_then(|keys| keys.event_id) == transaction.in_flight_event_id;
         let available =
             in_flight_keys.map_or(0, |keys| keys.event.len()) + self.object(transaction.object).events.len();
         if available < transaction.outbox_events.len() {
@@ -220,12 +220,15 @@ impl Redis {
     }
 
     /// Removes the journaled events from the list in flight and from the queue.
-    fn acknowledge(&mut self, transaction: &Transaction, safeguards: &Safeguards) {
+    fn remove_acknowledged_events(&mut self, transaction: &Transaction, safeguards: &Safeguards) {
         let owner = self.object(transaction.object).owner;
         let in_flight_keys =
             if safeguards.acknowledgement_finds_moved_events { owner } else { transaction.in_flight_worker };
         for _ in &transaction.outbox_events {
-            match in_flight_keys.map(|worker| self.keys_mut(worker)).filter(|keys| !keys.event.is_empty()) {
+            match in_flight_keys
+                .map(|worker| self.worker_keys_mut(worker))
+                .filter(|keys| !keys.event.is_empty())
+            {
                 Some(keys) => {
                     keys.event.pop();
                     keys.event_id = None;
@@ -239,8 +242,13 @@ impl Redis {
 
     /// Journals the outbox events, and then the emitted event.
     fn journal_events(&mut self, transaction: &Transaction, safeguards: &Safeguards) {
-        let Transaction { object, newest_id: newest, in_flight_id: assigned_id, next_event_id, .. } =
-            *transaction;
+        let Transaction {
+            object,
+            newest_event_id: newest,
+            in_flight_event_id: assigned_id,
+            next_event_id,
+            ..
+        } = *transaction;
         let direct = match transaction.author {
             Author::Emitter(number) if !transaction.is_partial(safeguards) => Some(Event::Direct(number)),
             Author::Emitter(_) | Author::Worker(..) => None,
@@ -252,7 +260,7 @@ impl Redis {
                 Some(_) => id + 1,
                 None => id.max(next_event_id) + 1,
             };
-            self.record_changed_id(event, id);
+            self.record_changed_id_violation(event, id);
             self.journal.push(JournalEntry { object, event, id, prev });
             prev = id;
         }
@@ -263,15 +271,15 @@ impl Redis {
     }
 
     /// Records a violation if an event is journaled with another id than its assigned one, though that is unused.
-    fn record_changed_id(&mut self, event: Event, id: EventId) {
+    fn record_changed_id_violation(&mut self, event: Event, id: EventId) {
         if let Some(index) = self.assigned_ids.iter().position(|(assigned, _)| *assigned == event) {
             let (_, assigned) = self.assigned_ids.remove(index);
-            self.violations.changed_event_id |= assigned != id && assigned > self.newest_id();
+            self.violations.changed_event_id |= assigned != id && assigned > self.newest_event_id();
         }
     }
 
     /// Releases an object. If it still has events, it is queued again.
-    fn release(&mut self, worker: WorkerId, transaction: &Transaction, safeguards: &Safeguards) {
+    fn release_object(&mut self, worker: WorkerId, transaction: &Transaction, safeguards: &Safeguards) {
         let object = transaction.object;
         if self.object(object).owner == Some(worker) {
             self.object_mut(object).owner = None;
@@ -282,7 +290,7 @@ impl Redis {
                 self.queue.insert(0, object);
             }
         }
-        self.keys_mut(worker).object.clear();
+        self.worker_keys_mut(worker).object.clear();
     }
 }
 

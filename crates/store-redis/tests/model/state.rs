@@ -6,7 +6,7 @@ pub(crate) type WorkerId = u8;
 pub(crate) type ObjectId = u8;
 pub(crate) type EventId = u8;
 /// Number of a process. If worker ids are unique, it equals the worker id.
-pub(crate) type Process = u8;
+pub(crate) type ProcessNumber = u8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Event {
@@ -22,9 +22,9 @@ pub(crate) struct State {
     pub(crate) workers: Vec<WorkerState>,
     pub(crate) emitters: Vec<Emitter>,
     /// Commits that may still arrive, though no process waits for their replies.
-    pub(crate) in_transit: Vec<Transaction>,
+    pub(crate) commits_in_transit: Vec<Transaction>,
     /// Number of pushes to each object so far.
-    pub(crate) pushes: Vec<u8>,
+    pub(crate) push_counts: Vec<u8>,
     pub(crate) remaining_faults: FaultBudget,
 }
 
@@ -42,12 +42,12 @@ pub(crate) struct Redis {
     pub(crate) objects: Vec<Object>,
     /// `objects.with.events`
     pub(crate) queue: Vec<ObjectId>,
-    pub(crate) keys: Vec<WorkerKeys>,
+    pub(crate) worker_keys: Vec<WorkerKeys>,
     pub(crate) next_event_id: EventId,
     /// Number of commits.
     pub(crate) version: u8,
     /// Ids of applied commits that may still be resent. Others are dropped, so that states do not differ by them.
-    pub(crate) applied_commits: Vec<CommitId>,
+    pub(crate) applied_commit_ids: Vec<CommitId>,
     pub(crate) journal: Vec<JournalEntry>,
     /// Events that are not journaled yet, with the ids that were assigned when they were moved in flight.
     pub(crate) assigned_ids: Vec<(Event, EventId)>,
@@ -59,7 +59,7 @@ pub(crate) struct Redis {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct CommitViolations {
     /// A process has committed events of an object that another process owns.
-    pub(crate) committed_for_other: bool,
+    pub(crate) committed_object_of_other_process: bool,
     /// An event was journaled with another id than its assigned one, though that was unused.
     pub(crate) changed_event_id: bool,
 }
@@ -73,7 +73,7 @@ pub(crate) struct Object {
     /// `OBJ:last.event.id`
     pub(crate) last_event_id: EventId,
     /// The process that claimed it. Redis does not store this: two processes may have the same worker id.
-    pub(crate) owner_process: Option<Process>,
+    pub(crate) owner_process: Option<ProcessNumber>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -114,13 +114,13 @@ pub(crate) struct Transaction {
     /// Events that it journals from the outbox, in order.
     pub(crate) outbox_events: Vec<Event>,
     /// Assigned id of the first of them, if it is in flight.
-    pub(crate) in_flight_id: Option<EventId>,
+    pub(crate) in_flight_event_id: Option<EventId>,
     /// The worker that had it in flight; set only if the safeguard `acknowledgement_finds_moved_events` is disabled.
     pub(crate) in_flight_worker: Option<WorkerId>,
     /// Whether more events are queued after them.
     pub(crate) has_more: bool,
     /// Newest id in the journal, last assigned id, and id of the object's last event.
-    pub(crate) newest_id: EventId,
+    pub(crate) newest_event_id: EventId,
     pub(crate) next_event_id: EventId,
     pub(crate) last_event_id: EventId,
     pub(crate) author: Author,
@@ -130,7 +130,7 @@ pub(crate) struct Transaction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Author {
     /// A worker, which releases the object, and its process.
-    Worker(WorkerId, Process),
+    Worker(WorkerId, ProcessNumber),
     /// A direct emit, whose own event follows all events in the object's outbox. Many events are committed in several parts;
     /// its own event is in the last one.
     Emitter(u8),
@@ -155,7 +155,7 @@ pub(crate) struct Emitter {
     pub(crate) emit_state: EmitState,
     /// Events that were queued or in flight for the object when its transaction last began: its own event must follow all of
     /// them.
-    pub(crate) must_follow: Vec<Event>,
+    pub(crate) events_to_follow: Vec<Event>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -217,15 +217,15 @@ impl State {
     pub(crate) fn transactions(&self) -> impl Iterator<Item = &Transaction> {
         let workers = self.workers.iter().filter_map(WorkerState::transaction);
         let emitters = self.emitters.iter().filter_map(|emitter| emitter.emit_state.transaction());
-        workers.chain(emitters).chain(&self.in_transit)
+        workers.chain(emitters).chain(&self.commits_in_transit)
     }
 
     /// Drops ids of commits that can no longer be resent.
     pub(crate) fn drop_unneeded_commit_ids(&mut self) {
-        let mut applied_commits = std::mem::take(&mut self.redis.applied_commits);
+        let mut applied_commits = std::mem::take(&mut self.redis.applied_commit_ids);
         applied_commits
             .retain(|applied| self.transactions().any(|transaction| transaction.commit_id == *applied));
-        self.redis.applied_commits = applied_commits;
+        self.redis.applied_commit_ids = applied_commits;
     }
 }
 
@@ -238,22 +238,22 @@ impl Redis {
         &mut self.objects[usize::from(object)]
     }
 
-    pub(crate) fn keys(&self, worker: WorkerId) -> &WorkerKeys {
-        &self.keys[usize::from(worker)]
+    pub(crate) fn worker_keys(&self, worker: WorkerId) -> &WorkerKeys {
+        &self.worker_keys[usize::from(worker)]
     }
 
-    pub(crate) fn keys_mut(&mut self, worker: WorkerId) -> &mut WorkerKeys {
-        &mut self.keys[usize::from(worker)]
+    pub(crate) fn worker_keys_mut(&mut self, worker: WorkerId) -> &mut WorkerKeys {
+        &mut self.worker_keys[usize::from(worker)]
     }
 
     /// Returns the newest id in the journal.
-    pub(crate) fn newest_id(&self) -> EventId {
+    pub(crate) fn newest_event_id(&self) -> EventId {
         self.journal.last().map_or(0, |entry| entry.id)
     }
 
     /// Returns the events of an object that are in flight at any worker, and then those that are queued.
     pub(crate) fn pending_events(&self, object: ObjectId) -> Vec<Event> {
-        let in_flight = self.keys.iter().flat_map(|keys| keys.event.iter().rev());
+        let in_flight = self.worker_keys.iter().flat_map(|keys| keys.event.iter().rev());
         let belongs_to_object = |event: &&Event| matches!(event, Event::Pushed(owner, _) if *owner == object);
         let queued = self.object(object).events.iter().rev();
         in_flight.filter(belongs_to_object).chain(queued).copied().collect()

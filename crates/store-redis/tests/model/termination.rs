@@ -12,7 +12,7 @@ use crate::state::State;
 struct SearchStep {
     state: State,
     reached_by: Option<Action>,
-    untried: Vec<Action>,
+    untried_actions: Vec<Action>,
 }
 
 /// Searches depth first for a run that returns to an earlier state, because such a run may never finish. Returns the actions
@@ -24,7 +24,7 @@ pub(crate) fn find_cycle(outbox: &OutboxModel) -> Option<Vec<Action>> {
         outbox.init_states().into_iter().map(|state| new_search_step(outbox, state, None)).collect();
     explored.extend(path.iter().map(|step| (step.state.clone(), false)));
     while let Some(step) = path.last_mut() {
-        let Some(action) = step.untried.pop() else {
+        let Some(action) = step.untried_actions.pop() else {
             explored.insert(step.state.clone(), true);
             path.pop();
             continue;
@@ -49,5 +49,5 @@ pub(crate) fn find_cycle(outbox: &OutboxModel) -> Option<Vec<Action>> {
 fn new_search_step(outbox: &OutboxModel, state: State, reached_by: Option<Action>) -> SearchStep {
     let mut untried = vec![];
     outbox.actions(&state, &mut untried);
-    SearchStep { state, reached_by, untried }
+    SearchStep { state, reached_by, untried_actions: untried }
 }

@@ -10,7 +10,7 @@ use crate::common::load::Load;
 use crate::common::redis_location::RedisLocation;
 
 /// Producers of each of the two nodes.
-const PRODUCERS: u64 = 4;
+const PRODUCERS_PER_NODE: u64 = 4;
 /// Acknowledged events on each node before, between and after failovers.
 const EVENTS_PER_PHASE: usize = 80;
 
@@ -29,17 +29,19 @@ pub(crate) async fn assert_journal_survives_failovers(
     first: RedisLocation,
     failovers: &mut [&mut dyn FnMut() -> RedisLocation],
 ) {
-    let loads =
-        [Load::start(&first, &first.url, PRODUCERS).await, Load::start(&first, &first.url, PRODUCERS).await];
+    let loads = [
+        Load::start(&first, &first.url, PRODUCERS_PER_NODE).await,
+        Load::start(&first, &first.url, PRODUCERS_PER_NODE).await,
+    ];
     let mut location = first;
     for failover in failovers {
         wait_for_acknowledged(&loads).await;
         location = block_in_place(|| {
-            loads.iter().for_each(Load::begin_failover);
+            loads.iter().for_each(Load::record_failover_begin);
             wait_for_replica(&location);
             failover()
         });
-        loads.iter().for_each(|load| load.fail_over_to(&location));
+        loads.iter().for_each(|load| load.record_failover_end(&location));
     }
     wait_for_acknowledged(&loads).await;
     let at_risk: usize = loads.iter().map(Load::at_risk_count).sum();

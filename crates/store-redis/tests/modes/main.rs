@@ -1,18 +1,18 @@
 //! The essentials on each kind of Redis: a cluster, a master behind sentinels, and a server that two stores share.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod cluster;
 #[path = "../common/mod.rs"]
 mod common;
 mod failover;
-mod prefix;
+mod key_prefixes;
+mod redis_cluster;
 mod sentinel;
 
 use std::sync::Arc;
 
 use pointsman_core::TaskStatus;
 use pointsman_core::store::{
-    ClaimRequest, Claimant, FinishedAttempt, NewCollectionRun, NodeId, Queue, Registry, Tasks,
+    ClaimRequest, Claimant, FinishedAttempt, NewCollectionRun, NodeId, Registry, TaskQueue, Tasks,
 };
 use pointsman_store_conformance::fixture::{
     NewEventExt, RegistrationBuilder, finished_attempt, handler_name, info_log_line, new_event,
@@ -35,7 +35,7 @@ impl WorkingNode {
     async fn open(location: &RedisLocation) -> Self {
         let node = TestNode::open(location).await;
         let registration = RegistrationBuilder::single_handler().collection("shop/orders", 5);
-        node.store.register(registration.build(), now()).await.unwrap();
+        node.store.register_definitions(registration.build(), now()).await.unwrap();
         let id = node.store.join_node("one", now()).await.unwrap();
         Self { node, id }
     }

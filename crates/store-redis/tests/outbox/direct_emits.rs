@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use pointsman_core::Event;
-use pointsman_core::store::{ClaimRequest, Claimant, FinishedAttempt, Queue, Registry, Schedules};
+use pointsman_core::store::{ClaimRequest, Claimant, FinishedAttempt, Registry, Schedules, TaskQueue};
 use pointsman_store_conformance::fixture::{
     FireRequestBuilder, NewEventExt, RegistrationBuilder, finished_attempt, handler_name, new_event, success,
 };
@@ -18,11 +18,11 @@ use crate::common::redis_location::{RedisLocation, outbox_event_json};
 use crate::common::test_node::{TestNode, event_values};
 use crate::common::{now, wait_until};
 
-const BEGIN: &str = include_str!("../../src/lua/begin_transaction.lua");
-const COMMIT: &str = include_str!("../../src/lua/commit.lua");
+const BEGIN_TRANSACTION_SCRIPT: &str = include_str!("../../src/lua/begin_transaction.lua");
+const COMMIT_SCRIPT: &str = include_str!("../../src/lua/commit.lua");
 
 /// Returns the values of events as numbers.
-fn event_numbers(events: &[Arc<Event>]) -> Vec<usize> {
+fn event_values_as_numbers(events: &[Arc<Event>]) -> Vec<usize> {
     event_values(events).iter().map(|value| value.parse().unwrap()).collect()
 }
 
@@ -34,9 +34,9 @@ async fn direct_emit_follows_queued_and_in_flight_events() {
         let mut client = location.connect();
         let monitor = InvariantMonitor::start(&location);
         if is_alive {
-            client.set_heartbeat("other");
+            client.set_worker_heartbeat("other");
         }
-        client.set_owner(
+        client.set_object_owner(
             "other",
             "o",
             in_flight.then(|| (outbox_event_json("a", 0), "5")).as_ref().map(|(e, id)| (&**e, *id)),
@@ -44,7 +44,10 @@ async fn direct_emit_follows_queued_and_in_flight_events() {
         client.run_command(&["LPUSH", ":o:events", &outbox_event_json("a", 1), &outbox_event_json("a", 2)]);
         let direct = node.emit(new_event("direct").with_key("o").with_value("3")).await;
         let events = node.wait_for_events(if in_flight { 4 } else { 3 }).await;
-        assert_eq!(event_numbers(&events), if in_flight { vec![0, 1, 2, 3] } else { vec![1, 2, 3] });
+        assert_eq!(
+            event_values_as_numbers(&events),
+            if in_flight { vec![0, 1, 2, 3] } else { vec![1, 2, 3] }
+        );
         assert_ids_and_prev_links(&events);
         assert_eq!(events.last().unwrap().id, direct.id);
         if is_alive {
@@ -65,8 +68,8 @@ async fn direct_emit_follows_a_backlog_of_several_transactions() {
     let location = RedisLocation::on_shared_server();
     let node = TestNode::open(&location).await;
     let mut client = location.connect();
-    client.set_heartbeat("other");
-    client.set_owner("other", "o", Some((&outbox_event_json("a", 0), "5")));
+    client.set_worker_heartbeat("other");
+    client.set_object_owner("other", "o", Some((&outbox_event_json("a", 0), "5")));
     let monitor = InvariantMonitor::start(&location);
     let count = 3_000;
     let events: Vec<String> = (1..count).map(|n| outbox_event_json("a", n)).collect();
@@ -83,9 +86,9 @@ async fn direct_emit_follows_a_backlog_of_several_transactions() {
     assert_ids_and_prev_links(&events);
     let (o_events, large_events): (Vec<_>, Vec<_>) =
         events.into_iter().partition(|event| event.key.as_ref().unwrap().as_str() == "o");
-    assert!(event_numbers(&o_events).into_iter().eq(0..=count));
+    assert!(event_values_as_numbers(&o_events).into_iter().eq(0..=count));
     assert_eq!(large_events.last().unwrap().value.as_str(), "null");
-    client.delete_heartbeat("other");
+    client.delete_worker_heartbeat("other");
     client.run_command(&["LPUSH", ":objects.with.events", "o"]);
     wait_until_outbox_is_drained(&location).await;
     monitor.stop_and_assert_no_violations();
@@ -98,8 +101,8 @@ async fn direct_emit_behind_a_large_backlog_blocks_no_other_object() {
     let location = RedisLocation::on_shared_server();
     let node = TestNode::open(&location).await;
     let mut client = location.connect();
-    client.set_heartbeat("other");
-    client.set_owner("other", "o", None);
+    client.set_worker_heartbeat("other");
+    client.set_object_owner("other", "o", None);
     // The backlog takes a dozen transactions, so that both other emits fit in between.
     let count = 48_000;
     let events: Vec<String> = (0..count).map(|n| outbox_event_json("a", n)).collect();
@@ -122,25 +125,25 @@ async fn direct_emit_behind_a_large_backlog_blocks_no_other_object() {
     assert_ids_and_prev_links(&events);
     let o_events: Vec<_> =
         events.into_iter().filter(|event| event.key.as_ref().unwrap().as_str() == "o").collect();
-    assert!(event_numbers(&o_events).into_iter().eq(0..=count));
+    assert!(event_values_as_numbers(&o_events).into_iter().eq(0..=count));
     node.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn scheduled_events_follow_the_backlog() {
+async fn events_of_fires_follow_the_backlog() {
     let location = RedisLocation::on_shared_server();
     let node = TestNode::open(&location).await;
     let mut client = location.connect();
-    client.set_heartbeat("other");
-    client.set_owner("other", "o", Some((&outbox_event_json("a", 1), "5")));
+    client.set_worker_heartbeat("other");
+    client.set_object_owner("other", "o", Some((&outbox_event_json("a", 1), "5")));
     client.run_command(&["LPUSH", ":o:events", &outbox_event_json("a", 2)]);
     let firing = FireRequestBuilder::emitting_event(new_event("a").with_key("o").with_value("3"))
         .build("nightly", now());
-    let fire = node.store.record_fires(vec![firing], now()).await.unwrap().remove(0).0;
+    let fire = node.store.execute_fire_requests(vec![firing], now()).await.unwrap().remove(0).0;
     let events = node.wait_for_events(3).await;
-    assert_eq!(event_numbers(&events), [1, 2, 3]);
+    assert_eq!(event_values_as_numbers(&events), [1, 2, 3]);
     assert_ids_and_prev_links(&events);
-    assert_eq!(fire.event, Some(events[2].id));
+    assert_eq!(fire.event_id, Some(events[2].id));
     node.close().await;
 }
 
@@ -148,7 +151,7 @@ async fn scheduled_events_follow_the_backlog() {
 async fn events_emitted_by_handlers_follow_the_backlog() {
     let location = RedisLocation::on_shared_server();
     let node = TestNode::open(&location).await;
-    node.store.register(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
+    node.store.register_definitions(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
     let id = node.store.join_node("one", now()).await.unwrap();
     node.emit(new_event("record").with_key("other")).await;
     let claim = ClaimRequest {
@@ -158,14 +161,14 @@ async fn events_emitted_by_handlers_follow_the_backlog() {
     };
     let task = node.store.claim_tasks(claim, now()).await.unwrap().tasks.remove(0);
     let mut client = location.connect();
-    client.set_heartbeat("other");
-    client.set_owner("other", "o", Some((&outbox_event_json("a", 1), "5")));
+    client.set_worker_heartbeat("other");
+    client.set_object_owner("other", "o", Some((&outbox_event_json("a", 1), "5")));
     client.run_command(&["LPUSH", ":o:events", &outbox_event_json("a", 2)]);
     let emits = vec![new_event("a").with_key("o").with_value("3")];
     let ended = FinishedAttempt { emitted_events: emits, ..finished_attempt(&task, success()) };
     node.store.finish_attempts(vec![ended], None, now()).await.unwrap().0.remove(0).unwrap();
     let events = node.wait_for_events(4).await;
-    assert_eq!(event_numbers(&events[1..]), [1, 2, 3]);
+    assert_eq!(event_values_as_numbers(&events[1..]), [1, 2, 3]);
     assert_ids_and_prev_links(&events);
     node.close().await;
 }
@@ -196,7 +199,7 @@ struct TwoNodes {
     location: RedisLocation,
     proxy: CommandProxy,
     proxied_node: Arc<TestNode>,
-    other: TestNode,
+    other_node: TestNode,
     begin_script_hash: String,
     commit_script_hash: String,
     _server: RedisServer,
@@ -211,8 +214,16 @@ impl TwoNodes {
         let other = TestNode::open(&location).await;
         let mut client = location.connect();
         let mut hash = |source: &str| client.query_text(&["SCRIPT", "LOAD", source]).unwrap();
-        let (begin_script_hash, commit_script_hash) = (hash(BEGIN), hash(COMMIT));
-        Self { location, proxy, proxied_node, other, begin_script_hash, commit_script_hash, _server: server }
+        let (begin_script_hash, commit_script_hash) = (hash(BEGIN_TRANSACTION_SCRIPT), hash(COMMIT_SCRIPT));
+        Self {
+            location,
+            proxy,
+            proxied_node,
+            other_node: other,
+            begin_script_hash,
+            commit_script_hash,
+            _server: server,
+        }
     }
 }
 
@@ -221,8 +232,8 @@ impl TwoNodes {
 async fn jobs_joining_a_transaction_journal_nothing_twice() {
     let nodes = TwoNodes::start().await;
     let mut client = nodes.location.connect();
-    client.set_heartbeat("ghost");
-    client.set_owner("ghost", "o", Some((&outbox_event_json("a", 0), "5")));
+    client.set_worker_heartbeat("ghost");
+    client.set_object_owner("ghost", "o", Some((&outbox_event_json("a", 0), "5")));
     client.run_command(&[
         "LPUSH",
         ":o:events",
@@ -240,15 +251,15 @@ async fn jobs_joining_a_transaction_journal_nothing_twice() {
     };
     let first = emit(4);
     tokio::task::block_in_place(|| fault.wait_until_triggered());
-    nodes.other.emit(new_event("between").with_value("0")).await;
+    nodes.other_node.emit(new_event("between").with_value("0")).await;
     let second = emit(5);
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     fault.release();
     let ids = [first.await.unwrap().id, second.await.unwrap().id];
-    let events = nodes.other.wait_for_events(8).await;
+    let events = nodes.other_node.wait_for_events(8).await;
     assert_ids_and_prev_links(&events);
     let o_events: Vec<_> = events.into_iter().filter(|event| event.key.is_some()).collect();
-    assert_eq!(event_numbers(&o_events), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(event_values_as_numbers(&o_events), [0, 1, 2, 3, 4, 5]);
     assert_eq!([o_events[4].id, o_events[5].id], ids);
     assert_eq!(client.query_integer(&["EXISTS", ":o:events", ":event.worker:ghost:event"]), 0);
 }
@@ -259,7 +270,7 @@ async fn jobs_joining_a_transaction_follow_events_pushed_meanwhile() {
     let nodes = TwoNodes::start().await;
     let mut client = nodes.location.connect();
     nodes.proxied_node.emit(new_event("first").with_value("0")).await;
-    nodes.other.emit(new_event("between").with_value("0")).await;
+    nodes.other_node.emit(new_event("between").with_value("0")).await;
     let fault = nodes.proxy.arm(&nodes.begin_script_hash, CommandFault::DelayReply);
     let proxied_node = nodes.proxied_node.clone();
     let first =
@@ -267,8 +278,8 @@ async fn jobs_joining_a_transaction_follow_events_pushed_meanwhile() {
             async move { proxied_node.emit(new_event("direct").with_key("o").with_value("1")).await },
         );
     tokio::task::block_in_place(|| fault.wait_until_triggered());
-    client.set_heartbeat("ghost");
-    client.set_owner("ghost", "p", Some((&outbox_event_json("a", 2), "5")));
+    client.set_worker_heartbeat("ghost");
+    client.set_object_owner("ghost", "p", Some((&outbox_event_json("a", 2), "5")));
     client.run_command(&["LPUSH", ":p:events", &outbox_event_json("a", 3)]);
     client.run_command(&["LPUSH", ":o:events", &outbox_event_json("a", 4)]);
     let proxied_node = nodes.proxied_node.clone();
@@ -280,12 +291,12 @@ async fn jobs_joining_a_transaction_follow_events_pushed_meanwhile() {
     fault.release();
     first.await.unwrap();
     joining_emits.await.unwrap();
-    let events = nodes.other.wait_for_events(8).await;
+    let events = nodes.other_node.wait_for_events(8).await;
     assert_ids_and_prev_links(&events);
     let numbers_of = |object: &str| {
         let object_events =
             events.iter().filter(|event| event.key.as_ref().is_some_and(|key| key.as_str() == object));
-        event_numbers(&object_events.cloned().collect::<Vec<_>>())
+        event_values_as_numbers(&object_events.cloned().collect::<Vec<_>>())
     };
     assert_eq!((numbers_of("p"), numbers_of("o")), (vec![2, 3, 5], vec![1, 4, 6]));
 }
@@ -301,9 +312,9 @@ async fn direct_emit_follows_the_backlog_after_a_failed_commit() {
     let refused_emit =
         tokio::spawn(async move { proxied_node.try_emit(new_event("late").with_value("0")).await });
     tokio::task::block_in_place(|| fault.wait_until_triggered());
-    nodes.other.emit(new_event("between").with_value("0")).await;
-    client.set_heartbeat("ghost");
-    client.set_owner("ghost", "o", Some((&outbox_event_json("a", 0), "5")));
+    nodes.other_node.emit(new_event("between").with_value("0")).await;
+    client.set_worker_heartbeat("ghost");
+    client.set_object_owner("ghost", "o", Some((&outbox_event_json("a", 0), "5")));
     client.run_command(&["LPUSH", ":o:events", &outbox_event_json("a", 1)]);
     fault.release();
     assert!(refused_emit.await.unwrap().is_err(), "the other node has committed meanwhile");
@@ -311,8 +322,8 @@ async fn direct_emit_follows_the_backlog_after_a_failed_commit() {
         nodes.proxied_node.try_emit(new_event("direct").with_key("o").with_value("2")).await.is_ok()
     })
     .await;
-    let events = nodes.other.read_journal().await;
+    let events = nodes.other_node.read_journal().await;
     assert_ids_and_prev_links(&events);
     let o_events: Vec<_> = events.into_iter().filter(|event| event.key.is_some()).collect();
-    assert_eq!(event_numbers(&o_events), [0, 1, 2]);
+    assert_eq!(event_values_as_numbers(&o_events), [0, 1, 2]);
 }

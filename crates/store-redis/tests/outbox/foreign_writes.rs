@@ -36,16 +36,16 @@ async fn wrong_type_keys_do_not_stop_other_objects() {
             client.run_command(&["LPUSH", ":objects.with.events", "odd"]);
         },
         |client| {
-            client.set_owner("ghost", "odd", None);
+            client.set_object_owner("ghost", "odd", None);
             client.run_command(&["SET", ":event.worker:ghost:event", "not a list"]);
         },
         |client| {
-            client.set_owner("ghost", "odd", Some(("not an event", "7")));
+            client.set_object_owner("ghost", "odd", Some(("not an event", "7")));
             client.run_command(&["DEL", ":event.worker:ghost:event.id"]);
             client.run_command(&["SADD", ":event.worker:ghost:event.id", "not a string"]);
         },
         |client| {
-            client.set_owner("ghost", "odd", None);
+            client.set_object_owner("ghost", "odd", None);
             client.run_command(&["DEL", ":event.worker:ghost:object"]);
             client.run_command(&["SET", ":event.worker:ghost:object", "not a list"]);
             client.run_command(&["LPUSH", ":objects.with.events", "odd"]);
@@ -109,8 +109,8 @@ async fn invalid_next_event_id_does_not_corrupt_ids() {
 async fn many_queued_names_are_processed() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
-    client.set_heartbeat("other");
-    client.set_owner("other", "busy", None);
+    client.set_worker_heartbeat("other");
+    client.set_object_owner("other", "busy", None);
     let names: Vec<&str> = ["busy", "idle"].into_iter().cycle().take(20_000).collect();
     for batch in names.chunks(5_000) {
         client.run_command(&[&["LPUSH", ":objects.with.events"], batch].concat());

@@ -24,7 +24,7 @@ fn invariant_violations_are_found() {
             client.run_command(&["SET", ":o:event.worker", "w"]);
         }),
         ("o is owned by w which does not name it; w names p which it does not own", |client| {
-            client.set_owner("w", "o", None);
+            client.set_object_owner("w", "o", None);
             client.run_command(&["LSET", ":event.worker:w:object", "0", "p"]);
         }),
         ("w names o which it does not own", |client| {
@@ -35,15 +35,15 @@ fn invariant_violations_are_found() {
             client.run_command(&["SET", ":event.worker:w:event.id", "7"]);
         }),
         ("o has an event that is in flight and queued: e", |client| {
-            client.set_owner("w", "o", Some(("e", "7")));
+            client.set_object_owner("w", "o", Some(("e", "7")));
             client.push_events("o", &["d", "e"]);
         }),
         ("w has 1 events, and the id none", |client| {
-            client.set_owner("w", "o", Some(("e", "7")));
+            client.set_object_owner("w", "o", Some(("e", "7")));
             client.run_command(&["DEL", ":event.worker:w:event.id"]);
         }),
         ("w has 0 events, and the id 7", |client| {
-            client.set_owner("w", "o", None);
+            client.set_object_owner("w", "o", None);
             client.run_command(&["SET", ":event.worker:w:event.id", "7"]);
         }),
     ];
@@ -59,8 +59,8 @@ fn allowed_states_are_no_violations() {
     let violations = violations_after(|client| {
         client.push_events("o", &["e", "d"]);
         client.push_events("p", &["e", "d"]);
-        client.set_owner("w", "p", Some(("c", "7")));
-        client.set_heartbeat("w");
+        client.set_object_owner("w", "p", Some(("c", "7")));
+        client.set_worker_heartbeat("w");
         client.run_command(&["LPUSH", ":objects.with.events", "nothing"]);
     });
     assert_eq!(violations, "");

@@ -11,16 +11,16 @@ use crate::common::mixed_producer::{assert_values_in_order, push_and_emit_random
 use crate::common::redis_location::{RedisLocation, outbox_event_json};
 use crate::common::test_node::TestNode;
 
-const PRODUCERS: usize = 8;
-const OBJECTS: usize = 40;
-const PUSHES: usize = 120;
+const PRODUCER_COUNT: usize = 8;
+const OBJECT_COUNT: usize = 40;
+const PUSHES_PER_PRODUCER: usize = 120;
 
 /// Pushes to many objects; returns the number of events of each. An event's value is its producer and number.
 fn push_many_events(location: &RedisLocation, producer: usize) -> BTreeMap<usize, usize> {
     let mut client = location.connect();
     let mut counts = BTreeMap::<usize, usize>::new();
-    for push in 0..PUSHES {
-        let (object, event_count) = ((push * 7 + producer * push) % OBJECTS, 1 + push % 3);
+    for push in 0..PUSHES_PER_PRODUCER {
+        let (object, event_count) = ((push * 7 + producer * push) % OBJECT_COUNT, 1 + push % 3);
         let first = counts.get(&object).copied().unwrap_or_default();
         let events: Vec<String> = (first..first + event_count)
             .map(|n| outbox_event_json("step", format!("[{producer},{n}]")))
@@ -36,7 +36,7 @@ async fn objects_keep_event_order_with_many_producers_and_two_nodes() {
     let location = RedisLocation::on_shared_server();
     let nodes = [TestNode::open(&location).await, TestNode::open(&location).await];
     let monitor = InvariantMonitor::start(&location);
-    let producers = (0..PRODUCERS).map(|producer| {
+    let producers = (0..PRODUCER_COUNT).map(|producer| {
         let location = location.clone();
         tokio::task::spawn_blocking(move || push_many_events(&location, producer))
     });
@@ -62,10 +62,10 @@ async fn objects_keep_event_order_with_many_producers_and_two_nodes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn object_with_many_events_does_not_starve_others() {
-    const HOT_EVENTS: usize = 5_000;
+    const HOT_EVENT_COUNT: usize = 5_000;
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
-    let events: Vec<String> = (0..HOT_EVENTS).map(|n| outbox_event_json("hot", n)).collect();
+    let events: Vec<String> = (0..HOT_EVENT_COUNT).map(|n| outbox_event_json("hot", n)).collect();
     for batch in events.chunks(500) {
         client.push_events("hot", batch);
     }
@@ -73,13 +73,13 @@ async fn object_with_many_events_does_not_starve_others() {
         client.push_events(&format!("cold:{n}"), &[outbox_event_json("cold", n)]);
     }
     let node = TestNode::open(&location).await;
-    let events = node.wait_for_events(HOT_EVENTS + 100).await;
+    let events = node.wait_for_events(HOT_EVENT_COUNT + 100).await;
     assert_ids_and_prev_links(&events);
     let is_hot = |event: &&std::sync::Arc<pointsman_core::Event>| event.event_type.as_str() == "hot";
     let last_cold = events.iter().rposition(|event| !is_hot(&event)).unwrap();
     let before = events[..last_cold].iter().filter(is_hot).count();
     assert!(
-        before <= HOT_EVENTS / 5,
+        before <= HOT_EVENT_COUNT / 5,
         "{before} events of the hot object were journaled before the last of the others"
     );
     assert!(
@@ -87,7 +87,7 @@ async fn object_with_many_events_does_not_starve_others() {
             .iter()
             .filter(is_hot)
             .map(|event| event.value.as_str().parse::<usize>().unwrap())
-            .eq(0..HOT_EVENTS)
+            .eq(0..HOT_EVENT_COUNT)
     );
     wait_until_outbox_is_drained(&location).await;
     node.close().await;

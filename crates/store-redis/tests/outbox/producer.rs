@@ -14,7 +14,7 @@ use crate::common::test_node::{TestNode, event_values};
 async fn pushed_events_are_journaled_in_order() {
     let location = RedisLocation::on_shared_server();
     let node = TestNode::open(&location).await;
-    node.store.register(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
+    node.store.register_definitions(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
     let monitor = InvariantMonitor::start(&location);
     let mut client = location.connect();
     let full = r#"{"type": "record.published", "value": {"n": 1.50}, "sub": "part", "context": {"ip": "::1"},
@@ -35,7 +35,7 @@ async fn pushed_events_are_journaled_in_order() {
     assert_eq!((first.sub_object.as_ref().unwrap().as_str(), &*first.context["ip"]), ("part", "::1"));
     assert_eq!(first.prev, None);
     let tasks = node.store.list_tasks(TaskFilter::default(), None, 10).await.unwrap().tasks;
-    assert_eq!((tasks.len(), tasks[3].event, tasks[3].priority.get()), (4, Some(first.id), 9000));
+    assert_eq!((tasks.len(), tasks[3].event_id, tasks[3].priority.get()), (4, Some(first.id), 9000));
 
     wait_until_outbox_is_drained(&location).await;
     let last = events[3].id.to_string();

@@ -12,16 +12,20 @@ use crate::common::now;
 use crate::common::redis_location::{RawClient, RedisLocation, outbox_event_json};
 use crate::common::test_node::TestNode;
 
-const DAY: Duration = Duration::from_secs(86_400);
+const ONE_DAY: Duration = Duration::from_secs(86_400);
 
 /// Prunes all events and unused objects as if `days` had passed; returns the number of deleted objects.
 async fn prune_after_days(node: &TestNode, days: u32) -> u64 {
     let keep_nothing = Retention { max_count: 0, max_age: Duration::ZERO };
     let mut deleted = 0;
     loop {
-        let at = now().plus(DAY * days);
-        let pruned = expect_ok(node.store.prune(keep_nothing, KEEP_EVERYTHING, Duration::ZERO, at).await);
-        deleted += pruned.objects;
+        let at = now().plus(ONE_DAY * days);
+        let pruned = expect_ok(
+            node.store
+                .prune_events_tasks_and_objects(keep_nothing, KEEP_EVERYTHING, Duration::ZERO, at)
+                .await,
+        );
+        deleted += pruned.deleted_object_count;
         if !pruned.has_more {
             return deleted;
         }

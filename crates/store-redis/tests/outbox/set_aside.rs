@@ -16,7 +16,7 @@ use crate::common::test_node::{TestNode, event_values};
 use crate::common::wait_until;
 
 /// Returns the set-aside entries, oldest first: header and entry.
-fn read_set_aside(client: &mut RawClient) -> Vec<(serde_json::Value, Vec<u8>)> {
+fn read_set_aside_entries(client: &mut RawClient) -> Vec<(serde_json::Value, Vec<u8>)> {
     let list = client.run_command(&["LRANGE", ":events.set.aside", "0", "-1"]);
     let split_header = |reply: &RedisReply| {
         let RedisReply::Bytes(bytes) = reply else { panic!("{reply:?}") };
@@ -61,7 +61,7 @@ async fn invalid_entries_are_set_aside_and_later_events_journaled() {
     assert!(event_values(&events).iter().map(|value| value.parse::<usize>().unwrap()).eq(0..=cases.len()));
     assert_ids_and_prev_links(&events);
     wait_until_outbox_is_drained(&location).await;
-    let aside = read_set_aside(&mut client);
+    let aside = read_set_aside_entries(&mut client);
     assert_eq!(aside.len(), cases.len());
     for ((header, entry), (bytes, expected)) in aside.iter().zip(cases) {
         let reason = header["reason"].as_str().unwrap();
@@ -89,7 +89,7 @@ async fn entries_of_invalid_object_names_are_set_aside() {
     let node = TestNode::open(&location).await;
     assert_eq!(event_values(&node.wait_for_events(1).await), ["7"]);
     wait_until_outbox_is_drained(&location).await;
-    let aside = read_set_aside(&mut client);
+    let aside = read_set_aside_entries(&mut client);
     assert_eq!(aside.len(), 9);
     assert!(aside.iter().all(|(header, _)| header["reason"].as_str().unwrap().contains("name")), "{aside:?}");
     node.close().await;
@@ -101,12 +101,12 @@ async fn direct_emits_set_invalid_entries_aside_too() {
     let location = RedisLocation::on_shared_server();
     let node = TestNode::open(&location).await;
     let mut client = location.connect();
-    client.set_heartbeat("other");
-    client.set_owner("other", "o", Some(("first", "5")));
+    client.set_worker_heartbeat("other");
+    client.set_object_owner("other", "o", Some(("first", "5")));
     client.run_command(&["LPUSH", ":o:events", &outbox_event_json("a", 1), "second"]);
     node.emit(new_event("a").with_key("o").with_value("2")).await;
     assert_eq!(event_values(&node.read_journal().await), ["1", "2"]);
-    let entries: Vec<_> = read_set_aside(&mut client).into_iter().map(|(_, entry)| entry).collect();
+    let entries: Vec<_> = read_set_aside_entries(&mut client).into_iter().map(|(_, entry)| entry).collect();
     assert_eq!(entries, [b"first".to_vec(), b"second".to_vec()]);
     assert_eq!(
         client.list_keys("event.worker:other:*"),
@@ -126,10 +126,10 @@ async fn set_aside_list_keeps_the_newest_entries() {
     let node = TestNode::open(&location).await;
     wait_until_outbox_is_drained(&location).await;
     assert_eq!(client.query_integer(&["LLEN", ":events.set.aside"]), 10_000);
-    let aside = read_set_aside(&mut client);
+    let aside = read_set_aside_entries(&mut client);
     assert_eq!((aside[0].1.as_slice(), aside[9_999].1.as_slice()), (b"3".as_slice(), b"third".as_slice()));
     wait_until("a warning reports them", async || {
-        let warnings = node.store.warnings();
+        let warnings = node.store.health_warnings();
         warnings.iter().any(|warning| {
             warning.contains("10000 outbox entries") && warning.contains("older ones were deleted")
         })
@@ -182,21 +182,21 @@ impl Subscriber for CountingSubscriber {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_set_aside_entries_make_few_log_lines() {
-    const ENTRIES: u64 = 3_000;
+    const ENTRY_COUNT: u64 = 3_000;
     let counts = Arc::new(SetAsideLogCounts::default());
     tracing::subscriber::set_global_default(CountingSubscriber(counts.clone())).unwrap();
     let location = RedisLocation::on_shared_server();
     let node = TestNode::open(&location).await;
     let mut client = location.connect();
-    for n in 0..ENTRIES / 100 {
+    for n in 0..ENTRY_COUNT / 100 {
         client.push_events(&format!("o{n}"), &vec!["not an event"; 100]);
     }
     client.push_events("last", &[outbox_event_json("a", 1)]);
     node.wait_for_events(1).await;
     wait_until_outbox_is_drained(&location).await;
     let aside = client.run_command(&["LLEN", ":events.set.aside"]);
-    assert_eq!(aside, RedisReply::Number(ENTRIES as i64));
+    assert_eq!(aside, RedisReply::Number(ENTRY_COUNT as i64));
     let (lines, entries) = (counts.lines.load(Ordering::Relaxed), counts.entries.load(Ordering::Relaxed));
-    assert!((1..=30).contains(&lines) && entries <= ENTRIES, "{lines} lines about {entries} entries");
+    assert!((1..=30).contains(&lines) && entries <= ENTRY_COUNT, "{lines} lines about {entries} entries");
     node.close().await;
 }

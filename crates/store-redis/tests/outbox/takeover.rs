@@ -14,11 +14,11 @@ use crate::common::test_node::{TestNode, event_values};
 use crate::common::{now, wait_until};
 use tokio::time::sleep;
 
-const HOUR: Duration = Duration::from_secs(3600);
+const ONE_HOUR: Duration = Duration::from_secs(3600);
 
 /// Writes the keys of an object that a dead worker owns: its first event is in flight with this id.
 fn create_object_of_dead_worker(client: &mut RawClient, id: &str) {
-    client.set_owner("ghost", "o", Some((&outbox_event_json("a", 0), id)));
+    client.set_object_owner("ghost", "o", Some((&outbox_event_json("a", 0), id)));
     client.run_command(&["LPUSH", ":o:events", &outbox_event_json("a", 1), &outbox_event_json("a", 2)]);
 }
 
@@ -87,14 +87,14 @@ async fn assigned_id_of_a_leaping_clock_is_replaced() {
     create_object_of_dead_worker(&mut client, &assigned_id);
     client.run_command(&["SET", ":next.event.id", &assigned_id]);
     let first = assert_all_journaled(&location).await;
-    assert!(first.timestamp() < now().plus(HOUR), "{first}");
+    assert!(first.timestamp() < now().plus(ONE_HOUR), "{first}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn both_in_flight_events_of_a_dead_worker_are_journaled() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
-    client.set_owner("ghost", "o", Some((&outbox_event_json("a", 0), "5")));
+    client.set_object_owner("ghost", "o", Some((&outbox_event_json("a", 0), "5")));
     client.run_command(&["LPUSH", ":event.worker:ghost:event", &outbox_event_json("a", 1)]);
     client.run_command(&["LPUSH", ":o:events", &outbox_event_json("a", 2)]);
     let node = TestNode::open(&location).await;
@@ -155,8 +155,8 @@ async fn objects_of_another_store_are_not_taken_over() {
         ..without_prefix.with_url(server.admin().url_with_prefix("within:"))
     };
     let (mut client, other) = (prefixed.connect(), TestNode::open(&prefixed).await);
-    client.set_heartbeat("other");
-    client.set_owner("other", "o", None);
+    client.set_worker_heartbeat("other");
+    client.set_object_owner("other", "o", None);
     client.run_command(&["LPUSH", ":o:events", &outbox_event_json("a", 0)]);
     // When the scan for dead workers has found all of these objects, it has scanned all keys.
     let mut own_client = without_prefix.connect();
@@ -176,8 +176,8 @@ async fn objects_of_another_store_are_not_taken_over() {
 async fn live_worker_keeps_its_object_until_it_dies() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
-    client.set_heartbeat("other");
-    client.set_owner("other", "o", Some((&outbox_event_json("a", 0), "5")));
+    client.set_worker_heartbeat("other");
+    client.set_object_owner("other", "o", Some((&outbox_event_json("a", 0), "5")));
     client.push_events("o", &[outbox_event_json("a", 1)]);
     let monitor = InvariantMonitor::start(&location);
     let node = TestNode::open(&location).await;
@@ -186,7 +186,7 @@ async fn live_worker_keeps_its_object_until_it_dies() {
     assert_eq!(event_values(&node.wait_for_events(1).await), ["7"]);
     assert_eq!(client.query_integer(&["LLEN", ":o:events"]), 2, "the live worker owns the object");
     // The next claim of the object finds that its owner is dead.
-    client.delete_heartbeat("other");
+    client.delete_worker_heartbeat("other");
     client.push_events("o", &[outbox_event_json("a", 3)]);
     assert_eq!(event_values(&node.wait_for_events(5).await), ["7", "0", "1", "2", "3"]);
     assert_ids_and_prev_links(&node.read_journal().await);
@@ -200,12 +200,12 @@ async fn live_worker_keeps_its_object_until_it_dies() {
 async fn objects_of_a_worker_that_dies_later_are_requeued() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
-    client.set_heartbeat("ghost");
+    client.set_worker_heartbeat("ghost");
     create_object_of_dead_worker(&mut client, "5");
     let node = TestNode::open(&location).await;
     client.push_events("p", &[outbox_event_json("b", 7)]);
     node.wait_for_events(1).await;
-    client.delete_heartbeat("ghost");
+    client.delete_worker_heartbeat("ghost");
     assert_eq!(event_values(&node.wait_for_events(4).await), ["7", "0", "1", "2"]);
     wait_until_outbox_is_drained(&location).await;
     node.close().await;
@@ -234,13 +234,13 @@ async fn worker_wrongly_taken_for_dead_does_no_harm() {
         let before = other.wait_for_events(3).await;
         wait_until_outbox_is_drained(&location).await;
         // A third worker owns the object when the next event is pushed.
-        client.set_heartbeat("ghost");
-        client.set_owner("ghost", "o", None);
+        client.set_worker_heartbeat("ghost");
+        client.set_object_owner("ghost", "o", None);
         client.push_events("o", &[outbox_event_json("a", 3)]);
         fault.release();
         wait_until("the node can write again", async || slow.try_emit(new_event("direct")).await.is_ok())
             .await;
-        client.delete_heartbeat("ghost");
+        client.delete_worker_heartbeat("ghost");
         client.push_events("o", &[outbox_event_json("a", 4)]);
         let after = other.wait_for_events(6).await;
         assert_eq!(event_values(&after), ["0", "1", "2", "null", "3", "4"]);

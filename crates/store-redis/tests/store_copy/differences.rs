@@ -3,17 +3,19 @@
 use pointsman_store::store_copy::TableKind;
 use pointsman_store_conformance::copy::StoreLocation as _;
 
-use crate::store_location::{StoreKind, StoreLocation, run_command};
+use crate::store_location::{StoreKind, TestStoreLocation, run_redis_command};
 
 /// Returns a random field of a hash.
 fn random_field(key: &str) -> String {
-    run_command(&["HRANDFIELD", key]).text().unwrap()
+    run_redis_command(&["HRANDFIELD", key]).text().unwrap()
 }
 
 #[tokio::test]
 async fn every_changed_row_is_reported_in_its_table() {
-    let (file, keys) =
-        (StoreLocation::create_with_sample_data(StoreKind::Sqlite).await, StoreLocation::empty_redis());
+    let (file, keys) = (
+        TestStoreLocation::create_with_sample_data(StoreKind::Sqlite).await,
+        TestStoreLocation::empty_redis(),
+    );
     file.copy_to(&keys).await.unwrap();
     assert_eq!(file.find_differing_tables(&keys).await, []);
     let mut changed_tables = Vec::new();
@@ -25,14 +27,14 @@ async fn every_changed_row_is_reported_in_its_table() {
         (TableKind::Objects, "pointsman:objects"),
         (TableKind::AuditEntries, "pointsman:audit-entries"),
     ] {
-        let hash = keys.key(hash);
+        let hash = keys.prefixed_key(hash);
         let field = if table == TableKind::NamedTexts { "routes".into() } else { random_field(&hash) };
-        assert_eq!(run_command(&["HDEL", &hash, &field]).number(), Some(1), "{table}");
+        assert_eq!(run_redis_command(&["HDEL", &hash, &field]).number(), Some(1), "{table}");
         changed_tables.push(table);
         assert_eq!(file.find_differing_tables(&keys).await, changed_tables, "{table}");
     }
-    let log = run_command(&["KEYS", &keys.key("sync_tasks#*:logs")]).texts().pop().unwrap();
-    run_command(&["ZPOPMAX", &log]);
+    let log = run_redis_command(&["KEYS", &keys.prefixed_key("sync_tasks#*:logs")]).texts().pop().unwrap();
+    run_redis_command(&["ZPOPMAX", &log]);
     changed_tables.insert(changed_tables.len() - 1, TableKind::Logs);
     assert_eq!(file.find_differing_tables(&keys).await, changed_tables);
 }

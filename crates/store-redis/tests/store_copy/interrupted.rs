@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use pointsman_store_conformance::copy::interrupted::a_copy_continues_after_a_broken_connection;
 use pointsman_store_redis::RedisStoreCopy;
-use pointsman_testing::{Proxy, shared_redis};
+use pointsman_testing::{FaultProxy, shared_redis};
 
-use crate::store_location::StoreLocation;
+use crate::store_location::TestStoreLocation;
 
 #[tokio::test]
 async fn broken_connection_loses_no_copied_rows() {
-    let keys = StoreLocation::empty_redis();
-    let proxy = Arc::new(Proxy::start(shared_redis().unwrap().address()).unwrap());
+    let keys = TestStoreLocation::empty_redis();
+    let proxy = Arc::new(FaultProxy::start(shared_redis().unwrap().address()).unwrap());
     let url = format!("redis://{}/?prefix={}&connect_timeout=1", proxy.address(), keys.key_prefix());
     let (proxy, open_through_proxy) =
         (proxy.clone(), move || Box::new(RedisStoreCopy::open_target(&url).unwrap()) as _);

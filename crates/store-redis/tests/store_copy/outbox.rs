@@ -8,17 +8,17 @@ use pointsman_store_conformance::fixture::*;
 use pointsman_store_redis::RedisStoreCopy;
 use pointsman_testing::{RedisServer as Server, RedisSettings};
 
-use crate::store_location::{CopyHarness, StoreKind, StoreLocation, run_command};
+use crate::store_location::{AnyStoreCopyOnReopenHarness, StoreKind, TestStoreLocation, run_redis_command};
 
 /// Pushes an event of an object as in document 001.
-fn push_event(location: &StoreLocation, object: &str, event: &str) {
-    run_command(&["LPUSH", &location.key(&format!("{object}:events")), event]);
-    run_command(&["LPUSH", &location.key("objects.with.events"), object]);
+fn push_event(location: &TestStoreLocation, object: &str, event: &str) {
+    run_redis_command(&["LPUSH", &location.prefixed_key(&format!("{object}:events")), event]);
+    run_redis_command(&["LPUSH", &location.prefixed_key("objects.with.events"), object]);
 }
 
 /// Returns how many events the outboxes of a source contain, as the error of opening it says; `None` if it can be opened.
-fn undrained_events(location: &StoreLocation) -> Option<String> {
-    match RedisStoreCopy::open_source(&location.url()) {
+fn undrained_event_count_text(location: &TestStoreLocation) -> Option<String> {
+    match RedisStoreCopy::open_source(&location.redis_url()) {
         Err(CopyEndpointError::OutboxNotEmpty { events, .. }) => Some(events),
         Err(error) => panic!("{error}"),
         Ok(_) => None,
@@ -27,17 +27,17 @@ fn undrained_events(location: &StoreLocation) -> Option<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn source_with_outbox_events_is_refused_until_drained() {
-    let source = StoreLocation::create_with_sample_data(StoreKind::Redis).await;
+    let source = TestStoreLocation::create_with_sample_data(StoreKind::Redis).await;
     let location = source.clone();
     run_blocking(move || {
-        assert_eq!(undrained_events(&location), None);
+        assert_eq!(undrained_event_count_text(&location), None);
         push_event(&location, "order:1", r#"{"type": "a"}"#);
-        assert_eq!(undrained_events(&location).as_deref(), Some("1 event"));
+        assert_eq!(undrained_event_count_text(&location).as_deref(), Some("1 event"));
         push_event(&location, "shop/order:2", r#"{"type": "a", "tenant": "shop"}"#);
         // In flight at a dead worker.
-        run_command(&["LPUSH", &location.key("event.worker:dead:event"), r#"{"type": "a"}"#]);
-        assert_eq!(undrained_events(&location).as_deref(), Some("3 events"));
-        run_command(&["DEL", &location.key("event.worker:dead:event")]);
+        run_redis_command(&["LPUSH", &location.prefixed_key("event.worker:dead:event"), r#"{"type": "a"}"#]);
+        assert_eq!(undrained_event_count_text(&location).as_deref(), Some("3 events"));
+        run_redis_command(&["DEL", &location.prefixed_key("event.worker:dead:event")]);
         push_event(&location, "order:1", "not an event");
     })
     .await;
@@ -46,30 +46,31 @@ async fn source_with_outbox_events_is_refused_until_drained() {
     let location = source.clone();
     run_blocking(move || {
         let begun = std::time::Instant::now();
-        while undrained_events(&location).is_some() {
+        while undrained_event_count_text(&location).is_some() {
             assert!(begun.elapsed().as_secs() < 60, "the outbox is not drained");
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
         assert_eq!(
-            RedisStoreCopy::open_source(&location.url()).unwrap().count_set_aside_entries().unwrap(),
+            RedisStoreCopy::open_source(&location.redis_url()).unwrap().count_set_aside_entries().unwrap(),
             1
         );
     })
     .await;
     store.close();
-    let report = source.copy_to(&StoreLocation::empty_redis()).await.unwrap();
+    let report = source.copy_to(&TestStoreLocation::empty_redis()).await.unwrap();
     assert!(report.differing_tables().is_empty());
 }
 
 #[tokio::test]
 async fn events_pushed_during_a_copy_are_detected() {
     let (source, target) = (
-        StoreLocation::create_with_sample_data(StoreKind::Redis).await,
-        StoreLocation::create_empty(StoreKind::Sqlite).await,
+        TestStoreLocation::create_with_sample_data(StoreKind::Redis).await,
+        TestStoreLocation::create_empty(StoreKind::Sqlite).await,
     );
     let location = source.clone();
-    let copying =
-        source.copy_to_with_hook(&target, 1, move || push_event(&location, "order:1", r#"{"type": "a"}"#));
+    let copying = source.copy_to_with_hook_before_page(&target, 1, move || {
+        push_event(&location, "order:1", r#"{"type": "a"}"#)
+    });
     let error = copying.await.unwrap_err();
     assert!(matches!(error, CopyError::SourceWrittenDuringCopy), "{error}");
 }
@@ -77,8 +78,8 @@ async fn events_pushed_during_a_copy_are_detected() {
 #[tokio::test]
 async fn store_can_be_copied_within_its_database() {
     let (file, target) = (
-        StoreLocation::create_with_sample_data(StoreKind::Sqlite).await,
-        StoreLocation::create_empty(StoreKind::Sqlite).await,
+        TestStoreLocation::create_with_sample_data(StoreKind::Sqlite).await,
+        TestStoreLocation::create_empty(StoreKind::Sqlite).await,
     );
     let server = Server::start(RedisSettings::default()).unwrap();
     let (plain, other) = (server.url(), server.admin().url_with_prefix("other:"));
@@ -111,19 +112,20 @@ async fn store_can_be_copied_within_its_database() {
 
 #[tokio::test]
 async fn objects_with_only_a_last_event_id_are_copied() {
-    let harness = CopyHarness::with_location_kinds(&[StoreKind::Redis]);
+    let harness = AnyStoreCopyOnReopenHarness::with_location_kinds(&[StoreKind::Redis]);
     let fixture = StoreFixture::new(&harness, RegistrationBuilder::default()).await;
     let first = fixture.emit(new_event("a").with_key("order:1")).await;
     let emitted = fixture.emit(new_event("a").with_key("order:3").for_tenant("shop")).await;
     let location = harness.close_current_store();
     let at = location.clone();
     run_blocking(move || {
-        run_command(&["SET", &at.key("order:2:last.event.id"), "1600000000000000"]);
-        run_command(&["SET", &at.key("shop/order:4:last.event.id"), "1600000000000001"]);
-        run_command(&["SET", &at.key("invalid:last.event.id"), "not an id"]);
+        run_redis_command(&["SET", &at.prefixed_key("order:2:last.event.id"), "1600000000000000"]);
+        run_redis_command(&["SET", &at.prefixed_key("shop/order:4:last.event.id"), "1600000000000001"]);
+        run_redis_command(&["SET", &at.prefixed_key("invalid:last.event.id"), "not an id"]);
     })
     .await;
-    let (file, keys) = (StoreLocation::create_empty(StoreKind::Sqlite).await, StoreLocation::empty_redis());
+    let (file, keys) =
+        (TestStoreLocation::create_empty(StoreKind::Sqlite).await, TestStoreLocation::empty_redis());
     for (from, to) in [(&location, &file), (&file, &keys)] {
         let report = from.copy_to(to).await.unwrap();
         assert!(report.differing_tables().is_empty(), "{report:?}");
@@ -146,7 +148,7 @@ async fn objects_with_only_a_last_event_id_are_copied() {
             ),
             (new_event("a").with_key("order:5"), None),
         ] {
-            let batch = EmitBatch { events: vec![event], idempotency: None };
+            let batch = EmitBatch { events: vec![event], idempotency_key: None };
             let (receipts, _) = expect_ok(store.append(vec![batch], None, fixture.now).await);
             assert_eq!(receipts[0].as_ref().unwrap().events[0].prev, prev);
         }

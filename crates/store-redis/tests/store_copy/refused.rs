@@ -7,15 +7,17 @@ use pointsman_store_conformance::fixture::*;
 use pointsman_store_redis::{OpenError, RedisStoreCopy};
 use pointsman_testing::{RedisServer as Server, RedisSettings};
 
-use crate::store_location::{CopyHarness, StoreKind, StoreLocation, run_command};
+use crate::store_location::{AnyStoreCopyOnReopenHarness, StoreKind, TestStoreLocation, run_redis_command};
 
 #[tokio::test]
 async fn target_with_outbox_events_is_not_empty() {
-    let (source, target) =
-        (StoreLocation::create_with_sample_data(StoreKind::Sqlite).await, StoreLocation::empty_redis());
+    let (source, target) = (
+        TestStoreLocation::create_with_sample_data(StoreKind::Sqlite).await,
+        TestStoreLocation::empty_redis(),
+    );
     run_blocking({
         let target = target.clone();
-        move || run_command(&["LPUSH", &target.key("order:1:events"), "{}", "{}"])
+        move || run_redis_command(&["LPUSH", &target.prefixed_key("order:1:events"), "{}", "{}"])
     })
     .await;
     let error = source.copy_to(&target).await.unwrap_err();
@@ -24,7 +26,7 @@ async fn target_with_outbox_events_is_not_empty() {
 
 #[tokio::test]
 async fn copy_refuses_documented_keys_and_keeps_foreign_keys() {
-    let source = StoreLocation::create_with_sample_data(StoreKind::Sqlite).await;
+    let source = TestStoreLocation::create_with_sample_data(StoreKind::Sqlite).await;
     for key in [
         "order:1:last.event.id",
         "next.event.id",
@@ -33,35 +35,36 @@ async fn copy_refuses_documented_keys_and_keeps_foreign_keys() {
         "event.worker:w:heartbeat",
         "pointsman:journal",
     ] {
-        let target = StoreLocation::empty_redis();
+        let target = TestStoreLocation::empty_redis();
         let error = run_blocking(move || {
-            run_command(&["SET", &target.key(key), "1"]);
-            RedisStoreCopy::open_target(&target.url()).map(drop).unwrap_err()
+            run_redis_command(&["SET", &target.prefixed_key(key), "1"]);
+            RedisStoreCopy::open_target(&target.redis_url()).map(drop).unwrap_err()
         });
         let error = error.await;
-        let named =
-            |at: &OpenError| matches!(at, OpenError::ForeignKey { key: found, .. } if found.ends_with(key));
+        let named = |at: &OpenError| matches!(at, OpenError::KeyOfAnotherApplication { key: found, .. } if found.ends_with(key));
         assert!(matches!(&error, CopyEndpointError::OpenFailed(open) if named(open)), "{key}: {error}");
     }
-    let target = StoreLocation::empty_redis();
-    let foreign = target.key("session:1");
+    let target = TestStoreLocation::empty_redis();
+    let foreign = target.prefixed_key("session:1");
     run_blocking({
         let foreign = foreign.clone();
-        move || run_command(&["SET", &foreign, "foreign"])
+        move || run_redis_command(&["SET", &foreign, "foreign"])
     })
     .await;
     source.copy_to(&target).await.unwrap();
-    run_blocking(move || assert_eq!(run_command(&["GET", &foreign]).text().as_deref(), Some("foreign")))
-        .await;
+    run_blocking(move || {
+        assert_eq!(run_redis_command(&["GET", &foreign]).text().as_deref(), Some("foreign"))
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn missing_source_creates_no_keys() {
-    let keys = StoreLocation::empty_redis();
+    let keys = TestStoreLocation::empty_redis();
     run_blocking(move || {
-        let error = RedisStoreCopy::open_source(&keys.url()).map(drop).unwrap_err();
+        let error = RedisStoreCopy::open_source(&keys.redis_url()).map(drop).unwrap_err();
         assert!(matches!(error, CopyEndpointError::NoStore(_)), "{error}");
-        assert_eq!(run_command(&["KEYS", &keys.key("*")]).texts(), [""; 0]);
+        assert_eq!(run_redis_command(&["KEYS", &keys.prefixed_key("*")]).texts(), [""; 0]);
         let error = RedisStoreCopy::open_source("redis://ann:s3cret@127.0.0.1:1/").map(drop).unwrap_err();
         assert!(matches!(&error, CopyEndpointError::OpenFailed(OpenError::Unreachable { .. })), "{error}");
         assert!(!error.to_string().contains("s3cret"), "{error}");
@@ -71,7 +74,7 @@ async fn missing_source_creates_no_keys() {
 
 #[tokio::test]
 async fn copy_stops_when_memory_is_full() {
-    let harness = CopyHarness::with_location_kinds(&[StoreKind::Sqlite]);
+    let harness = AnyStoreCopyOnReopenHarness::with_location_kinds(&[StoreKind::Sqlite]);
     let fixture = StoreFixture::new(&harness, RegistrationBuilder::default()).await;
     let large = format!("\"{}\"", "x".repeat(500_000));
     for _ in 0..100 {

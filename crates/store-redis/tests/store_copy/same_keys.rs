@@ -6,16 +6,16 @@ use pointsman_store_conformance::copy::{
 };
 use pointsman_store_conformance::fixture::*;
 
-use crate::key_dump::assert_same_keys;
-use crate::store_location::{CopyHarness, StoreKind, StoreLocation, run_command};
+use crate::key_dump::assert_same_keys_and_contents;
+use crate::store_location::{AnyStoreCopyOnReopenHarness, StoreKind, TestStoreLocation, run_redis_command};
 
 /// Fills a store on Redis and copies it through stores of these kinds; returns the first and the last location.
-async fn copy_through(kinds: &[StoreKind]) -> (StoreLocation, StoreLocation) {
-    let harness = CopyHarness::with_location_kinds(kinds);
+async fn copy_through(kinds: &[StoreKind]) -> (TestStoreLocation, TestStoreLocation) {
+    let harness = AnyStoreCopyOnReopenHarness::with_location_kinds(kinds);
     let mut fixture = StoreFixture::new(&harness, sample_registration()).await;
     fill_with_sample_data(&mut fixture).await;
     for name in ["shop/orders", "shop/customers"] {
-        fixture.request_run(name).await;
+        fixture.request_collection_run(name).await;
     }
     for task in fixture.claim_for_handlers(&["shop"], 1).await {
         let logs =
@@ -31,7 +31,7 @@ async fn copy_through(kinds: &[StoreKind]) -> (StoreLocation, StoreLocation) {
     let first = harness.close_current_store();
     let mut from = first.clone();
     for kind in &kinds[1..] {
-        let to = StoreLocation::create_empty(*kind).await;
+        let to = TestStoreLocation::create_empty(*kind).await;
         assert_eq!(from.copy_to(&to).await.unwrap().differing_tables(), []);
         from = to;
     }
@@ -41,21 +41,27 @@ async fn copy_through(kinds: &[StoreKind]) -> (StoreLocation, StoreLocation) {
 #[tokio::test]
 async fn keys_are_unchanged_after_a_round_trip_through_sqlite() {
     let (first, last) = copy_through(&[StoreKind::Redis, StoreKind::Sqlite, StoreKind::Redis]).await;
-    run_blocking(move || assert!(assert_same_keys(first.key_prefix(), last.key_prefix(), &[]) > 50)).await;
+    run_blocking(move || {
+        assert!(assert_same_keys_and_contents(first.key_prefix(), last.key_prefix(), &[]) > 50)
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn keys_are_unchanged_after_a_copy_within_redis() {
     let (first, last) = copy_through(&[StoreKind::Redis, StoreKind::Redis]).await;
-    run_blocking(move || assert!(assert_same_keys(first.key_prefix(), last.key_prefix(), &[]) > 50)).await;
+    run_blocking(move || {
+        assert!(assert_same_keys_and_contents(first.key_prefix(), last.key_prefix(), &[]) > 50)
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn copy_writes_the_documented_keys() {
-    let harness = CopyHarness::with_location_kinds(&[StoreKind::Sqlite]);
+    let harness = AnyStoreCopyOnReopenHarness::with_location_kinds(&[StoreKind::Sqlite]);
     let mut fixture = StoreFixture::new(&harness, sample_registration()).await;
     fill_with_sample_data(&mut fixture).await;
-    let last = fixture.read_journal_range().await.head;
+    let last = fixture.read_journal_range().await.newest_event_id;
     let run = fixture
         .list_tasks(&TaskFilter::default())
         .await
@@ -73,21 +79,24 @@ async fn copy_writes_the_documented_keys() {
     let (logged, lines) = logged.unwrap();
     let object = fixture.emit(new_event("report").with_key("daily")).await;
     assert!(object.id > last);
-    let (file, keys) = (harness.close_current_store(), StoreLocation::empty_redis());
+    let (file, keys) = (harness.close_current_store(), TestStoreLocation::empty_redis());
     file.copy_to(&keys).await.unwrap();
     run_blocking(move || {
-        assert_eq!(run_command(&["GET", &keys.key("next.event.id")]).text(), Some(object.id.to_string()));
         assert_eq!(
-            run_command(&["GET", &keys.key("daily:last.event.id")]).text(),
+            run_redis_command(&["GET", &keys.prefixed_key("next.event.id")]).text(),
             Some(object.id.to_string())
         );
-        let hash = keys.key(&format!("sync_tasks#{}", run.id));
-        assert_eq!(run_command(&["HGET", &hash, "id"]).text(), Some(run.id.to_string()));
-        assert_eq!(run_command(&["HGET", &hash, "source"]).text().as_deref(), Some("shop"));
-        let index = keys.key("sync_tasks_index:source#shop:collection#orders");
-        assert!(!run_command(&["ZRANGE", &index, "0", "-1"]).texts().is_empty());
-        let log = keys.key(&format!("sync_tasks#{logged}:logs"));
-        assert_eq!(run_command(&["ZCARD", &log]).number(), Some(lines as i64));
+        assert_eq!(
+            run_redis_command(&["GET", &keys.prefixed_key("daily:last.event.id")]).text(),
+            Some(object.id.to_string())
+        );
+        let hash = keys.prefixed_key(&format!("sync_tasks#{}", run.id));
+        assert_eq!(run_redis_command(&["HGET", &hash, "id"]).text(), Some(run.id.to_string()));
+        assert_eq!(run_redis_command(&["HGET", &hash, "source"]).text().as_deref(), Some("shop"));
+        let index = keys.prefixed_key("sync_tasks_index:source#shop:collection#orders");
+        assert!(!run_redis_command(&["ZRANGE", &index, "0", "-1"]).texts().is_empty());
+        let log = keys.prefixed_key(&format!("sync_tasks#{logged}:logs"));
+        assert_eq!(run_redis_command(&["ZCARD", &log]).number(), Some(lines as i64));
     })
     .await;
 }

@@ -1,5 +1,5 @@
 //! The conformance suite of copies.
 
-use crate::store_location::StoreLocation;
+use crate::store_location::TestStoreLocation;
 
-pointsman_store_conformance::copy_suite!(StoreLocation);
+pointsman_store_conformance::copy_suite!(TestStoreLocation);

@@ -12,11 +12,11 @@ use pointsman_store::store_copy::CopyEndpoint;
 use pointsman_store_conformance::copy::{self, LocationOpenError};
 use pointsman_store_postgres::{PgStoreCopy, Postgres};
 use pointsman_store_redis::{Redis, RedisStoreCopy};
-use pointsman_store_sqlite::{Sqlite, SqliteCopy};
+use pointsman_store_sqlite::{Sqlite, SqliteStoreCopy};
 use pointsman_testing::{RedisConnection, RedisReply, shared_postgres, shared_redis, unique_key_prefix};
 use tempfile::TempDir;
 
-pub(crate) type CopyHarness = copy::CopyingHarness<StoreLocation>;
+pub(crate) type AnyStoreCopyOnReopenHarness = copy::CopyOnReopenHarness<TestStoreLocation>;
 
 /// A kind of store.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub(crate) enum StoreKind {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum StoreLocation {
+pub(crate) enum TestStoreLocation {
     /// The path of the file, and its temporary folder.
     Sqlite(PathBuf, Arc<TempDir>),
     /// The URL of a database.
@@ -36,7 +36,7 @@ pub(crate) enum StoreLocation {
     Redis(String),
 }
 
-impl StoreLocation {
+impl TestStoreLocation {
     /// Returns an unused prefix on Redis.
     pub(crate) fn empty_redis() -> Self {
         Self::Redis(unique_key_prefix())
@@ -49,18 +49,18 @@ impl StoreLocation {
         }
     }
 
-    pub(crate) fn url(&self) -> String {
+    pub(crate) fn redis_url(&self) -> String {
         shared_redis().unwrap().url_with_prefix(self.key_prefix())
     }
 
     /// Returns a key of this store.
-    pub(crate) fn key(&self, name: &str) -> String {
+    pub(crate) fn prefixed_key(&self, name: &str) -> String {
         format!("{}{name}", self.key_prefix())
     }
 }
 
 #[async_trait]
-impl copy::StoreLocation for StoreLocation {
+impl copy::StoreLocation for TestStoreLocation {
     type Kind = StoreKind;
     const TESTED_KIND: StoreKind = StoreKind::Redis;
     const OTHER_KIND: StoreKind = StoreKind::Sqlite;
@@ -80,23 +80,23 @@ impl copy::StoreLocation for StoreLocation {
         Ok(match self {
             Self::Sqlite(path, _) => Arc::new(Sqlite::open(path, now)?),
             Self::Postgres(url) => Arc::new(Postgres::open(url, now).await?),
-            Self::Redis(_) => Arc::new(Redis::open(&self.url(), now).await?),
+            Self::Redis(_) => Arc::new(Redis::open(&self.redis_url(), now).await?),
         })
     }
 
     fn try_open_source(&self) -> Result<Box<dyn CopyEndpoint>, LocationOpenError> {
         Ok(match self {
-            Self::Sqlite(path, _) => Box::new(SqliteCopy::open_source(path)?),
+            Self::Sqlite(path, _) => Box::new(SqliteStoreCopy::open_source(path)?),
             Self::Postgres(url) => Box::new(PgStoreCopy::open_source(url)?),
-            Self::Redis(_) => Box::new(RedisStoreCopy::open_source(&self.url())?),
+            Self::Redis(_) => Box::new(RedisStoreCopy::open_source(&self.redis_url())?),
         })
     }
 
     fn try_open_target(&self) -> Result<Box<dyn CopyEndpoint>, LocationOpenError> {
         Ok(match self {
-            Self::Sqlite(path, _) => Box::new(SqliteCopy::open_target(path)?),
+            Self::Sqlite(path, _) => Box::new(SqliteStoreCopy::open_target(path)?),
             Self::Postgres(url) => Box::new(PgStoreCopy::open_target(url)?),
-            Self::Redis(_) => Box::new(RedisStoreCopy::open_target(&self.url())?),
+            Self::Redis(_) => Box::new(RedisStoreCopy::open_target(&self.redis_url())?),
         })
     }
 }
@@ -106,6 +106,6 @@ pub(crate) fn connect_shared_redis() -> RedisConnection {
     shared_redis().unwrap().connect().unwrap()
 }
 
-pub(crate) fn run_command(args: &[&str]) -> RedisReply {
+pub(crate) fn run_redis_command(args: &[&str]) -> RedisReply {
     connect_shared_redis().run_command(args).unwrap()
 }

@@ -22,7 +22,8 @@ async fn each_source_and_collection_has_its_own_history() {
     let mut expected = [vec![], vec![], vec![]];
     for n in 0..3 {
         for (pair, pair_history) in ["a/x", "a/x_y", "a_x/y"].iter().zip(&mut expected) {
-            pair_history.push((fixture.request_new_run(pair).await.to_string(), 1_700_000_000 + n * 10));
+            pair_history
+                .push((fixture.request_new_collection_run(pair).await.to_string(), 1_700_000_000 + n * 10));
         }
         fixture.run_all_ready_tasks().await;
         fixture.advance_clock(10);
@@ -42,10 +43,10 @@ async fn expired_tasks_leave_no_keys() {
     let mut fixture = StoreFixture::new(&harness, registration).await;
     let mut reader = harness.reader();
     for _ in 0..3 {
-        fixture.request_new_run("shop/orders").await;
+        fixture.request_new_collection_run("shop/orders").await;
         let claimed = fixture.claim_one().await;
-        let line = pointsman_core::store::NewLogLine {
-            task: claimed.seq,
+        let line = pointsman_core::store::AttemptLogLine {
+            task_seq: claimed.seq,
             fence: claimed.fence,
             line: info_log_line(fixture.now, "working"),
         };
@@ -53,14 +54,15 @@ async fn expired_tasks_leave_no_keys() {
         fixture.succeed(&claimed).await;
         fixture.advance_clock(10);
     }
-    let active = fixture.request_new_run("shop/items").await;
+    let active = fixture.request_new_collection_run("shop/items").await;
     assert_eq!(reader.read_history("shop", "orders").len(), 3);
     assert_eq!(reader.0.list_keys("sync_tasks#*:logs").len(), 3);
-    let pruned =
-        fixture.prune(KEEP_EVERYTHING, Retention { max_count: 1, max_age: KEEP_EVERYTHING.max_age }).await;
-    assert_eq!((pruned.tasks, reader.read_history("shop", "orders").len()), (2, 1));
+    let pruned = fixture
+        .prune_events_and_tasks(KEEP_EVERYTHING, Retention { max_count: 1, max_age: KEEP_EVERYTHING.max_age })
+        .await;
+    assert_eq!((pruned.deleted_task_count, reader.read_history("shop", "orders").len()), (2, 1));
     assert_eq!(reader.0.list_keys("sync_tasks#*:logs").len(), 1);
-    fixture.prune(KEEP_EVERYTHING, KEEP_NOTHING).await;
+    fixture.prune_events_and_tasks(KEEP_EVERYTHING, KEEP_NOTHING).await;
     let mut remaining = vec![
         "sync_tasks_index:source#shop:collection#items".to_string(),
         "sync_tasks_priority_queue".to_string(),

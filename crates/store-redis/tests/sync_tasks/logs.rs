@@ -1,7 +1,7 @@
 //! Log lines of tasks.
 
+use pointsman_core::store::AttemptLogLine;
 use pointsman_core::store::FinishedAttempt;
-use pointsman_core::store::NewLogLine;
 use pointsman_core::task::{LogLevel, LogLine};
 use pointsman_store_conformance::fixture::{
     RegistrationBuilder, StoreFixture, finished_attempt, info_log_line, success,
@@ -14,10 +14,10 @@ async fn log_lines_keep_order_and_duplicates() {
     let harness = SyncTaskHarness::new();
     let mut fixture =
         StoreFixture::new(&harness, RegistrationBuilder::default().collection("shop/orders", 5)).await;
-    let id = fixture.request_new_run("shop/orders").await;
+    let id = fixture.request_new_collection_run("shop/orders").await;
     let claimed = fixture.claim_one().await;
     let started = fixture.now;
-    let new_line = |line: LogLine| NewLogLine { task: claimed.seq, fence: claimed.fence, line };
+    let new_line = |line: LogLine| AttemptLogLine { task_seq: claimed.seq, fence: claimed.fence, line };
     let first_lines = vec![
         new_line(info_log_line(started, "same")),
         new_line(info_log_line(started, "same")),

@@ -70,7 +70,7 @@ impl SyncTaskReader {
     }
 
     /// Reads status, start time and end time of a task.
-    fn read_status(&mut self, id: &TaskId) -> [String; 3] {
+    fn read_status_and_times(&mut self, id: &TaskId) -> [String; 3] {
         let task = self.read_task(id);
         ["status", "started_at", "finished_at"].map(|field| task[field].clone())
     }

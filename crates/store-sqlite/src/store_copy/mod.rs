@@ -18,12 +18,12 @@ use crate::tables::counters;
 
 /// A file that is the source or target of a copy. No server may use it meanwhile.
 #[derive(Debug)]
-pub struct SqliteCopy {
+pub struct SqliteStoreCopy {
     conn: Connection,
     _lock: FileLock,
 }
 
-impl SqliteCopy {
+impl SqliteStoreCopy {
     /// Opens a file as the source of a copy. As by a server, it is migrated if it has an older layout.
     pub fn open_source(path: impl AsRef<Path>) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
         let path = path.as_ref();
@@ -34,19 +34,20 @@ impl SqliteCopy {
         let location = DatabaseLocation::File(path.into());
         let lock = open::acquire_lock(&location)?;
         let to_open_error = |error| OpenError::from_sqlite(path, error);
-        let layout =
-            open::open_reader(path).and_then(|conn| open::read_layout(&conn)).map_err(to_open_error)?;
+        let layout = open::open_reader_connection(path)
+            .and_then(|conn| open::read_layout(&conn))
+            .map_err(to_open_error)?;
         if layout == 0 {
             return Err(no_store());
         }
-        Ok(Self { conn: open::open_writer(&location, open::MIGRATIONS)?, _lock: lock })
+        Ok(Self { conn: open::open_writer_connection(&location, open::MIGRATIONS)?, _lock: lock })
     }
 
     /// Opens a file as the target of a copy; creates it if it does not exist.
     pub fn open_target(path: impl AsRef<Path>) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
         let location = DatabaseLocation::File(path.as_ref().into());
         let lock = open::acquire_lock(&location)?;
-        Ok(Self { conn: open::open_writer(&location, open::MIGRATIONS)?, _lock: lock })
+        Ok(Self { conn: open::open_writer_connection(&location, open::MIGRATIONS)?, _lock: lock })
     }
 
     fn write_rows_and_progress(
@@ -73,7 +74,7 @@ impl SqliteCopy {
     }
 }
 
-impl CopyEndpoint for SqliteCopy {
+impl CopyEndpoint for SqliteStoreCopy {
     fn count_rows(&mut self, table_kind: TableKind) -> store::Result<Option<u64>> {
         rows::count_rows(&self.conn, table_kind).map_err(|fault| to_store_error(&fault))
     }

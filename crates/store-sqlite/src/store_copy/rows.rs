@@ -1,7 +1,7 @@
 //! Reads and writes the rows of the file, one table at a time.
 
 use pointsman_store::store_copy::{
-    CopyCursor, CopyPage, CopyRow, CopyValue, EVENT_INDEX_INTERVAL, TableKind,
+    CopyCursor, CopyPage, CopyRow, CopyValue, JOURNAL_SPARSE_INDEX_INTERVAL, TableKind,
 };
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, params_from_iter};
@@ -40,7 +40,7 @@ fn find_table_source(table_kind: TableKind) -> Option<TableSource> {
         TableKind::Queues => whole_table("pointsman_queue", &["id"]),
         TableKind::Chains => whole_table("pointsman_chain", &["path"]),
         TableKind::Rules => whole_table("pointsman_rule", &["kind", "space", "name", "tenant"]),
-        TableKind::FileDigests => whole_table("pointsman_file_digest", &["key"]),
+        TableKind::FileDigests => whole_table("pointsman_configured_object_digest", &["key"]),
         TableKind::Nodes => whole_table("pointsman_node", &["id"]),
         TableKind::Schedules => whole_table("pointsman_schedule", &["name"]),
         TableKind::Journal => Some(TableSource {
@@ -148,7 +148,7 @@ pub(super) fn insert_journal_rows(conn: &Connection, rows: Vec<CopyRow>) -> Resu
     let mut index_entries = Vec::new();
     for id in rows.iter().filter_map(|row| row.first()?.as_number()).filter(|id| *id > expired_up_to) {
         journaled += 1;
-        if journaled % EVENT_INDEX_INTERVAL == 0 {
+        if journaled % JOURNAL_SPARSE_INDEX_INTERVAL == 0 {
             index_entries.push((journaled, id));
         }
     }

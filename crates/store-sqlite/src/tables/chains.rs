@@ -38,14 +38,14 @@ pub(super) fn write_chain_state(conn: &Connection, path: &ChainPath, state: &Cha
     Ok(())
 }
 
-pub(super) fn find_pending_reevaluation(conn: &Connection) -> Result<Option<(ChainPath, i64)>> {
+pub(super) fn find_reevaluation_cursor(conn: &Connection) -> Result<Option<(ChainPath, i64)>> {
     let sql = "SELECT path, reconciled_up_to FROM pointsman_chain WHERE reconciled_up_to IS NOT NULL LIMIT 1";
     query_first(conn, sql, [], |row| {
         Ok((ChainPath::new(read_text(row, 0)?).map_err(Fault::damaged)?, row.get(1)?))
     })
 }
 
-pub(super) fn write_pending_reevaluation(
+pub(super) fn write_reevaluation_cursor(
     conn: &Connection,
     path: &ChainPath,
     after: Option<i64>,
@@ -95,7 +95,7 @@ pub(super) fn insert_order(conn: &Connection, number: i64, order: &Order) -> Res
         order.planned_at.map(Timestamp::micros),
         order.created_at.micros(),
         order.suspended,
-        order.origin.map(|origin| origin.event.as_i64()),
+        order.origin.map(|origin| origin.event_id.as_i64()),
         order.origin.map_or(0, |origin| origin.cause_depth),
     ))?;
     Ok(())
@@ -114,9 +114,9 @@ pub(super) fn update_order(conn: &Connection, order_row: &OrderRow) -> Result<()
         order.planned_at.map(Timestamp::micros),
         order.started_at.map(Timestamp::micros),
         order.suspended,
-        order.task.map(|task| task.0),
-        order.step_succeeded,
-        order.suspended_by_task.map(|task| task.0),
+        order.task_seq.map(|task| task.0),
+        order.step_succeeded_at_removed_node,
+        order.suspended_by_task_seq.map(|task| task.0),
         order.took_on_error,
     ))?;
     Ok(())

@@ -12,27 +12,27 @@ use crate::error::{Fault, Result};
 
 /// The size of a block of reserved numbers. The last used number of some counters is in no row, so numbers are reserved
 /// in blocks: after a start they continue after the reserved block, and few commits have to write the counter.
-const RESERVATION_SIZE: i64 = 100_000;
+const NUMBER_RESERVATION_SIZE: i64 = 100_000;
 
 /// The counters as they are stored in the file. Counters that follow from rows are not among them.
 #[derive(Debug, Default)]
 pub(crate) struct StoredCounters {
-    archived_tasks: Cell<i64>,
+    archived_task_count: Cell<i64>,
     expired_up_to: Cell<EventId>,
-    reserved_fence: Cell<i64>,
-    reserved_object: Cell<i64>,
-    reserved_task: Cell<i64>,
+    last_reserved_fence: Cell<i64>,
+    last_reserved_object: Cell<i64>,
+    last_reserved_task: Cell<i64>,
 }
 
 impl StoredCounters {
     /// Reads the counters: those that are stored, and those that follow from the rows.
     pub(crate) fn read_counters(&self, conn: &Connection) -> Result<Counters> {
         let number = |name| -> Result<i64> { Ok(read_meta_value(conn, name)?.unwrap_or(0)) };
-        self.archived_tasks.set(number("archived_tasks")?);
+        self.archived_task_count.set(number("archived_tasks")?);
         self.expired_up_to.set(EventId::from_i64(number("expired_up_to")?));
-        self.reserved_fence.set(number("last_fence")?);
-        self.reserved_object.set(number("last_object")?);
-        self.reserved_task.set(number("last_task")?);
+        self.last_reserved_fence.set(number("last_fence")?);
+        self.last_reserved_object.set(number("last_object")?);
+        self.last_reserved_task.set(number("last_task")?);
         let expired_up_to = self.expired_up_to.get();
         let newest_event =
             EventId::from_i64(query_max_or_zero(conn, "SELECT max(id) FROM pointsman_journal")?);
@@ -41,25 +41,25 @@ impl StoredCounters {
         Ok(Counters {
             last_event: newest_event.max(expired_up_to),
             expired_up_to,
-            last_task: last_task.max(self.reserved_task.get()),
-            last_fence: self.reserved_fence.get(),
-            last_object: self.reserved_object.get(),
+            last_task: last_task.max(self.last_reserved_task.get()),
+            last_fence: self.last_reserved_fence.get(),
+            last_object: self.last_reserved_object.get(),
             last_order: query_max_or_zero(conn, "SELECT max(n) FROM pointsman_order")?,
             journaled_event_count: count_journaled_events(conn)?,
-            archived_task_count: self.archived_tasks.get(),
+            archived_task_count: self.archived_task_count.get(),
             next_due: None,
         })
     }
 
     pub(super) fn write_counters(&self, conn: &Connection, counters: &Counters) -> Result<()> {
-        if counters.archived_task_count != self.archived_tasks.get() {
+        if counters.archived_task_count != self.archived_task_count.get() {
             write_meta_value(conn, "archived_tasks", counters.archived_task_count)?;
-            self.archived_tasks.set(counters.archived_task_count);
+            self.archived_task_count.set(counters.archived_task_count);
         }
         self.set_expired_up_to(conn, counters.expired_up_to)?;
-        reserve_numbers(conn, "last_fence", counters.last_fence, &self.reserved_fence)?;
-        reserve_numbers(conn, "last_object", counters.last_object, &self.reserved_object)?;
-        reserve_numbers(conn, "last_task", counters.last_task, &self.reserved_task)
+        reserve_numbers(conn, "last_fence", counters.last_fence, &self.last_reserved_fence)?;
+        reserve_numbers(conn, "last_object", counters.last_object, &self.last_reserved_object)?;
+        reserve_numbers(conn, "last_task", counters.last_task, &self.last_reserved_task)
     }
 
     /// Stores the low-water mark: observers see no event at or below this id any more.
@@ -75,7 +75,7 @@ impl StoredCounters {
 /// Reserves another block of numbers if `last_used` is beyond those reserved.
 fn reserve_numbers(conn: &Connection, name: &str, last_used: i64, reserved: &Cell<i64>) -> Result<()> {
     if last_used > reserved.get() {
-        reserved.set(last_used + RESERVATION_SIZE);
+        reserved.set(last_used + NUMBER_RESERVATION_SIZE);
         write_meta_value(conn, name, reserved.get())?;
     }
     Ok(())
@@ -100,7 +100,7 @@ pub(crate) fn read_task_id_namespace(conn: &Connection) -> Result<TaskIdNamespac
     Ok(TaskIdNamespace(namespace as u64))
 }
 
-pub(super) fn read_salt(conn: &Connection) -> Result<u64> {
+pub(super) fn read_hash_salt(conn: &Connection) -> Result<u64> {
     let salt: Option<i64> = read_meta_value(conn, "salt")?;
     Ok(salt.ok_or_else(|| Fault::damaged("pointsman_meta has no salt"))? as u64)
 }
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn numbers_continue_after_the_reserved_block_when_reopened() {
-        let conn = open::open_writer(&DatabaseLocation::Memory, open::MIGRATIONS).unwrap();
+        let conn = open::open_writer_connection(&DatabaseLocation::Memory, open::MIGRATIONS).unwrap();
         let stored = StoredCounters::default();
         let initial = stored.read_counters(&conn).unwrap();
         assert_eq!(initial, Counters::default());

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
 use pointsman_core::fire::Fire;
-use pointsman_core::limit::LimiterState;
+use pointsman_core::limit::LimiterAndBreakerState;
 use pointsman_core::order::{EndedOrder, Order};
 use pointsman_core::store::{AuditEntry, IdempotencyKey, NodeCapabilities, NodeId, NodeView};
 use pointsman_core::task::{LogLine, QueueSubject, Task, TaskIdNamespace};
@@ -24,8 +24,8 @@ use pointsman_core::{
     Event, EventId, HandlerDef, Rule, RuleKind, RuleScope, ScheduleName, TaskSeq, Tenant, Timestamp,
 };
 use pointsman_store::row::{
-    ActiveTaskRow, ArchivedTaskRow, AttemptRow, ChainRow, GatedTask, HandlerId, HandlerRow, IdleObject,
-    LaneHead, ObjectRow, OrderRow, QueueCounts, QueueId, QueueRow, RankRange, ScheduleRow, TaskPhase,
+    ActiveTaskRow, ArchivedTaskRow, AttemptRow, ChainRow, HandlerId, HandlerRow, IdleObject, LaneHead,
+    ObjectRow, OrderRow, QueueCounts, QueueId, QueueRow, RankRange, ScheduleRow, SyncGatedTask, TaskPhase,
     WaitingTask,
 };
 use pointsman_store::tables::{Counters, Tables};
@@ -64,8 +64,8 @@ impl Tables for SqliteTables {
         counters::read_task_id_namespace(&self.conn)
     }
 
-    fn read_salt(&self) -> Result<u64> {
-        counters::read_salt(&self.conn)
+    fn read_hash_salt(&self) -> Result<u64> {
+        counters::read_hash_salt(&self.conn)
     }
 
     fn read_named_text(&self, name: &str) -> Result<Option<String>> {
@@ -168,12 +168,12 @@ impl Tables for SqliteTables {
         tasks::list_lane_tasks(&self.conn, lane)
     }
 
-    fn list_counted_in_concurrency_group(
+    fn list_counted_tasks_of_concurrency_group(
         &self,
         concurrency_group: i64,
         limit: usize,
     ) -> Result<Vec<TaskSeq>> {
-        tasks::list_counted_in_concurrency_group(&self.conn, concurrency_group, limit)
+        tasks::list_counted_tasks_of_concurrency_group(&self.conn, concurrency_group, limit)
     }
 
     fn find_oldest_blocked_in_concurrency_group(
@@ -183,8 +183,8 @@ impl Tables for SqliteTables {
         tasks::find_oldest_blocked_in_concurrency_group(&self.conn, concurrency_group)
     }
 
-    fn list_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
-        tasks::list_ready_tasks(&self.conn, shares)
+    fn list_first_ready_tasks_of_queues(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
+        tasks::list_first_ready_tasks_of_queues(&self.conn, shares)
     }
 
     fn list_scheduled_tasks(&self) -> Result<Vec<ActiveTaskRow>> {
@@ -195,25 +195,25 @@ impl Tables for SqliteTables {
         tasks::list_due_tasks(&self.conn, now, limit)
     }
 
-    fn read_earliest_due(&self) -> Result<Option<Timestamp>> {
-        tasks::read_earliest_due(&self.conn)
+    fn read_earliest_due_time(&self) -> Result<Option<Timestamp>> {
+        tasks::read_earliest_due_time(&self.conn)
     }
 
-    fn list_gated_tasks(&self, event: EventId) -> Result<Vec<GatedTask>> {
-        tasks::list_gated_tasks(&self.conn, event)
+    fn list_sync_gated_tasks(&self, event: EventId) -> Result<Vec<SyncGatedTask>> {
+        tasks::list_sync_gated_tasks(&self.conn, event)
     }
 
-    fn find_unfinished_sync_task_before(
+    fn find_unfinished_sync_task_before_stage(
         &self,
         event: EventId,
         sync_stage: i64,
         only_untried: bool,
     ) -> Result<Option<TaskSeq>> {
-        tasks::find_unfinished_sync_task_before(&self.conn, event, sync_stage, only_untried)
+        tasks::find_unfinished_sync_task_before_stage(&self.conn, event, sync_stage, only_untried)
     }
 
-    fn list_tasks_locked_by(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
-        tasks::list_tasks_locked_by(&self.conn, node)
+    fn list_tasks_locked_by_node(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
+        tasks::list_tasks_locked_by_node(&self.conn, node)
     }
 
     fn list_expired_worker_leases(&self, since: Timestamp, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
@@ -297,28 +297,28 @@ impl Tables for SqliteTables {
         queues::set_defined_handlers(&self.conn, handlers)
     }
 
-    fn write_limiter_state(&self, handler: HandlerId, limiter_state: &LimiterState) -> Result<()> {
+    fn write_limiter_state(&self, handler: HandlerId, limiter_state: &LimiterAndBreakerState) -> Result<()> {
         queues::write_limiter_state(&self.conn, handler, limiter_state)
     }
 
-    fn read_handler_gaps(&self, handler: HandlerId) -> Result<String> {
-        queues::read_handler_gaps(&self.conn, handler)
+    fn read_missed_event_ranges_json(&self, handler: HandlerId) -> Result<String> {
+        queues::read_missed_event_ranges_json(&self.conn, handler)
     }
 
-    fn write_handler_gaps(&self, handler: HandlerId, gaps: &str) -> Result<()> {
-        queues::write_handler_gaps(&self.conn, handler, gaps)
+    fn write_missed_event_ranges_json(&self, handler: HandlerId, gaps: &str) -> Result<()> {
+        queues::write_missed_event_ranges_json(&self.conn, handler, gaps)
     }
 
-    fn list_file_digests(&self) -> Result<BTreeMap<String, String>> {
-        registry::list_file_digests(&self.conn)
+    fn list_configured_object_digests(&self) -> Result<BTreeMap<String, String>> {
+        registry::list_configured_object_digests(&self.conn)
     }
 
-    fn write_file_digest(&self, key: &str, digest: &str) -> Result<()> {
-        registry::write_file_digest(&self.conn, key, digest)
+    fn write_configured_object_digest(&self, key: &str, digest: &str) -> Result<()> {
+        registry::write_configured_object_digest(&self.conn, key, digest)
     }
 
-    fn delete_file_digest(&self, key: &str) -> Result<()> {
-        registry::delete_file_digest(&self.conn, key)
+    fn delete_configured_object_digest(&self, key: &str) -> Result<()> {
+        registry::delete_configured_object_digest(&self.conn, key)
     }
 
     fn list_rules(&self) -> Result<Vec<Rule>> {
@@ -377,12 +377,12 @@ impl Tables for SqliteTables {
         chains::write_chain_state(&self.conn, path, state)
     }
 
-    fn find_pending_reevaluation(&self) -> Result<Option<(ChainPath, i64)>> {
-        chains::find_pending_reevaluation(&self.conn)
+    fn find_reevaluation_cursor(&self) -> Result<Option<(ChainPath, i64)>> {
+        chains::find_reevaluation_cursor(&self.conn)
     }
 
-    fn write_pending_reevaluation(&self, path: &ChainPath, after: Option<i64>) -> Result<()> {
-        chains::write_pending_reevaluation(&self.conn, path, after)
+    fn write_reevaluation_cursor(&self, path: &ChainPath, after: Option<i64>) -> Result<()> {
+        chains::write_reevaluation_cursor(&self.conn, path, after)
     }
 
     fn read_order(&self, number: i64) -> Result<Option<OrderRow>> {
@@ -449,8 +449,8 @@ impl Tables for SqliteTables {
         schedules::advance_catch_up(&self.conn, schedule, up_to)
     }
 
-    fn list_unfinished_schedule_tasks(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
-        schedules::list_unfinished_schedule_tasks(&self.conn, schedule)
+    fn list_unfinished_tasks_of_last_event(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
+        schedules::list_unfinished_tasks_of_last_event(&self.conn, schedule)
     }
 
     fn delete_expired_events(
@@ -483,20 +483,25 @@ impl Tables for SqliteTables {
         objects::mark_objects_in_use(&self.conn, objects)
     }
 
-    fn mark_event_objects_in_use(&self, events: &[EventId], up_to: EventId, checked: EventId) -> Result<()> {
-        objects::mark_event_objects_in_use(&self.conn, events, up_to, checked)
+    fn mark_objects_of_events_in_use(
+        &self,
+        events: &[EventId],
+        up_to: EventId,
+        checked: EventId,
+    ) -> Result<()> {
+        objects::mark_objects_of_events_in_use(&self.conn, events, up_to, checked)
     }
 
     fn delete_objects(&self, objects: &[IdleObject]) -> Result<()> {
         objects::delete_objects(&self.conn, objects)
     }
 
-    fn list_events_in_use(
+    fn list_events_of_unfinished_tasks(
         &self,
         after: EventId,
         up_to: EventId,
         limit: usize,
     ) -> Result<(Vec<EventId>, Option<EventId>)> {
-        objects::list_events_in_use(&self.conn, after, up_to, limit)
+        objects::list_events_of_unfinished_tasks(&self.conn, after, up_to, limit)
     }
 }

@@ -19,7 +19,7 @@ fn object_from_row(row: &Row<'_>, first_column: usize) -> Result<ObjectRow> {
     Ok(ObjectRow {
         number: row.get(first_column + 2)?,
         last_event,
-        last_sent_events: ObjectRow::decode_last_sent(last_sent),
+        last_sent_events: ObjectRow::decode_last_sent_events(last_sent),
     })
 }
 
@@ -30,7 +30,8 @@ pub(super) fn write_object(conn: &Connection, tenant: &Tenant, key: &str, object
                VALUES (?1, ?2, ?3, ?4, ?5, ?3)
                ON CONFLICT (tenant, key) DO UPDATE
                SET last_event = excluded.last_event, last_sent = excluded.last_sent, number = excluded.number";
-    let row = (tenant.as_str(), key, object.last_event.as_i64(), object.encode_last_sent(), object.number);
+    let row =
+        (tenant.as_str(), key, object.last_event.as_i64(), object.encode_last_sent_events(), object.number);
     conn.prepare_cached(sql)?.execute(row)?;
     Ok(())
 }
@@ -54,7 +55,7 @@ pub(super) fn mark_objects_in_use(conn: &Connection, objects: &[(Tenant, String,
     Ok(())
 }
 
-pub(super) fn mark_event_objects_in_use(
+pub(super) fn mark_objects_of_events_in_use(
     conn: &Connection,
     events: &[EventId],
     up_to: EventId,
@@ -77,7 +78,7 @@ pub(super) fn delete_objects(conn: &Connection, objects: &[IdleObject]) -> Resul
     Ok(())
 }
 
-pub(super) fn list_events_in_use(
+pub(super) fn list_events_of_unfinished_tasks(
     conn: &Connection,
     after: EventId,
     up_to: EventId,

@@ -1,6 +1,6 @@
 //! Queues and handlers.
 
-use pointsman_core::limit::LimiterState;
+use pointsman_core::limit::LimiterAndBreakerState;
 use pointsman_core::task::QueueSubject;
 use pointsman_core::{HandlerDef, TaskSeq, Tenant};
 use pointsman_store::row::{HandlerId, HandlerRow, QueueCounts, QueueId, QueueRow, RankRange};
@@ -72,7 +72,7 @@ pub(super) fn list_handlers(conn: &Connection) -> Result<Vec<HandlerRow>> {
     query_all(conn, sql, [], |row| {
         let def = serde_json::from_str(read_text(row, 1)?);
         let limiter_state = match read_text(row, 3)? {
-            "" => Ok(LimiterState::default()),
+            "" => Ok(LimiterAndBreakerState::default()),
             json => serde_json::from_str(json),
         };
         Ok(HandlerRow {
@@ -99,7 +99,7 @@ pub(super) fn set_defined_handlers(conn: &Connection, handlers: &[HandlerDef]) -
 pub(super) fn write_limiter_state(
     conn: &Connection,
     handler: HandlerId,
-    limiter_state: &LimiterState,
+    limiter_state: &LimiterAndBreakerState,
 ) -> Result<()> {
     let json = serde_json::to_string(limiter_state).map_err(Fault::damaged)?;
     conn.prepare_cached("UPDATE pointsman_handler SET limiter_state = ?2 WHERE id = ?1")?
@@ -107,12 +107,16 @@ pub(super) fn write_limiter_state(
     Ok(())
 }
 
-pub(super) fn read_handler_gaps(conn: &Connection, handler: HandlerId) -> Result<String> {
+pub(super) fn read_missed_event_ranges_json(conn: &Connection, handler: HandlerId) -> Result<String> {
     let mut statement = conn.prepare_cached("SELECT gaps FROM pointsman_handler WHERE id = ?1")?;
     Ok(statement.query_row([handler], |r| r.get(0))?)
 }
 
-pub(super) fn write_handler_gaps(conn: &Connection, handler: HandlerId, gaps: &str) -> Result<()> {
+pub(super) fn write_missed_event_ranges_json(
+    conn: &Connection,
+    handler: HandlerId,
+    gaps: &str,
+) -> Result<()> {
     conn.prepare_cached("UPDATE pointsman_handler SET gaps = ?2 WHERE id = ?1")?.execute((handler, gaps))?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Rules, nodes, audit entries, and the digests of configured files.
+//! Rules, nodes, audit entries, and the digests of configured objects.
 
 use std::collections::BTreeMap;
 
@@ -103,19 +103,19 @@ pub(super) fn insert_audit_entry(conn: &Connection, entry: &AuditEntry) -> Resul
     Ok(())
 }
 
-pub(super) fn list_file_digests(conn: &Connection) -> Result<BTreeMap<String, String>> {
-    let mut statement = conn.prepare_cached("SELECT key, digest FROM pointsman_file_digest")?;
+pub(super) fn list_configured_object_digests(conn: &Connection) -> Result<BTreeMap<String, String>> {
+    let mut statement = conn.prepare_cached("SELECT key, digest FROM pointsman_configured_object_digest")?;
     let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-pub(super) fn write_file_digest(conn: &Connection, key: &str, digest: &str) -> Result<()> {
-    let sql = "INSERT OR REPLACE INTO pointsman_file_digest (key, digest) VALUES (?1, ?2)";
+pub(super) fn write_configured_object_digest(conn: &Connection, key: &str, digest: &str) -> Result<()> {
+    let sql = "INSERT OR REPLACE INTO pointsman_configured_object_digest (key, digest) VALUES (?1, ?2)";
     conn.prepare_cached(sql)?.execute((key, digest))?;
     Ok(())
 }
 
-pub(super) fn delete_file_digest(conn: &Connection, key: &str) -> Result<()> {
-    conn.prepare_cached("DELETE FROM pointsman_file_digest WHERE key = ?1")?.execute([key])?;
+pub(super) fn delete_configured_object_digest(conn: &Connection, key: &str) -> Result<()> {
+    conn.prepare_cached("DELETE FROM pointsman_configured_object_digest WHERE key = ?1")?.execute([key])?;
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::error::Result;
 /// The maximum number of rows that one transaction examines or deletes, because emits wait for it.
 const MAX_ROWS_PER_PASS: i64 = 500;
 /// The number of deleted rows after which a transaction deletes no further task: a task may have a long log.
-const MAX_DELETED_ROWS: usize = 5_000;
+const MAX_DELETED_ROWS_PER_PASS: usize = 5_000;
 
 pub(super) fn delete_expired_events(
     conn: &Connection,
@@ -48,7 +48,7 @@ pub(super) fn delete_archived_tasks(
         seqs = query_all(conn, sql, [surplus.min(MAX_ROWS_PER_PASS)], |row| Ok(row.get(0)?))?;
     }
     if (seqs.len() as i64) < MAX_ROWS_PER_PASS {
-        add_tasks_ended_before(conn, before, &mut seqs)?;
+        collect_tasks_ended_before(conn, before, &mut seqs)?;
     }
     let has_more = seqs.len() as i64 >= MAX_ROWS_PER_PASS;
     let (deleted, stopped_early) = delete_tasks_with_logs(conn, &seqs)?;
@@ -60,7 +60,7 @@ pub(super) fn delete_archived_tasks(
 fn delete_tasks_with_logs(conn: &Connection, seqs: &[i64]) -> Result<(u64, bool)> {
     let (mut deleted, mut rows) = (0, 0);
     for seq in seqs {
-        if rows >= MAX_DELETED_ROWS {
+        if rows >= MAX_DELETED_ROWS_PER_PASS {
             return Ok((deleted, true));
         }
         for sql in [
@@ -77,7 +77,7 @@ fn delete_tasks_with_logs(conn: &Connection, seqs: &[i64]) -> Result<(u64, bool)
 
 /// Adds the tasks that ended before `cutoff`. Their events were journaled before it too, so that only the oldest rows
 /// need to be examined. When an event was journaled is read from its id: ids ascend even if the clock once ran ahead.
-fn add_tasks_ended_before(conn: &Connection, cutoff: Timestamp, seqs: &mut Vec<i64>) -> Result<()> {
+fn collect_tasks_ended_before(conn: &Connection, cutoff: Timestamp, seqs: &mut Vec<i64>) -> Result<()> {
     let after = seqs.last().copied().unwrap_or(0);
     let sql = "SELECT seq, event, finished, created FROM pointsman_history WHERE seq > ?1 ORDER BY seq";
     let mut statement = conn.prepare_cached(sql)?;
@@ -89,7 +89,10 @@ fn add_tasks_ended_before(conn: &Connection, cutoff: Timestamp, seqs: &mut Vec<i
             Some(event) => event.timestamp(),
             None => read_time(row, 3)?,
         };
-        if journaled_at >= cutoff || seqs.len() as i64 >= MAX_ROWS_PER_PASS || examined > MAX_DELETED_ROWS {
+        if journaled_at >= cutoff
+            || seqs.len() as i64 >= MAX_ROWS_PER_PASS
+            || examined > MAX_DELETED_ROWS_PER_PASS
+        {
             break;
         }
         if read_time(row, 2)? < cutoff {

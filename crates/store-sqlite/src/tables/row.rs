@@ -220,13 +220,13 @@ pub(crate) fn order_from_row(row: &Row<'_>) -> Result<OrderRow> {
         created_at: read_time(row, 7)?,
         started_at: read_optional_time(row, 8)?,
         suspended: row.get(9)?,
-        task: row.get::<_, Option<i64>>(10)?.map(TaskSeq),
+        task_seq: row.get::<_, Option<i64>>(10)?.map(TaskSeq),
         step_running: row.get(11)?,
-        step_succeeded: row.get(14)?,
-        suspended_by_task: row.get::<_, Option<i64>>(15)?.map(TaskSeq),
+        step_succeeded_at_removed_node: row.get(14)?,
+        suspended_by_task_seq: row.get::<_, Option<i64>>(15)?.map(TaskSeq),
         took_on_error: row.get(16)?,
         origin: match read_optional_event_id(row, 12)? {
-            Some(event) => Some(OrderOrigin { event, cause_depth: row.get(13)? }),
+            Some(event) => Some(OrderOrigin { event_id: event, cause_depth: row.get(13)? }),
             None => None,
         },
     };
@@ -246,7 +246,7 @@ pub(crate) fn event_from_row(row: &Row<'_>) -> Result<Event> {
         context: optional_text(7)?,
         cause_event: row.get(8)?,
         cause_task: row.get(9)?,
-        depth: row.get(10)?,
+        cause_depth: row.get(10)?,
     };
     columns.into_event()
 }
@@ -256,7 +256,7 @@ pub(crate) fn fire_from_row(row: &Row<'_>) -> Result<Fire> {
         planned_at: read_time(row, 0)?,
         recorded_at: read_time(row, 1)?,
         outcome: serde_json::from_str(read_text(row, 2)?).map_err(Fault::damaged)?,
-        event: read_optional_event_id(row, 3)?,
+        event_id: read_optional_event_id(row, 3)?,
         task: row.get::<_, Option<String>>(4)?.map(|text| TaskId::from_text(&text)),
     })
 }

@@ -74,7 +74,7 @@ pub(super) fn write_fire(
     let sql = "INSERT OR REPLACE INTO pointsman_fire (schedule, planned, at, outcome, event, task)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let outcome = serde_json::to_string(&fire.outcome).map_err(Fault::damaged)?;
-    let (planned_at, event) = (fire.planned_at.micros(), fire.event.map(EventId::as_i64));
+    let (planned_at, event) = (fire.planned_at.micros(), fire.event_id.map(EventId::as_i64));
     conn.prepare_cached(sql)?.execute((
         schedule.as_str(),
         planned_at,
@@ -104,7 +104,7 @@ pub(super) fn advance_catch_up(conn: &Connection, schedule: &ScheduleName, up_to
     Ok(())
 }
 
-pub(super) fn list_unfinished_schedule_tasks(
+pub(super) fn list_unfinished_tasks_of_last_event(
     conn: &Connection,
     schedule: &ScheduleName,
 ) -> Result<Vec<TaskSeq>> {

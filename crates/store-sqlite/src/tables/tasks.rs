@@ -4,8 +4,8 @@ use pointsman_core::store::NodeId;
 use pointsman_core::task::{AttemptOutcome, Lease};
 use pointsman_core::{EventId, TaskSeq, Timestamp};
 use pointsman_store::row::{
-    ActiveTaskRow, GatedTask, HandlerId, LaneHead, QueueId, TaskPhase, WaitingTask, encode_attempt_outcome,
-    encode_error_reason,
+    ActiveTaskRow, HandlerId, LaneHead, QueueId, SyncGatedTask, TaskPhase, WaitingTask,
+    encode_attempt_outcome, encode_error_reason,
 };
 use rusqlite::Connection;
 
@@ -196,7 +196,7 @@ pub(crate) fn count_lane_tasks(conn: &Connection, lane: i64, limit: u64) -> Resu
     Ok(conn.prepare_cached(sql)?.query_row((lane, limit as i64), |row| row.get::<_, i64>(0))?.unsigned_abs())
 }
 
-pub(super) fn list_counted_in_concurrency_group(
+pub(super) fn list_counted_tasks_of_concurrency_group(
     conn: &Connection,
     concurrency_group: i64,
     limit: usize,
@@ -214,7 +214,10 @@ pub(super) fn find_oldest_blocked_in_concurrency_group(
     query_first(conn, sql, [concurrency_group], waiting_task_from_row)
 }
 
-pub(super) fn list_ready_tasks(conn: &Connection, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
+pub(super) fn list_first_ready_tasks_of_queues(
+    conn: &Connection,
+    shares: &[(QueueId, i64)],
+) -> Result<Vec<ActiveTaskRow>> {
     // The index yields them by score, rank and age. ORDER BY would make SQLite prepare the statement again for every
     // queue, and so would a bound LIMIT.
     let sql = concat!(
@@ -245,18 +248,18 @@ pub(super) fn list_due_tasks(conn: &Connection, now: Timestamp, limit: usize) ->
     query_up_to(conn, sql, [now.micros()], limit, waiting_task_from_row)
 }
 
-pub(super) fn read_earliest_due(conn: &Connection) -> Result<Option<Timestamp>> {
+pub(super) fn read_earliest_due_time(conn: &Connection) -> Result<Option<Timestamp>> {
     let mut earliest = conn.prepare_cached("SELECT min(due) FROM pointsman_task WHERE phase = 2")?;
     let due: Option<i64> = earliest.query_row([], |r| r.get(0))?;
     Ok(due.map(Timestamp::from_micros))
 }
 
-pub(super) fn list_gated_tasks(conn: &Connection, event: EventId) -> Result<Vec<GatedTask>> {
+pub(super) fn list_sync_gated_tasks(conn: &Connection, event: EventId) -> Result<Vec<SyncGatedTask>> {
     let sql = "SELECT seq, queue, key_bucket, concurrency_group, score, due, lane, lane_position, stage
                FROM pointsman_task
                WHERE phase = 1 AND event = ?1 ORDER BY stage, seq";
     query_all(conn, sql, [event.as_i64()], |row| {
-        Ok(GatedTask {
+        Ok(SyncGatedTask {
             task: waiting_task_from_row(row)?,
             lane: row.get(6)?,
             lane_position: row.get(7)?,
@@ -267,7 +270,7 @@ pub(super) fn list_gated_tasks(conn: &Connection, event: EventId) -> Result<Vec<
 
 /// Finds the first synchronous task of an event that has an earlier sync stage and has not ended. The numbers of the
 /// tasks that were created with an event ascend with their sync stages, so that the first row is the first task.
-pub(super) fn find_unfinished_sync_task_before(
+pub(super) fn find_unfinished_sync_task_before_stage(
     conn: &Connection,
     event: EventId,
     sync_stage: i64,
@@ -289,7 +292,7 @@ pub(super) fn find_unfinished_sync_task_before(
     }
 }
 
-pub(super) fn list_tasks_locked_by(conn: &Connection, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
+pub(super) fn list_tasks_locked_by_node(conn: &Connection, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
     let sql = concat!(
         "SELECT ",
         active_task_columns!(),
@@ -319,7 +322,7 @@ pub(super) fn list_tasks_in_phases(
 ) -> Result<Vec<TaskSeq>> {
     // SQLite uses the index of a phase only if the condition names that phase alone.
     let condition = match phases {
-        [TaskPhase::Scheduled] => "INDEXED BY pointsman_task_scheduled WHERE phase = 4 AND".into(),
+        [TaskPhase::Scheduled] => "INDEXED BY pointsman_task_phase_scheduled WHERE phase = 4 AND".into(),
         [phase] => format!("WHERE phase = {} AND", phase.code()),
         phases => {
             let codes: Vec<_> = phases.iter().map(|phase| phase.code().to_string()).collect();

@@ -10,7 +10,7 @@ WHERE concurrency_group IS NOT NULL;
 
 ALTER TABLE pointsman_object ADD COLUMN number INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE pointsman_object ADD COLUMN checked INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX pointsman_object_checked ON pointsman_object (checked);
+CREATE INDEX pointsman_object_retention_check ON pointsman_object (checked);
 UPDATE pointsman_object SET number = counted.n
 FROM (SELECT tenant, key, row_number() OVER (ORDER BY tenant, key) AS n FROM pointsman_object) AS counted
 WHERE pointsman_object.tenant = counted.tenant AND pointsman_object.key = counted.key;

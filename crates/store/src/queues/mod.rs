@@ -14,7 +14,7 @@ use pointsman_core::task::QueueSubject;
 use pointsman_core::{CollectionName, TaskSeq, Tenant, Timestamp};
 
 use crate::error::{Fault, Result};
-use crate::fair_queue::{FairQueue, SourceRank, TenantIndex};
+use crate::fair_queue::{FairQueue, SourceTaskRank, TenantIndex};
 use crate::key_round_robin::KeyRoundRobin;
 use crate::row::{HandlerId, QueueCounts, QueueId, QueueRow, TaskPhase};
 use crate::tables::Tables;
@@ -39,7 +39,7 @@ pub(crate) struct QueueState {
     /// Round robin of keys among tasks of the same score. `None` until it is needed: it is not loaded at the start.
     key_round_robin: Option<KeyRoundRobin>,
     /// Rank of the one ready task of a source's queue.
-    source_rank: Option<SourceRank>,
+    source_task_rank: Option<SourceTaskRank>,
     placement: QueuePlacement,
     /// Whether the counts have changed since they were last written.
     is_dirty: bool,
@@ -82,9 +82,9 @@ pub(crate) enum WorkerPool {
 #[derive(Debug, Default)]
 pub(crate) struct QueueStates {
     by_id: HashMap<QueueId, QueueState>,
-    event_queues: HashMap<(HandlerId, Tenant), QueueId>,
+    event_queue_ids: HashMap<(HandlerId, Tenant), QueueId>,
     /// Queues of collections and of chain nodes.
-    collection_and_chain_node_queues: HashMap<(HandlerId, Tenant, QueueSubject), QueueId>,
+    collection_and_chain_node_queue_ids: HashMap<(HandlerId, Tenant, QueueSubject), QueueId>,
     fair_queues: HashMap<WorkerPool, FairQueue>,
     /// Virtual times of the pools, for workers that pull from several of them.
     pool_virtual_times: HashMap<WorkerPool, i64>,
@@ -116,7 +116,7 @@ impl WriterState {
             // Peers may assign ranks from now on, which this cache would miss.
             self.queue_mut(id)?.key_round_robin = None;
         }
-        self.reload_source_rank(tables, id)?;
+        self.reload_source_task_rank(tables, id)?;
         self.update_queue_placement(id)
     }
 
@@ -140,7 +140,7 @@ impl WriterState {
             is_defined: false,
             virtual_time: 0,
             key_round_robin: None,
-            source_rank: None,
+            source_task_rank: None,
             placement: QueuePlacement::Absent,
             is_dirty: false,
         }
@@ -151,9 +151,9 @@ impl WriterState {
         queue.is_defined = self.is_queue_defined(queue.handler, &queue.subject)?;
         let (id, handler, tenant) = (queue.id, queue.handler, queue.tenant.clone());
         match &queue.subject {
-            QueueSubject::Events => self.queues.event_queues.insert((handler, tenant), id),
+            QueueSubject::Events => self.queues.event_queue_ids.insert((handler, tenant), id),
             subject @ (QueueSubject::Collection(_) | QueueSubject::ChainNode { .. }) => {
-                self.queues.collection_and_chain_node_queues.insert((handler, tenant, subject.clone()), id)
+                self.queues.collection_and_chain_node_queue_ids.insert((handler, tenant, subject.clone()), id)
             }
         };
         self.queues.by_id.insert(id, queue);
@@ -179,7 +179,7 @@ impl WriterState {
         handler: HandlerId,
         tenant: &Tenant,
     ) -> Result<QueueId> {
-        match self.queues.event_queues.get(&(handler, tenant.clone())) {
+        match self.queues.event_queue_ids.get(&(handler, tenant.clone())) {
             Some(id) => Ok(*id),
             None => self.create_queue(tables, handler, tenant, QueueSubject::Events),
         }
@@ -194,7 +194,7 @@ impl WriterState {
         subject: QueueSubject,
     ) -> Result<QueueId> {
         let queue_key = (handler, tenant.clone(), subject);
-        match self.queues.collection_and_chain_node_queues.get(&queue_key) {
+        match self.queues.collection_and_chain_node_queue_ids.get(&queue_key) {
             Some(id) => Ok(*id),
             None => self.create_queue(tables, handler, tenant, queue_key.2),
         }
@@ -243,7 +243,7 @@ impl WriterState {
 
     /// Removes all queues from the fair queues until [`WriterState::refill_fair_queues`], because definitions or limits
     /// are about to change.
-    pub(crate) fn empty_fair_queues(&mut self) -> Result<()> {
+    pub(crate) fn clear_fair_queues(&mut self) -> Result<()> {
         let ids: Vec<QueueId> = self.queues.by_id.keys().copied().collect();
         for id in ids {
             self.set_queue_placement(id, QueuePlacement::Absent)?;
@@ -255,14 +255,14 @@ impl WriterState {
 
     /// Reads the rank of the ready task of a source's queue again, and removes the queue from the fair queue, which
     /// orders it by its old rank. The caller updates its placement.
-    pub(crate) fn reload_source_rank(&mut self, tables: &dyn Tables, id: QueueId) -> Result<()> {
+    pub(crate) fn reload_source_task_rank(&mut self, tables: &dyn Tables, id: QueueId) -> Result<()> {
         let queue = self.queue(id)?;
         if !queue.is_source_queue() {
             return Ok(());
         }
         let ready = queue.counts.ready > 0;
         self.remove_queue_from_fair_queue(id)?;
-        self.queue_mut(id)?.source_rank = if ready { read_source_rank(tables, id)? } else { None };
+        self.queue_mut(id)?.source_task_rank = if ready { read_source_task_rank(tables, id)? } else { None };
         Ok(())
     }
 
@@ -276,13 +276,13 @@ impl WriterState {
             self.update_queue_placement(id)?;
         }
         for handler in 1..=self.handlers.len() as HandlerId {
-            self.apply_handler_limits(handler, now)?;
+            self.refresh_handler_free_slots(handler, now)?;
         }
         Ok(())
     }
 
-    /// Updates the counts for a task that changed its phase. `None` stands for a task that was created or removed.
-    pub(crate) fn count_phase_change(
+    /// Updates the counts for a task that changed its phase. `None` means that the task was created or removed.
+    pub(crate) fn update_counts_for_phase_change(
         &mut self,
         id: QueueId,
         from: Option<TaskPhase>,
@@ -341,10 +341,10 @@ impl WriterState {
     }
 
     /// Sets the rank of a source's queue whose task becomes ready. Called before the task is counted.
-    pub(crate) fn set_source_rank(&mut self, id: QueueId, score: i64, seq: TaskSeq) -> Result<()> {
+    pub(crate) fn set_source_task_rank(&mut self, id: QueueId, score: i64, seq: TaskSeq) -> Result<()> {
         let queue = self.queue_mut(id)?;
         if queue.is_source_queue() {
-            queue.source_rank = Some((Reverse(score), seq.0));
+            queue.source_task_rank = Some((Reverse(score), seq.0));
         }
         Ok(())
     }
@@ -364,7 +364,7 @@ impl WriterState {
             other.is_source_queue()
                 && other.counts.ready > 0
                 && other.tenant == queue.tenant
-                && other.source_rank < queue.source_rank
+                && other.source_task_rank < queue.source_task_rank
         };
         Ok(self.iter_queues().filter(before).count() as u64)
     }
@@ -382,6 +382,6 @@ impl WriterState {
 }
 
 /// Reads the rank of the ready task of a source's queue.
-fn read_source_rank(tables: &dyn Tables, queue: QueueId) -> Result<Option<SourceRank>> {
+fn read_source_task_rank(tables: &dyn Tables, queue: QueueId) -> Result<Option<SourceTaskRank>> {
     Ok(tables.read_queue_head(queue)?.map(|(score, seq)| (Reverse(score), seq.0)))
 }

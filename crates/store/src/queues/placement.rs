@@ -21,7 +21,7 @@ impl WriterState {
         let entry =
             if queue.is_source_queue() { FairQueueEntry::AllSources } else { FairQueueEntry::Queue(id) };
         let (pool, tenant, virtual_time) =
-            (self.worker_pool_of(queue.handler)?, queue.tenant_index, queue.virtual_time);
+            (self.worker_pool_of_handler(queue.handler)?, queue.tenant_index, queue.virtual_time);
         let virtual_time = self.queues.fair_queues.entry(pool).or_default().record_entry_served(
             tenant,
             entry,
@@ -53,14 +53,14 @@ impl WriterState {
     pub(crate) fn would_queue_be_served_next(&self, id: QueueId) -> Result<bool> {
         let queue = self.queue(id)?;
         let is_idle = queue.counts.ready == 0 && queue.counts.scheduled == 0;
-        let fair_queue = self.fair_queue(self.worker_pool_of(queue.handler)?);
+        let fair_queue = self.fair_queue(self.worker_pool_of_handler(queue.handler)?);
         Ok(is_idle
             && fair_queue.is_none_or(|fair_queue| {
                 fair_queue.would_be_served_next(queue.tenant_index, queue.virtual_time)
             }))
     }
 
-    pub(crate) fn worker_pool_of(&self, handler: HandlerId) -> Result<WorkerPool> {
+    pub(crate) fn worker_pool_of_handler(&self, handler: HandlerId) -> Result<WorkerPool> {
         let def = &self.handler(handler)?.def;
         Ok(match (def.pull, def.source.is_some()) {
             (false, _) => WorkerPool::Nodes,
@@ -110,9 +110,9 @@ impl WriterState {
     pub(super) fn set_queue_placement(&mut self, id: QueueId, to: QueuePlacement) -> Result<()> {
         let queue = self.queue(id)?;
         let (from, handler, tenant, virtual_time, source_rank) =
-            (queue.placement, queue.handler, queue.tenant_index, queue.virtual_time, queue.source_rank);
+            (queue.placement, queue.handler, queue.tenant_index, queue.virtual_time, queue.source_task_rank);
         let is_source_queue = queue.is_source_queue();
-        let pool = self.worker_pool_of(handler)?;
+        let pool = self.worker_pool_of_handler(handler)?;
         let fair_queue = self.queues.fair_queues.entry(pool).or_default();
         match (from, source_rank.filter(|_| is_source_queue)) {
             (QueuePlacement::InFairQueue, Some(rank)) => fair_queue.remove_source_queue(tenant, id, rank),
@@ -137,8 +137,8 @@ impl WriterState {
         if to == QueuePlacement::AtLimiter {
             limiter.waiting_queues.insert((new_virtual_time, id));
         }
-        limiter.queues_in_fair_queue += u32::from(to == QueuePlacement::InFairQueue);
-        limiter.queues_in_fair_queue -= u32::from(from == QueuePlacement::InFairQueue);
+        limiter.queues_in_fair_queue_count += u32::from(to == QueuePlacement::InFairQueue);
+        limiter.queues_in_fair_queue_count -= u32::from(from == QueuePlacement::InFairQueue);
         let queue = self.queue_mut(id)?;
         queue.placement = to;
         queue.virtual_time = new_virtual_time;

@@ -13,7 +13,7 @@ const PAGES_READ_AHEAD: usize = 2;
 
 /// Progress of a copy, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CopyProgress {
+pub enum CopyProgressUpdate {
     /// Copying starts: `total_rows` in all, of which an earlier, interrupted copy has copied some.
     CopyStarted {
         total_rows: u64,
@@ -37,8 +37,8 @@ pub enum CopyProgress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableComparison {
     pub table: TableKind,
-    pub source: Option<TableChecksum>,
-    pub target: Option<TableChecksum>,
+    pub source_checksum: Option<TableChecksum>,
+    pub target_checksum: Option<TableChecksum>,
 }
 
 /// Result of comparing two stores.
@@ -51,16 +51,19 @@ impl ComparisonReport {
     /// Returns the tables that differ.
     pub fn differing_tables(&self) -> Vec<TableKind> {
         let differs = |comparison: &&TableComparison| {
-            comparison.source.zip(comparison.target).is_some_and(|(source, target)| source != target)
+            comparison
+                .source_checksum
+                .zip(comparison.target_checksum)
+                .is_some_and(|(source, target)| source != target)
         };
         self.tables.iter().filter(differs).map(|comparison| comparison.table).collect()
     }
 
     /// Returns the tables that the target does not have, with the number of rows that were not copied.
     pub fn uncopied_tables(&self) -> Vec<(TableKind, u64)> {
-        let missing = self.tables.iter().filter(|comparison| comparison.target.is_none());
+        let missing = self.tables.iter().filter(|comparison| comparison.target_checksum.is_none());
         let rows = missing.filter_map(|comparison| {
-            comparison.source.map(|checksum| (comparison.table, checksum.row_count))
+            comparison.source_checksum.map(|checksum| (comparison.table, checksum.row_count))
         });
         rows.filter(|(_, rows)| *rows > 0).collect()
     }
@@ -69,8 +72,8 @@ impl ComparisonReport {
     pub fn count_copied_rows(&self) -> u64 {
         self.tables
             .iter()
-            .filter(|comparison| comparison.target.is_some())
-            .filter_map(|comparison| comparison.source)
+            .filter(|comparison| comparison.target_checksum.is_some())
+            .filter_map(|comparison| comparison.source_checksum)
             .map(|checksum| checksum.row_count)
             .sum()
     }
@@ -78,7 +81,7 @@ impl ComparisonReport {
 
 /// Progress of a copy, as stored in the target: the next page to copy is that of `table` after `cursor`.
 #[derive(Debug, Serialize, Deserialize)]
-struct StoredProgress {
+struct StoredCopyProgress {
     /// The source's namespace of task ids, which identifies the store, and the checksum of its counters, which change
     /// whenever a node joins.
     task_id_namespace: i64,
@@ -94,11 +97,11 @@ struct StoredProgress {
 pub fn copy_store(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
-    on_progress: &mut dyn FnMut(CopyProgress),
+    on_progress: &mut dyn FnMut(CopyProgressUpdate),
 ) -> std::result::Result<ComparisonReport, CopyError> {
     let mut progress = load_or_start_progress(source, target)?;
     let total_rows = count_rows_to_copy(source, target)?;
-    on_progress(CopyProgress::CopyStarted { total_rows, already_copied: progress.rows_copied });
+    on_progress(CopyProgressUpdate::CopyStarted { total_rows, already_copied: progress.rows_copied });
     copy_missing_rows(source, target, &mut progress, on_progress)?;
     let report = compare_stores(source, target, on_progress)?;
     if !source.is_unchanged_since_open().map_err(CopyError::ReadSource)? {
@@ -114,7 +117,7 @@ pub fn copy_store(
 pub fn verify_copy(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
-    on_progress: &mut dyn FnMut(CopyProgress),
+    on_progress: &mut dyn FnMut(CopyProgressUpdate),
 ) -> std::result::Result<ComparisonReport, CopyError> {
     if source.read_copy_progress().map_err(CopyError::ReadSource)?.is_some() {
         return Err(CopyError::SourceIncomplete);
@@ -129,14 +132,14 @@ pub fn verify_copy(
 fn load_or_start_progress(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
-) -> std::result::Result<StoredProgress, CopyError> {
+) -> std::result::Result<StoredCopyProgress, CopyError> {
     if source.read_copy_progress().map_err(CopyError::ReadSource)?.is_some() {
         return Err(CopyError::SourceIncomplete);
     }
     let (task_id_namespace, counters_checksum) =
         read_store_fingerprint(source).map_err(CopyError::ReadSource)?;
     if let Some(progress_json) = target.read_copy_progress().map_err(CopyError::WriteTarget)? {
-        let progress: StoredProgress =
+        let progress: StoredCopyProgress =
             serde_json::from_str(&progress_json).map_err(|_| CopyError::OtherCopyUnfinished)?;
         return match (
             progress.task_id_namespace == task_id_namespace,
@@ -147,9 +150,9 @@ fn load_or_start_progress(
             (false, _) => Err(CopyError::OtherCopyUnfinished),
         };
     }
-    let nonempty_tables = list_nonempty_tables(target).map_err(CopyError::WriteTarget)?;
+    let nonempty_tables = describe_nonempty_tables(target).map_err(CopyError::WriteTarget)?;
     if nonempty_tables.is_empty() {
-        return Ok(StoredProgress {
+        return Ok(StoredCopyProgress {
             task_id_namespace,
             counters_checksum,
             table: TableKind::Counters,
@@ -173,7 +176,7 @@ fn read_store_fingerprint(store: &mut dyn CopyEndpoint) -> Result<(i64, String)>
 }
 
 /// Lists the tables that contain rows, with their counts. Counters always exist and are left out.
-fn list_nonempty_tables(store: &mut dyn CopyEndpoint) -> Result<Vec<String>> {
+fn describe_nonempty_tables(store: &mut dyn CopyEndpoint) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for table in TableKind::ALL.into_iter().filter(|table| *table != TableKind::Counters) {
         if let Some(rows @ 1..) = store.count_rows(table)? {
@@ -213,8 +216,8 @@ fn list_tables_of_target(target: &mut dyn CopyEndpoint) -> std::result::Result<V
 fn copy_missing_rows(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
-    progress: &mut StoredProgress,
-    on_progress: &mut dyn FnMut(CopyProgress),
+    progress: &mut StoredCopyProgress,
+    on_progress: &mut dyn FnMut(CopyProgressUpdate),
 ) -> std::result::Result<(), CopyError> {
     let (first_table, cursor) = (progress.table, progress.cursor.clone());
     let tables = list_tables_of_target(target)?.into_iter().filter(|table| *table >= first_table).collect();
@@ -254,8 +257,8 @@ fn read_pages(
 fn write_pages(
     target: &mut dyn CopyEndpoint,
     page_receiver: Receiver<(TableKind, CopyPage)>,
-    progress: &mut StoredProgress,
-    on_progress: &mut dyn FnMut(CopyProgress),
+    progress: &mut StoredCopyProgress,
+    on_progress: &mut dyn FnMut(CopyProgressUpdate),
 ) -> std::result::Result<(), CopyError> {
     for (table, page) in page_receiver {
         let rows = page.rows.len() as u64;
@@ -269,7 +272,7 @@ fn write_pages(
         {
             return Err(CopyError::TargetWrittenDuringCopy);
         }
-        on_progress(CopyProgress::PageCopied { table, rows });
+        on_progress(CopyProgressUpdate::PageCopied { table, rows });
     }
     Ok(())
 }
@@ -278,10 +281,10 @@ fn write_pages(
 pub fn compare_stores(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
-    on_progress: &mut dyn FnMut(CopyProgress),
+    on_progress: &mut dyn FnMut(CopyProgressUpdate),
 ) -> std::result::Result<ComparisonReport, CopyError> {
     let total_rows = 2 * count_rows_to_copy(source, target)?;
-    on_progress(CopyProgress::ComparisonStarted { total_rows });
+    on_progress(CopyProgressUpdate::ComparisonStarted { total_rows });
     thread::scope(|scope| {
         let (progress_sender, progress_receiver) = channel();
         let target_progress_sender = progress_sender.clone();
@@ -291,9 +294,15 @@ pub fn compare_stores(
         let source_checksums = join_thread(source_checksums).map_err(CopyError::ReadSource)?;
         let target_checksums = join_thread(target_checksums).map_err(CopyError::WriteTarget)?;
         let comparison = TableKind::ALL.into_iter().zip(source_checksums.into_iter().zip(target_checksums));
-        let tables = comparison.map(|(table, (source, target))| TableComparison { table, source, target });
+        let tables = comparison.map(|(table, (source, target))| TableComparison {
+            table,
+            source_checksum: source,
+            target_checksum: target,
+        });
         Ok(ComparisonReport {
-            tables: tables.filter(|comparison| comparison.source.or(comparison.target).is_some()).collect(),
+            tables: tables
+                .filter(|comparison| comparison.source_checksum.or(comparison.target_checksum).is_some())
+                .collect(),
         })
     })
 }
@@ -301,7 +310,7 @@ pub fn compare_stores(
 /// Computes the checksum of each table.
 fn compute_table_checksums(
     store: &mut dyn CopyEndpoint,
-    progress_sender: &Sender<CopyProgress>,
+    progress_sender: &Sender<CopyProgressUpdate>,
 ) -> Result<Vec<Option<TableChecksum>>> {
     let checksum = |table| match store.count_rows(table)? {
         Some(_) => compute_table_checksum(store, table, progress_sender).map(Some),
@@ -313,7 +322,7 @@ fn compute_table_checksums(
 fn compute_table_checksum(
     store: &mut dyn CopyEndpoint,
     table: TableKind,
-    progress_sender: &Sender<CopyProgress>,
+    progress_sender: &Sender<CopyProgressUpdate>,
 ) -> Result<TableChecksum> {
     let (mut checksum, mut after) = (TableChecksum::default(), None);
     loop {
@@ -323,7 +332,8 @@ fn compute_table_checksum(
         }
         page.rows.iter().for_each(|row| checksum.add_row(row));
         // The receiver is gone if the other thread has failed; the result does not depend on it.
-        let _ = progress_sender.send(CopyProgress::PageCompared { table, rows: page.rows.len() as u64 });
+        let _ =
+            progress_sender.send(CopyProgressUpdate::PageCompared { table, rows: page.rows.len() as u64 });
         after = Some(page.next_cursor);
     }
 }

@@ -57,9 +57,9 @@ pub struct CopyPage {
 }
 
 /// Most rows in one page, which is written in one transaction.
-const MAX_PAGE_ROWS: usize = 5_000;
+const MAX_COPY_PAGE_ROWS: usize = 5_000;
 /// A page with this many bytes takes no further row. The page may exceed it by one row, which may have a megabyte.
-const MAX_PAGE_BYTES: usize = 16 << 20;
+const MAX_COPY_PAGE_BYTES: usize = 16 << 20;
 
 impl CopyPage {
     /// Builds the page of a table with a single row; empty if `after` is set.
@@ -78,7 +78,7 @@ impl CopyPage {
     }
 
     pub fn is_full(&self) -> bool {
-        self.rows.len() >= MAX_PAGE_ROWS || self.memory_size >= MAX_PAGE_BYTES
+        self.rows.len() >= MAX_COPY_PAGE_ROWS || self.memory_size >= MAX_COPY_PAGE_BYTES
     }
 }
 
@@ -189,13 +189,13 @@ mod tests {
     #[test]
     fn a_page_is_bounded_in_rows_and_in_bytes() {
         let mut page = CopyPage::default();
-        for number in 0..MAX_PAGE_ROWS as i64 {
+        for number in 0..MAX_COPY_PAGE_ROWS as i64 {
             assert!(!page.is_full());
             page.push_row(vec![CopyValue::Number(number)], vec![CopyValue::Number(number)]);
         }
         assert!(page.is_full());
         let mut page = CopyPage::default();
-        page.push_row(vec![], vec![text_value(&"x".repeat(MAX_PAGE_BYTES))]);
+        page.push_row(vec![], vec![text_value(&"x".repeat(MAX_COPY_PAGE_BYTES))]);
         assert!(page.is_full());
     }
 }

@@ -18,7 +18,9 @@ mod table_kind;
 
 use pointsman_core::store::{Result, StoreError};
 
-pub use copy::{ComparisonReport, CopyProgress, TableComparison, compare_stores, copy_store, verify_copy};
+pub use copy::{
+    ComparisonReport, CopyProgressUpdate, TableComparison, compare_stores, copy_store, verify_copy,
+};
 pub use copy_row::{CopyCursor, CopyPage, CopyRow, CopyValue, TableChecksum, replace_nul};
 pub use table_kind::TableKind;
 
@@ -29,7 +31,7 @@ use crate::tables::Tables;
 pub const COPY_PROGRESS_TEXT_NAME: &str = "move";
 
 /// One in this many events is in the sparse index of the journal, by which an event is found by its number.
-pub const EVENT_INDEX_INTERVAL: i64 = 1000;
+pub const JOURNAL_SPARSE_INDEX_INTERVAL: i64 = 1000;
 
 /// A store that takes part in a copy, as source or target. No node uses it meanwhile.
 pub trait CopyEndpoint: Send {

@@ -10,9 +10,9 @@ use crate::error::{Fault, Result};
 
 /// Most rows scanned for one page. A page may therefore end before it has as many matches as requested; it names the
 /// last row that was scanned.
-pub const MAX_SCANNED_ROWS: usize = 20_000;
+pub const MAX_SCANNED_ROWS_PER_PAGE: usize = 20_000;
 /// Most bytes of payload in one page.
-pub const MAX_PAGE_BYTES: usize = 8 << 20;
+pub const MAX_PAGE_PAYLOAD_BYTES: usize = 8 << 20;
 
 /// Columns of an event in the journal.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ pub struct EventColumns<'a> {
     pub context: Option<&'a str>,
     pub cause_event: Option<i64>,
     pub cause_task: Option<i64>,
-    pub depth: u16,
+    pub cause_depth: u16,
 }
 
 impl EventColumns<'_> {
@@ -41,7 +41,7 @@ impl EventColumns<'_> {
         let cause = self.cause_task.map(|task| Cause {
             event: self.cause_event.map(EventId::from_i64),
             task: TaskSeq(task),
-            depth: self.depth,
+            depth: self.cause_depth,
         });
         Ok(Event {
             id: EventId::from_i64(self.id),
@@ -87,14 +87,14 @@ pub struct JournalPageBuilder<'r> {
 
 impl<'r> JournalPageBuilder<'r> {
     pub fn new(query: &'r JournalQuery, journal_range: JournalRange) -> Self {
-        let after = query.after.max(journal_range.expired_up_to);
-        let until = query.until.unwrap_or(EventId::MAX).min(journal_range.head);
+        let after = query.after_event_id.max(journal_range.last_expired_event_id);
+        let until = query.up_to_event_id.unwrap_or(EventId::MAX).min(journal_range.newest_event_id);
         let scanned = if query.backwards { after } else { until.max(after) };
         Self {
             query,
             after,
             until,
-            page: EventPage { events: Vec::new(), scanned_up_to: scanned, journal_range },
+            page: EventPage { events: Vec::new(), last_scanned_event_id: scanned, journal_range },
             scanned_rows: 0,
             payload_bytes: 0,
         }
@@ -115,10 +115,10 @@ impl<'r> JournalPageBuilder<'r> {
             self.page.events.push(Arc::new(event));
         }
         let is_full = self.page.events.len() >= self.query.limit
-            || self.scanned_rows >= MAX_SCANNED_ROWS
-            || self.payload_bytes >= MAX_PAGE_BYTES;
+            || self.scanned_rows >= MAX_SCANNED_ROWS_PER_PAGE
+            || self.payload_bytes >= MAX_PAGE_PAYLOAD_BYTES;
         if is_full {
-            self.page.scanned_up_to = id;
+            self.page.last_scanned_event_id = id;
         }
         !is_full
     }

@@ -16,8 +16,8 @@ pub fn build_object_view(
     let has_more_lanes = lanes.len() > MAX_LISTED_LANES;
     lanes.truncate(MAX_LISTED_LANES);
     lanes.sort_by(|a, b| a.head.handler.cmp(&b.head.handler));
-    ObjectView { last_event, events, lanes, has_more_lanes, journal_range }
+    ObjectView { last_event_id: last_event, events, lanes, has_more_lanes, journal_range }
 }
 
-/// Number of lanes to read for the view of an object: one more than it lists, which tells whether there are more.
-pub const LANES_TO_READ: usize = MAX_LISTED_LANES + 1;
+/// Number of lanes to read for the view of an object: one more than it lists, which shows whether there are more.
+pub const LANES_READ_PER_OBJECT_VIEW: usize = MAX_LISTED_LANES + 1;

@@ -7,7 +7,7 @@ use pointsman_core::store::{ChainView, OrderCursor, OrderPage, OrderView, QueueV
 use pointsman_core::task::{QueueSubject, TaskIdNamespace, TaskStatus};
 use pointsman_core::{HandlerName, Rule, TaskId, Tenant, Timestamp};
 
-use super::MAX_PAGE_BYTES;
+use super::MAX_PAGE_PAYLOAD_BYTES;
 use crate::chains::ChainRegistry;
 use crate::row::{ChainRow, QueueCounts, TaskPhase};
 
@@ -27,15 +27,15 @@ pub struct StepTaskColumns {
     pub retries: i64,
     pub handler: Option<HandlerName>,
     /// The task whose end suspended the order, and its error.
-    pub failed_task: Option<(TaskId, Option<String>)>,
+    pub suspending_task: Option<(TaskId, Option<String>)>,
 }
 
 impl ViewEnvironment {
     pub fn build_order_view(&self, order: Order, step: StepTaskColumns) -> OrderView {
-        let StepTaskColumns { phase, due, retries, handler, failed_task } = step;
+        let StepTaskColumns { phase, due, retries, handler, suspending_task: failed_task } = step;
         let is_new = phase.is_some_and(|phase| phase.status() == TaskStatus::New);
         let due = due.filter(|_| is_new || phase == Some(TaskPhase::Missing));
-        let task = match (order.task, &handler, phase) {
+        let task = match (order.task_seq, &handler, phase) {
             (Some(seq), Some(handler), Some(phase)) => {
                 let id = TaskId::new(
                     handler.as_str(),
@@ -46,14 +46,16 @@ impl ViewEnvironment {
             }
             (Some(_), None, _) | (Some(_), Some(_), None) | (None, _, _) => None,
         };
-        let chain = self.chains.find_chain(&order.key.chain).and_then(|chain_row| chain_row.definition());
+        let chain =
+            self.chains.find_chain(&order.key.chain).and_then(|chain_row| chain_row.current_definition());
         OrderView {
             retry_at: due.filter(|_| is_new && retries > 0),
             node_undefined: chain.is_none_or(|chain| chain.find_node(&order.node).is_none()),
             paused_because: handler
                 .filter(|_| !order.step_running)
                 .and_then(|handler| self.describe_pause(&order, &handler)),
-            suspended_by: failed_task.map(|(task, error)| (task, error.unwrap_or_else(|| "canceled".into()))),
+            suspended_by_failed_task: failed_task
+                .map(|(task, error)| (task, error.unwrap_or_else(|| "canceled".into()))),
             task,
             order,
         }
@@ -74,7 +76,7 @@ impl ViewEnvironment {
                 scope.name()
             ))
         };
-        self.chains.describe_stop(&subject).or_else(describe_rule)
+        self.chains.describe_chain_or_node_stop(&subject).or_else(describe_rule)
     }
 
     /// Builds the view of a queue. `head_created_at` is the creation time of the task that would run next.
@@ -89,18 +91,21 @@ impl ViewEnvironment {
         let to_count = |number: i64| number.max(0) as u64;
         let QueueCounts { ready, waiting, scheduled, running, halted, missing } = counts;
         QueueView {
-            paused: self.rules.iter().any(|rule| rule.applies_to_queue(&handler, &subject, &tenant))
-                || self.chains.is_chain_node_stopped(&subject),
+            is_paused_or_blocked: self
+                .rules
+                .iter()
+                .any(|rule| rule.applies_to_queue(&handler, &subject, &tenant))
+                || self.chains.is_chain_or_node_stopped(&subject),
             handler,
             subject,
             tenant,
-            ready: to_count(ready),
-            waiting: to_count(waiting),
-            scheduled: to_count(scheduled),
-            running: to_count(running),
-            halted: to_count(halted),
-            missing: to_count(missing),
-            head_created_at: head_created_at.filter(|_| ready > 0),
+            ready_count: to_count(ready),
+            waiting_count: to_count(waiting),
+            scheduled_count: to_count(scheduled),
+            running_count: to_count(running),
+            halted_count: to_count(halted),
+            missing_count: to_count(missing),
+            next_ready_task_created_at: head_created_at.filter(|_| ready > 0),
         }
     }
 }
@@ -115,13 +120,17 @@ pub struct OrderPageBuilder {
 
 impl OrderPageBuilder {
     pub fn new(limit: usize, journal_range: JournalRange) -> Self {
-        Self { limit, page: OrderPage { orders: Vec::new(), next: None, journal_range }, payload_bytes: 0 }
+        Self {
+            limit,
+            page: OrderPage { orders: Vec::new(), next_cursor: None, journal_range },
+            payload_bytes: 0,
+        }
     }
 
     /// Adds the next order if the page is not full; returns whether it was added.
     pub fn try_push_order(&mut self, view: OrderView) -> bool {
-        if self.page.orders.len() >= self.limit || self.payload_bytes >= MAX_PAGE_BYTES {
-            self.page.next = self.page.orders.last().map(|OrderView { order, .. }| OrderCursor {
+        if self.page.orders.len() >= self.limit || self.payload_bytes >= MAX_PAGE_PAYLOAD_BYTES {
+            self.page.next_cursor = self.page.orders.last().map(|OrderView { order, .. }| OrderCursor {
                 key: order.key.clone(),
                 tenant: order.tenant.clone(),
             });
@@ -142,7 +151,9 @@ impl OrderPageBuilder {
 pub fn order_key_range(path: &PathFilter) -> (String, String) {
     let prefix = match path {
         PathFilter::Everything => "/",
-        PathFilter::Subtree(prefix) | PathFilter::ChildrenOf(prefix) | PathFilter::Exactly(prefix) => prefix,
+        PathFilter::Subtree(prefix)
+        | PathFilter::ChildrenOf(prefix)
+        | PathFilter::PathAndItsOrders(prefix) => prefix,
     };
     (prefix.to_string(), format!("{prefix}{}", char::MAX))
 }
@@ -185,5 +196,5 @@ pub fn build_chain_view(chain_row: ChainRow, orders: Vec<(ChainNodeId, u64)>) ->
         return None;
     }
     let nodes = if is_defined { chain.nodes } else { vec![] };
-    Some(ChainView { chain: Chain { path: chain.path, nodes }, state, order_counts: orders })
+    Some(ChainView { chain: Chain { path: chain.path, nodes }, state, order_counts_by_node: orders })
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use pointsman_core::journal::JournalRange;
 use pointsman_core::store::{TaskFilter, TaskPage};
 use pointsman_core::task::{
-    Attempt, AttemptOutcome, ErrorReason, QueueSubject, Task, TaskIdNamespace, TaskSeq, TaskStatus,
+    AttemptOutcome, AttemptRecord, ErrorReason, QueueSubject, Task, TaskIdNamespace, TaskSeq, TaskStatus,
 };
 use pointsman_core::{HandlerName, Json, ObjectKey, Priority, TaskId, Tenant, Timestamp};
 
-use super::MAX_SCANNED_ROWS;
+use super::MAX_SCANNED_ROWS_PER_PAGE;
 use crate::error::{Fault, Result};
 use crate::row::{ActiveTaskRow, ArchivedTaskRow};
 
@@ -25,7 +25,7 @@ pub struct ActiveTaskDetails {
     pub subject_name: String,
     pub key: Option<String>,
     /// When its last attempt ended; needed only for a task that [`is_halted_or_missing`].
-    pub finished_at: Option<Timestamp>,
+    pub last_attempt_ended_at: Option<Timestamp>,
 }
 
 impl ActiveTaskDetails {
@@ -42,7 +42,7 @@ impl ActiveTaskDetails {
             (None, QueueSubject::ChainNode { node, .. }) => (node.to_string(), order_key),
             (None, QueueSubject::Events | QueueSubject::Collection(_)) => (subject.to_text(), None),
         };
-        Self { handler, tenant, subject_name, key, finished_at: None }
+        Self { handler, tenant, subject_name, key, last_attempt_ended_at: None }
     }
 }
 
@@ -70,13 +70,13 @@ pub fn task_from_active_row(
         tenant: details.tenant,
         subject_name: details.subject_name.into(),
         key: details.key.map(ObjectKey::new).transpose().map_err(Fault::damaged)?,
-        event: task_row.event,
+        event_id: task_row.event,
         priority: Priority::try_from(task_row.priority).map_err(Fault::damaged)?,
         lifecycle: task_row.lifecycle,
         planned_at: task_row.planned_at,
         created_at: task_row.created_at,
         started_at: task_row.started_at,
-        finished_at: details.finished_at.filter(|_| is_ended),
+        finished_at: details.last_attempt_ended_at.filter(|_| is_ended),
         error: task_row.error,
         result: None,
         attempts: Vec::new(),
@@ -101,7 +101,7 @@ pub fn task_from_archived_row(
         tenant,
         subject_name: archived_row.subject_name.into(),
         key: archived_row.key.map(ObjectKey::new).transpose().map_err(Fault::damaged)?,
-        event: archived_row.event,
+        event_id: archived_row.event,
         priority: Priority::try_from(archived_row.priority).map_err(Fault::damaged)?,
         lifecycle: archived_row.lifecycle,
         planned_at: archived_row.planned_at,
@@ -115,12 +115,12 @@ pub fn task_from_archived_row(
 }
 
 /// Adds the successful attempt, which is recorded in the task itself, to the recorded attempts.
-pub fn append_successful_attempt(task: &Task, mut attempts: Vec<Attempt>) -> Vec<Attempt> {
+pub fn append_successful_attempt(task: &Task, mut attempts: Vec<AttemptRecord>) -> Vec<AttemptRecord> {
     if let (TaskStatus::Done, Some(started_at), Some(ended_at)) =
         (task.lifecycle.state.status(), task.started_at, task.finished_at)
     {
         let number = task.lifecycle.attempt;
-        attempts.push(Attempt {
+        attempts.push(AttemptRecord {
             number,
             started_at,
             ended_at,
@@ -192,13 +192,13 @@ pub struct TaskPageBuilder<'f> {
 
 impl<'f> TaskPageBuilder<'f> {
     pub fn new(filter: &'f TaskFilter, limit: usize, journal_range: JournalRange) -> Self {
-        let page = TaskPage { tasks: Vec::new(), next: None, journal_range };
+        let page = TaskPage { tasks: Vec::new(), next_cursor: None, journal_range };
         Self { filter, limit, page, scanned_rows: 0, last_scanned: None }
     }
 
     /// Adds the next task to the page if it matches the filter; returns whether the reader is to pass further tasks.
     pub fn scan_task(&mut self, task: Task) -> bool {
-        if self.filter.created_from.is_some_and(|start| task_and_older_created_before(start, &task)) {
+        if self.filter.created_from.is_some_and(|start| are_task_and_older_created_before(start, &task)) {
             return false;
         }
         self.scanned_rows += 1;
@@ -206,7 +206,7 @@ impl<'f> TaskPageBuilder<'f> {
         if task_matches_filter(self.filter, &task) {
             self.page.tasks.push(task);
         }
-        let is_full = self.page.tasks.len() >= self.limit || self.scanned_rows >= MAX_SCANNED_ROWS;
+        let is_full = self.page.tasks.len() >= self.limit || self.scanned_rows >= MAX_SCANNED_ROWS_PER_PAGE;
         if is_full {
             self.last_scanned = Some(seq);
         }
@@ -215,13 +215,13 @@ impl<'f> TaskPageBuilder<'f> {
 
     /// Returns the page. `has_more_rows`: there are rows after the last scanned one.
     pub fn into_page(mut self, has_more_rows: bool) -> TaskPage {
-        self.page.next = self.last_scanned.filter(|_| has_more_rows);
+        self.page.next_cursor = self.last_scanned.filter(|_| has_more_rows);
         self.page
     }
 }
 
 /// Builds a page from a few tasks that are in any order: filters, sorts and truncates them.
-pub fn build_task_page(
+pub fn build_page_of_unsorted_tasks(
     mut tasks: Vec<Task>,
     filter: &TaskFilter,
     before: Option<TaskSeq>,
@@ -232,14 +232,14 @@ pub fn build_task_page(
     tasks.sort_by_key(|task| std::cmp::Reverse(task.seq));
     let next = tasks.get(limit.max(1) - 1).filter(|_| tasks.len() > limit).map(|task| task.seq);
     tasks.truncate(limit);
-    TaskPage { tasks, next, journal_range }
+    TaskPage { tasks, next_cursor: next, journal_range }
 }
 
 /// Returns whether a task and all tasks with smaller numbers were created before `start`. Event ids ascend even if the
 /// clock steps back; if the clock jumps ahead they lag, and the creation time decides. An event id has millisecond
 /// resolution. For a task without an event, a margin for clock skew applies.
-pub fn task_and_older_created_before(start: Timestamp, task: &Task) -> bool {
-    match task.event {
+pub fn are_task_and_older_created_before(start: Timestamp, task: &Task) -> bool {
+    match task.event_id {
         Some(event) => {
             let journaled = event.timestamp().plus(Duration::from_millis(1));
             journaled <= start && task.created_at < start && !task.lifecycle.out_of_order

@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 
 use super::{RedisServer, RedisSettings};
-use crate::port;
+use crate::free_port;
 use crate::server_process::wait_until;
 
 /// The smallest number of masters that has a majority after the loss of one.
@@ -152,7 +152,7 @@ impl RedisCluster {
 
 impl ClusterServer {
     fn start() -> anyhow::Result<Self> {
-        let bus_port = port::find_free_port()?;
+        let bus_port = free_port::find_free_port()?;
         let settings = RedisSettings::with_directives(&[
             ("cluster-enabled", "yes"),
             ("cluster-port", &bus_port.to_string()),

@@ -21,12 +21,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
 
-use crate::port;
+use crate::fault_proxy::FaultProxy;
+use crate::free_port;
 use crate::proc_stat;
-use crate::programs;
-use crate::proxy::Proxy;
-use crate::server_folder::{ServerFolder, copy_folder};
+use crate::server_folder::{ServerFolder, copy_folder_for_user};
 use crate::server_process::{ServerProcess, send_signal, wait_until};
+use crate::server_programs;
 use crate::server_user::ServerUser;
 
 /// The number of ports that are tried if another process takes the chosen one first.
@@ -71,7 +71,7 @@ impl RedisServer {
         let folder = ServerFolder::new_in(parent, &user)?;
         let admin = new_admin_on_free_port(settings)?;
         let mut server = Self { admin, role, user, process: Mutex::new(None), folder };
-        symlink(programs::find_redis_server()?, server.program_path())?;
+        symlink(server_programs::find_redis_server()?, server.program_path())?;
         fs::create_dir(server.data_folder())?;
         server.user.chown_path(&server.data_folder())?;
         let mut tries = 1;
@@ -157,7 +157,7 @@ impl RedisServer {
     }
 
     /// Returns the URL of the server through a proxy in front of it.
-    pub fn url_through_proxy(&self, proxy: &Proxy) -> anyhow::Result<String> {
+    pub fn url_through_proxy(&self, proxy: &FaultProxy) -> anyhow::Result<String> {
         Ok(self.admin.with_address(proxy.address())?.url())
     }
 
@@ -197,7 +197,7 @@ impl RedisServer {
         if to.exists() {
             fs::remove_dir_all(to)?;
         }
-        copy_folder(from, to, &self.user)
+        copy_folder_for_user(from, to, &self.user)
     }
 
     fn data_copy_folder(&self) -> PathBuf {
@@ -247,6 +247,6 @@ impl Drop for RedisServer {
 }
 
 fn new_admin_on_free_port(settings: &RedisSettings) -> anyhow::Result<RedisAdmin> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port::find_free_port()?));
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port::find_free_port()?));
     RedisAdmin::for_address(address, settings.password.as_deref())
 }

@@ -6,8 +6,9 @@ use crate::cron::days::{DayFieldMatch, MonthDayField, SpecialMonthDay, SpecialWe
 use crate::cron::field::Years;
 use crate::cron::number_set::NumberSet;
 
-const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
-const MONTHS: [&str; 12] = [
+const WEEKDAY_NAMES: [&str; 7] =
+    ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const MONTH_NAMES: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -23,11 +24,11 @@ const MONTHS: [&str; 12] = [
 ];
 
 pub(in crate::cron) fn weekday_name(number: u8) -> String {
-    WEEKDAYS[usize::from(number) % 7].into()
+    WEEKDAY_NAMES[usize::from(number) % 7].into()
 }
 
 pub(in crate::cron) fn month_name(number: u8) -> String {
-    MONTHS[(usize::from(number) + 11) % 12].into()
+    MONTH_NAMES[(usize::from(number) + 11) % 12].into()
 }
 
 /// Describes the days that match; empty when all days of all months and years do.
@@ -138,7 +139,7 @@ fn describe_weekdays(days: &WeekdayField, months: NumberSet) -> String {
             SpecialWeekday::Last { weekday } => {
                 format!("on the last {} of {}", weekday_name(weekday), describe_months(months))
             }
-            SpecialWeekday::Alternate { weekday } => {
+            SpecialWeekday::EverySecondWeek { weekday } => {
                 format!("every second {}{in_months}", weekday_name(weekday))
             }
         });

@@ -21,10 +21,10 @@ fn running_lifecycle(retries: u32, crashes: u32) -> TaskLifecycle {
 #[test]
 fn each_state_and_command_gives_the_expected_status() {
     let mut table = String::new();
-    for state in transition_table::all_states(NOW) {
+    for state in all_states_and_commands::all_states(NOW) {
         let halts_lane = matches!(state, TaskState::Error { halts_lane: true, .. });
         table.push_str(&format!("{:<10}", if halts_lane { "halted" } else { state.status().as_str() }));
-        for command in transition_table::all_commands(NOW) {
+        for command in all_states_and_commands::all_commands(NOW) {
             let lifecycle = TaskLifecycle { state, attempt: 1, ..TaskLifecycle::new(NOW, true) };
             let cell = apply_command(lifecycle, command)
                 .map_or("·", |(lifecycle, _)| lifecycle.state.status().as_str());
@@ -68,9 +68,11 @@ fn snoozing_and_releasing_a_task_use_no_retry() {
 
 #[test]
 fn crashes_have_a_limit_separate_from_retries() {
-    let (lifecycle, _) = apply_command(running_lifecycle(2, 1), TaskCommand::Expire { fence: 7 }).unwrap();
+    let (lifecycle, _) =
+        apply_command(running_lifecycle(2, 1), TaskCommand::ExpireLease { fence: 7 }).unwrap();
     assert_eq!((lifecycle.state.status(), lifecycle.retries, lifecycle.crashes), (TaskStatus::New, 2, 2));
-    let (lifecycle, _) = apply_command(running_lifecycle(0, 2), TaskCommand::Expire { fence: 7 }).unwrap();
+    let (lifecycle, _) =
+        apply_command(running_lifecycle(0, 2), TaskCommand::ExpireLease { fence: 7 }).unwrap();
     assert_eq!(lifecycle.state.error_reason(), Some(ErrorReason::Crashed));
 }
 
@@ -81,8 +83,8 @@ fn commands_with_a_stale_fence_are_refused() {
         TaskCommand::Fail { fence: 6, retry_at: None, permanent: true },
         TaskCommand::Snooze { fence: 8, until: NOW },
         TaskCommand::Release { fence: 6 },
-        TaskCommand::Renew { fence: 6, until: NOW },
-        TaskCommand::Expire { fence: 6 },
+        TaskCommand::RenewLease { fence: 6, until: NOW },
+        TaskCommand::ExpireLease { fence: 6 },
     ] {
         assert_eq!(
             apply_command(running_lifecycle(0, 0), command),
@@ -110,7 +112,7 @@ fn a_halted_head_keeps_its_lane_position_and_a_parked_task_runs_out_of_order() {
 fn a_workers_lease_is_renewed_and_a_nodes_lease_has_no_end() {
     let (soon, later) =
         (NOW.plus(std::time::Duration::from_secs(60)), NOW.plus(std::time::Duration::from_secs(90)));
-    let renew = TaskCommand::Renew { fence: 7, until: later };
+    let renew = TaskCommand::RenewLease { fence: 7, until: later };
     let (lifecycle, effects) = apply_command(running_lifecycle(0, 0), renew).unwrap();
     assert_eq!((lifecycle, effects), (running_lifecycle(0, 0), vec![]));
     let lease = Lease { node: 0, fence: 7, since: NOW, until: Some(soon) };

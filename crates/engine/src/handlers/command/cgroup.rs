@@ -12,8 +12,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use nix::unistd::{Pid, getpid};
 
-use super::descendants::parse_command_pids;
-use super::process::is_command_pid;
+use super::process::may_be_command_pid;
+use super::procfs::parse_command_pids;
 
 /// The start of the groups' names; the pid of the process that created them and a number follow.
 const GROUP_NAME_PREFIX: &str = "pointsman-";
@@ -60,7 +60,7 @@ impl Cgroup {
 
     /// Moves a process into the group. Processes that it starts from then on are born there.
     pub(super) fn add_process(&self, pid: Pid) -> io::Result<()> {
-        if !is_command_pid(pid) {
+        if !may_be_command_pid(pid) {
             return Err(io::Error::other(format!("{pid} is not the pid of a command")));
         }
         fs::write(self.path.join("cgroup.procs"), pid.to_string())
@@ -104,7 +104,7 @@ fn find_parent_group() -> io::Result<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     let groups = fs::read_to_string("/proc/self/cgroup")?;
     let path =
-        find_group_path(&mounts, &groups).ok_or_else(|| io::Error::other("cgroup v2 is not mounted"))?;
+        find_cgroup_folder(&mounts, &groups).ok_or_else(|| io::Error::other("cgroup v2 is not mounted"))?;
     remove_abandoned_groups(&path);
     let probe = Cgroup::create_in(&path)?;
     match fs::metadata(probe.path.join("cgroup.kill")) {
@@ -114,7 +114,7 @@ fn find_parent_group() -> io::Result<PathBuf> {
 }
 
 /// The folder of a process's cgroup v2 group, from its `mountinfo` and `cgroup` files.
-fn find_group_path(mounts: &str, groups: &str) -> Option<PathBuf> {
+fn find_cgroup_folder(mounts: &str, groups: &str) -> Option<PathBuf> {
     let group = Path::new(groups.lines().find_map(|line| line.strip_prefix("0::"))?);
     mounts.lines().find_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;
@@ -164,7 +164,8 @@ mod tests {
         let hybrid = "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
                       41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n";
         let bind_mount = "25 1 0:22 /system.slice /cg rw - cgroup2 cgroup2 rw\n";
-        let found = |mounts, groups| find_group_path(mounts, groups).map(|path| path.display().to_string());
+        let found =
+            |mounts, groups| find_cgroup_folder(mounts, groups).map(|path| path.display().to_string());
         assert_eq!(
             found(unified, "0::/system.slice/a.service\n").unwrap(),
             "/sys/fs/cgroup/system.slice/a.service"

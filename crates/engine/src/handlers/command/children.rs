@@ -16,8 +16,8 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpid};
 use tokio::process::{Child, Command};
 
-use super::descendants::{list_children_of_main_thread, list_descendants_except};
 use super::process::{Process, kill_process};
+use super::procfs::{list_children_of_main_thread, list_descendants_except};
 
 /// How long [`kill_orphans`] waits for killed processes to end. One that hangs in the kernel may take longer.
 const ORPHAN_KILL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -30,25 +30,25 @@ static ADOPTS_ORPHANS: AtomicBool = AtomicBool::new(false);
 /// The processes below this one that existed before it adopted orphans: they are not commands.
 static PREEXISTING_PROCESSES: OnceLock<Vec<Process>> = OnceLock::new();
 
-static CHILD_REGISTRY: Mutex<ChildRegistry> = Mutex::new(ChildRegistry {
+static NON_ORPHAN_CHILDREN: Mutex<NonOrphanChildren> = Mutex::new(NonOrphanChildren {
     awaited_pids: BTreeSet::new(),
-    dropped_children: BTreeSet::new(),
-    starting_count: 0,
+    children_reaped_by_runtime: BTreeSet::new(),
+    starting_command_count: 0,
 });
 
 /// The children that must not be reaped as orphans.
 #[derive(Debug)]
-struct ChildRegistry {
+struct NonOrphanChildren {
     /// Children that an attempt waits for.
     awaited_pids: BTreeSet<Pid>,
     /// Children whose attempt was dropped: the runtime reaps them.
-    dropped_children: BTreeSet<Process>,
+    children_reaped_by_runtime: BTreeSet<Process>,
     /// The number of commands that are being started. An unknown child may be one of them.
-    starting_count: usize,
+    starting_command_count: usize,
 }
 
-fn lock_child_registry() -> MutexGuard<'static, ChildRegistry> {
-    CHILD_REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock_non_orphan_children() -> MutexGuard<'static, NonOrphanChildren> {
+    NON_ORPHAN_CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Makes this process the parent of every process below it whose own parent has ended.
@@ -59,7 +59,7 @@ fn lock_child_registry() -> MutexGuard<'static, ChildRegistry> {
 pub fn adopt_orphans() -> io::Result<()> {
     set_child_subreaper(true)?;
     PREEXISTING_PROCESSES.get_or_init(|| {
-        let awaited = lock_child_registry().awaited_pids.clone();
+        let awaited = lock_non_orphan_children().awaited_pids.clone();
         let preexisting = list_descendants_except(getpid(), |pid| awaited.contains(&pid));
         preexisting.into_iter().map(Process::from_pid).collect()
     });
@@ -72,7 +72,7 @@ pub(super) fn adopts_orphans() -> bool {
     ADOPTS_ORPHANS.load(Ordering::Relaxed)
 }
 
-fn is_preexisting(pid: Pid) -> bool {
+fn is_preexisting_process(pid: Pid) -> bool {
     PREEXISTING_PROCESSES
         .get()
         .is_some_and(|preexisting| preexisting.iter().any(|process| process.pid == pid && process.exists()))
@@ -85,7 +85,7 @@ pub fn kill_orphans() {
     }
     let deadline = Instant::now() + ORPHAN_KILL_TIMEOUT;
     loop {
-        let mut remaining = list_descendants_except(getpid(), is_preexisting);
+        let mut remaining = list_descendants_except(getpid(), is_preexisting_process);
         remaining.retain(|pid| !try_reap(*pid));
         let mut kill_error = None;
         for pid in &remaining {
@@ -113,10 +113,10 @@ pub(super) struct AwaitedChild(Process);
 
 impl Drop for AwaitedChild {
     fn drop(&mut self) {
-        let mut children = lock_child_registry();
+        let mut children = lock_non_orphan_children();
         children.awaited_pids.remove(&self.0.pid);
         if self.0.exists() {
-            children.dropped_children.insert(self.0);
+            children.children_reaped_by_runtime.insert(self.0);
         }
     }
 }
@@ -126,26 +126,26 @@ struct CommandStartGuard;
 
 impl CommandStartGuard {
     fn begin() -> Self {
-        lock_child_registry().starting_count += 1;
+        lock_non_orphan_children().starting_command_count += 1;
         Self
     }
 }
 
 impl Drop for CommandStartGuard {
     fn drop(&mut self) {
-        lock_child_registry().starting_count -= 1;
+        lock_non_orphan_children().starting_command_count -= 1;
     }
 }
 
 /// Starts a command as a child that its attempt waits for.
-pub(super) fn spawn_awaited(command: &mut Command) -> io::Result<(Child, Process, AwaitedChild)> {
+pub(super) fn spawn_awaited_child(command: &mut Command) -> io::Result<(Child, Process, AwaitedChild)> {
     // Spawning lasts until the program is loaded, forever on a hanging file system, so nothing is locked meanwhile.
     let starting = CommandStartGuard::begin();
     let child = command.spawn()?;
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     let process =
         Process::from_pid(Pid::from_raw(id.ok_or_else(|| io::Error::other("the process has no id"))?));
-    lock_child_registry().awaited_pids.insert(process.pid);
+    lock_non_orphan_children().awaited_pids.insert(process.pid);
     drop(starting);
     Ok((child, process, AwaitedChild(process)))
 }
@@ -157,18 +157,18 @@ pub(super) fn list_and_reap_orphans() -> Vec<Pid> {
         return Vec::new();
     }
     // Locked until the end, so that no command is started meanwhile.
-    let mut children = lock_child_registry();
-    children.dropped_children.retain(|process| process.exists());
+    let mut children = lock_non_orphan_children();
+    children.children_reaped_by_runtime.retain(|process| process.exists());
     // A child that ends while the list is read can hide another one from it.
     let mut found = list_children_of_main_thread(getpid());
     found.extend(list_children_of_main_thread(getpid()));
     found.sort_unstable();
     found.dedup();
     found.retain(|pid| {
-        let dropped = || children.dropped_children.iter().any(|process| process.pid == *pid);
-        !children.awaited_pids.contains(pid) && !dropped() && !is_preexisting(*pid)
+        let dropped = || children.children_reaped_by_runtime.iter().any(|process| process.pid == *pid);
+        !children.awaited_pids.contains(pid) && !dropped() && !is_preexisting_process(*pid)
     });
-    if children.starting_count == 0 {
+    if children.starting_command_count == 0 {
         found.retain(|pid| !try_reap(*pid));
     }
     found
@@ -195,7 +195,7 @@ mod tests {
         let start_guard = CommandStartGuard::begin();
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 0.05 >/dev/null & echo $!"]).stdout(Stdio::piped());
-        let (mut child, _, awaited) = spawn_awaited(&mut command).unwrap();
+        let (mut child, _, awaited) = spawn_awaited_child(&mut command).unwrap();
         let mut printed = String::new();
         child.stdout.take().unwrap().read_to_string(&mut printed).await.unwrap();
         child.wait().await.unwrap();
@@ -220,11 +220,11 @@ mod tests {
     async fn a_child_whose_attempt_was_dropped_is_left_to_the_runtime() {
         adopt_orphans().unwrap();
         let mut command = Command::new("sleep");
-        let (child, process, awaited) = spawn_awaited(command.arg("600").kill_on_drop(true)).unwrap();
+        let (child, process, awaited) = spawn_awaited_child(command.arg("600").kill_on_drop(true)).unwrap();
         // Dropped before the child, it is certainly not reaped yet.
         drop(awaited);
         assert!(!list_and_reap_orphans().contains(&process.pid));
-        assert!(lock_child_registry().dropped_children.contains(&process));
+        assert!(lock_non_orphan_children().children_reaped_by_runtime.contains(&process));
         drop(child);
         let deadline = Instant::now() + Duration::from_secs(10);
         while process.exists() {
@@ -232,6 +232,6 @@ mod tests {
             sleep(ORPHAN_KILL_INTERVAL).await;
         }
         list_and_reap_orphans();
-        assert!(!lock_child_registry().dropped_children.contains(&process));
+        assert!(!lock_non_orphan_children().children_reaped_by_runtime.contains(&process));
     }
 }

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 
 use super::super::effects::MAX_EFFECTS_BYTES;
-use super::{RunAsUser, process_folder};
+use super::{RunAsUser, process_temp_folder};
 
 pub(super) struct EffectsFile {
     path: PathBuf,
@@ -24,7 +24,7 @@ impl EffectsFile {
         let private = Permissions::from_mode(0o700);
         let dir = tempfile::Builder::new()
             .permissions(private)
-            .tempdir_in(process_folder::process_folder_path()?)?;
+            .tempdir_in(process_temp_folder::ensure_process_temp_folder()?)?;
         let path = dir.path().join("effects.jsonl");
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         if let Some(owner) = owner {

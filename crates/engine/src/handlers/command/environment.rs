@@ -64,11 +64,11 @@ fn list_attempt_variables(task: &ClaimedTask) -> Vec<(&'static str, String)> {
         }
         TaskSubject::CollectionRun(_) => {}
         TaskSubject::Step(step) => {
-            variables.push(("ORDER", step.order.to_string()));
+            variables.push(("ORDER", step.order_key.to_string()));
             variables.push(("NODE", step.node.to_string()));
         }
     }
-    variables.extend(task.prev_sent_event.map(|prev| ("PREV_SENT", prev.to_string())));
+    variables.extend(task.prev_sent_event_id.map(|prev| ("PREV_SENT", prev.to_string())));
     variables.extend(task.out_of_order.then(|| ("LATE", "true".to_owned())));
     variables
 }

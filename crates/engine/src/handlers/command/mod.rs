@@ -15,13 +15,13 @@
 
 mod cgroup;
 mod children;
-mod descendants;
 mod effects_file;
 mod environment;
 mod output;
 mod process;
-mod process_folder;
 mod process_scope;
+mod process_temp_folder;
+mod procfs;
 mod run_as;
 mod running_command;
 
@@ -33,13 +33,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nix::sys::signal::Signal;
-use pointsman_core::event_json::JsonError;
+use pointsman_core::event_json_parser::JsonError;
 use pointsman_core::store::ClaimedTask;
 use pointsman_core::task::{LogLevel, TaskSubject};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
 
-use super::clean_text::excerpt;
+use super::clean_text::excerpt_for_error;
 use super::{collection_run_body, effects, step_body};
 use crate::{Delivery, HandlerOutcome, Runner};
 pub use children::{adopt_orphans, kill_orphans};
@@ -60,7 +60,7 @@ pub struct CommandSpec {
     /// Environment variables in addition to those that every command has.
     pub env: BTreeMap<String, String>,
     /// The working directory; that of this process if not given.
-    pub dir: Option<PathBuf>,
+    pub working_dir: Option<PathBuf>,
     /// The user and group that the command runs as; those of this process if not given.
     pub run_as: Option<RunAsUser>,
 }
@@ -119,7 +119,7 @@ impl CommandHandler {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        if let Some(dir) = &self.spec.dir {
+        if let Some(dir) = &self.spec.working_dir {
             command.current_dir(dir);
         }
         if let Some(run_as) = &self.spec.run_as {
@@ -133,7 +133,7 @@ impl CommandHandler {
     /// program and a missing folder.
     fn start_failure_outcome(&self, error: &std::io::Error) -> HandlerOutcome {
         let program = &self.spec.argv[0];
-        match &self.spec.dir {
+        match &self.spec.working_dir {
             Some(dir) if !dir.is_dir() => HandlerOutcome::failed(format!(
                 "cannot start {program:?}: its folder {} does not exist",
                 dir.display()
@@ -153,7 +153,7 @@ impl CommandHandler {
 
 #[async_trait]
 impl Runner for CommandHandler {
-    fn kind(&self) -> &'static str {
+    fn handler_kind(&self) -> &'static str {
         "command"
     }
 
@@ -181,12 +181,12 @@ impl Runner for CommandHandler {
         match running.run_to_end(&delivery).await {
             Err(error) => HandlerOutcome::failed(format!("cannot wait for the command: {error}")),
             Ok(end) if end.is_cancelled => HandlerOutcome::failed_with_return_code(
-                exit_code(end.status),
-                format!("cancelled; {}", describe_exit(end.status, &[])),
+                shell_exit_code(end.exit_status),
+                format!("cancelled; {}", describe_exit(end.exit_status, &[])),
             ),
             Ok(end) => {
-                log_killed_processes(&end, &delivery).await;
-                outcome_from_exit(end.status, &end.last_stderr_line, effects.read().await, &delivery)
+                write_killed_count_to_task_log(&end, &delivery).await;
+                outcome_from_exit(end.exit_status, &end.last_stderr_line, effects.read().await, &delivery)
             }
         }
     }
@@ -194,7 +194,7 @@ impl Runner for CommandHandler {
 
 /// Logs in the log of the task that processes were killed with the attempt: the author of the command may have expected
 /// them to survive.
-async fn log_killed_processes(end: &CommandEnd, delivery: &Delivery) {
+async fn write_killed_count_to_task_log(end: &CommandEnd, delivery: &Delivery) {
     let processes = match end.killed_process_count {
         0 => return,
         1 => "1 process".to_owned(),
@@ -208,8 +208,8 @@ async fn log_killed_processes(end: &CommandEnd, delivery: &Delivery) {
 fn stdin_text(task: &ClaimedTask) -> String {
     match &task.subject {
         TaskSubject::Event(event) => event.to_json(),
-        TaskSubject::CollectionRun(run) => collection_run_body::encode_collection_run(task, run),
-        TaskSubject::Step(step) => step_body::encode_step(task, step),
+        TaskSubject::CollectionRun(run) => collection_run_body::encode_collection_run_body(task, run),
+        TaskSubject::Step(step) => step_body::encode_step_body(task, step),
     }
 }
 
@@ -237,7 +237,7 @@ fn outcome_from_exit(
         }
         _ => {
             return effects::failure_outcome(
-                exit_code(status),
+                shell_exit_code(status),
                 describe_exit(status, last_stderr_line),
                 effects,
                 now,
@@ -248,7 +248,7 @@ fn outcome_from_exit(
 }
 
 /// An exit status as a number, as in shells: 128 plus the signal if the command was killed.
-fn exit_code(status: ExitStatus) -> i64 {
+fn shell_exit_code(status: ExitStatus) -> i64 {
     let killed = || status.signal().map(|number| 128 + number);
     status.code().or_else(killed).unwrap_or(1).into()
 }
@@ -263,7 +263,7 @@ fn describe_exit(status: ExitStatus, last_stderr_line: &[u8]) -> String {
         },
         (None, None) => "ended without an exit code".into(),
     };
-    match excerpt(last_stderr_line) {
+    match excerpt_for_error(last_stderr_line) {
         text if text.is_empty() => end,
         text => format!("{end}: {text}"),
     }

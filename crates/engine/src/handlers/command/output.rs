@@ -5,7 +5,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio_util::sync::CancellationToken;
 
 use super::super::clean_text::{floor_char_boundary, to_clean_text};
-use crate::log_writer::MAX_LINE_BYTES;
+use crate::log_writer::MAX_LOG_LINE_BYTES;
 use crate::runner::LogSink;
 
 /// The maximum number of bytes that are read from a stream after the command has ended: the capacity of a pipe, and
@@ -14,7 +14,7 @@ const MAX_BYTES_AFTER_EXIT: usize = 1 << 20;
 
 /// Logs the lines of a stream until it ends, or until `command_ended` is cancelled and the pipe is empty. Returns the
 /// last line that was not blank.
-pub(super) async fn forward_output(
+pub(super) async fn forward_output_to_log(
     mut stream: impl AsyncRead + Unpin,
     level: LogLevel,
     log: &LogSink,
@@ -35,12 +35,12 @@ pub(super) async fn forward_output(
         if command_ended.is_cancelled() {
             remaining_after_exit = remaining_after_exit.saturating_sub(size);
         }
-        lines.push(&chunk[..size]);
+        lines.push_chunk(&chunk[..size]);
         while let Some(line) = lines.next_line() {
             log_output_line(line, level, log, &mut last_line).await;
         }
     }
-    if let Some(line) = lines.finish() {
+    if let Some(line) = lines.take_unterminated_line() {
         log_output_line(line, level, log, &mut last_line).await;
     }
     last_line
@@ -56,7 +56,7 @@ async fn log_output_line(line: Vec<u8>, level: LogLevel, log: &LogSink, last_lin
 /// Splits a stream of bytes into lines.
 #[derive(Default)]
 struct LineSplitter {
-    bytes: Vec<u8>,
+    buffered_bytes: Vec<u8>,
     /// Where the next line begins.
     line_start: usize,
     /// Bytes up to here contain no line end.
@@ -64,22 +64,23 @@ struct LineSplitter {
 }
 
 impl LineSplitter {
-    fn push(&mut self, chunk: &[u8]) {
-        self.bytes.drain(..self.line_start);
+    fn push_chunk(&mut self, chunk: &[u8]) {
+        self.buffered_bytes.drain(..self.line_start);
         self.searched_until -= self.line_start;
         self.line_start = 0;
-        self.bytes.extend_from_slice(chunk);
+        self.buffered_bytes.extend_from_slice(chunk);
     }
 
     /// The next whole line, or a part of a line that is longer than the limit; its rest follows as the next line.
     fn next_line(&mut self) -> Option<Vec<u8>> {
-        let found = self.bytes[self.searched_until..]
+        let found = self.buffered_bytes[self.searched_until..]
             .iter()
             .position(|byte| *byte == b'\n')
             .map(|at| self.searched_until + at);
-        let end = found.unwrap_or(self.bytes.len());
-        if end - self.line_start > MAX_LINE_BYTES {
-            let end = self.line_start + floor_char_boundary(&self.bytes[self.line_start..], MAX_LINE_BYTES);
+        let end = found.unwrap_or(self.buffered_bytes.len());
+        if end - self.line_start > MAX_LOG_LINE_BYTES {
+            let end = self.line_start
+                + floor_char_boundary(&self.buffered_bytes[self.line_start..], MAX_LOG_LINE_BYTES);
             self.searched_until = end;
             return Some(self.take_line(end, end));
         }
@@ -96,13 +97,13 @@ impl LineSplitter {
     }
 
     /// A last line without a line end.
-    fn finish(&mut self) -> Option<Vec<u8>> {
-        let end = self.bytes.len();
+    fn take_unterminated_line(&mut self) -> Option<Vec<u8>> {
+        let end = self.buffered_bytes.len();
         (self.line_start < end).then(|| self.take_line(end, end))
     }
 
     fn take_line(&mut self, end: usize, next: usize) -> Vec<u8> {
-        let line = self.bytes[self.line_start..end].to_vec();
+        let line = self.buffered_bytes[self.line_start..end].to_vec();
         self.line_start = next;
         line
     }
@@ -116,12 +117,12 @@ mod tests {
         let mut lines = LineSplitter::default();
         let mut all_lines = Vec::new();
         for chunk in chunks {
-            lines.push(chunk);
+            lines.push_chunk(chunk);
             while let Some(line) = lines.next_line() {
                 all_lines.push(line);
             }
         }
-        all_lines.extend(lines.finish());
+        all_lines.extend(lines.take_unterminated_line());
         all_lines
     }
 
@@ -137,12 +138,12 @@ mod tests {
 
     #[test]
     fn long_lines_are_split_between_characters() {
-        let text = format!("x{}\ny\n", "é".repeat(MAX_LINE_BYTES));
+        let text = format!("x{}\ny\n", "é".repeat(MAX_LOG_LINE_BYTES));
         let pieces = split_lines(&text.as_bytes().chunks(7000).collect::<Vec<_>>());
         let sizes: Vec<_> = pieces.iter().map(Vec::len).collect();
-        assert_eq!(sizes, [MAX_LINE_BYTES - 1, MAX_LINE_BYTES, 2, 1]);
+        assert_eq!(sizes, [MAX_LOG_LINE_BYTES - 1, MAX_LOG_LINE_BYTES, 2, 1]);
         assert!(pieces.iter().all(|piece| std::str::from_utf8(piece).is_ok()));
-        let exact = split_lines(&[&[b'a'; MAX_LINE_BYTES], b"\nb"]);
-        assert_eq!(exact.iter().map(Vec::len).collect::<Vec<_>>(), [MAX_LINE_BYTES, 1]);
+        let exact = split_lines(&[&[b'a'; MAX_LOG_LINE_BYTES], b"\nb"]);
+        assert_eq!(exact.iter().map(Vec::len).collect::<Vec<_>>(), [MAX_LOG_LINE_BYTES, 1]);
     }
 }

@@ -11,7 +11,7 @@ use nix::unistd::{Pid, getpid};
 pub(super) struct ProcessStat {
     /// Whether the main thread of the process has ended. Its other threads may still run.
     pub(super) is_zombie: bool,
-    pub(super) group_id: Pid,
+    pub(super) process_group_id: Pid,
     /// When it was started, in clock ticks since the system's start.
     started_ticks: u64,
 }
@@ -28,7 +28,7 @@ impl ProcessStat {
         let fields: Vec<&str> = str::from_utf8(&stat[end + 1..]).ok()?.split_ascii_whitespace().collect();
         Some(Self {
             is_zombie: matches!(*fields.first()?, "Z" | "X"),
-            group_id: Pid::from_raw(fields.get(2)?.parse().ok()?),
+            process_group_id: Pid::from_raw(fields.get(2)?.parse().ok()?),
             started_ticks: fields.get(19)?.parse().ok()?,
         })
     }
@@ -56,13 +56,13 @@ impl Process {
 
 /// Whether a pid may be signalled or moved as the process of a command. To `kill`, 0 is this process's own group; in
 /// `cgroup.procs` it is the writing process, and the kernel shows it for a process that is reaped while it is listed.
-pub(super) fn is_command_pid(pid: Pid) -> bool {
+pub(super) fn may_be_command_pid(pid: Pid) -> bool {
     pid.as_raw() > 1 && pid != getpid()
 }
 
 /// Kills a process. A process that has ended is not an error.
 pub(super) fn kill_process(pid: Pid) -> Result<(), Errno> {
-    match is_command_pid(pid) {
+    match may_be_command_pid(pid) {
         true => ignore_no_such_process(kill(pid, Signal::SIGKILL)),
         false => Err(Errno::EINVAL),
     }
@@ -70,7 +70,7 @@ pub(super) fn kill_process(pid: Pid) -> Result<(), Errno> {
 
 /// Signals a process group. A group without processes is not an error.
 pub(super) fn signal_process_group(group: Pid, signal: Signal) -> Result<(), Errno> {
-    match is_command_pid(group) {
+    match may_be_command_pid(group) {
         true => ignore_no_such_process(killpg(group, signal)),
         false => Err(Errno::EINVAL),
     }
@@ -92,7 +92,7 @@ mod tests {
         let line = b"7 (a) Z 1 ) (\xff) S 1 70 71 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 2 0 4711 9 9\n";
         assert_eq!(
             ProcessStat::parse(line),
-            Some(ProcessStat { is_zombie: false, group_id: Pid::from_raw(70), started_ticks: 4711 })
+            Some(ProcessStat { is_zombie: false, process_group_id: Pid::from_raw(70), started_ticks: 4711 })
         );
         assert_eq!(ProcessStat::parse(b"7 (a) Z 1"), None);
         assert!(Process::from_pid(getpid()).exists());

@@ -19,8 +19,8 @@ use tokio::time::{Instant, sleep};
 
 use super::cgroup::Cgroup;
 use super::children::{adopts_orphans, list_and_reap_orphans};
-use super::descendants::{VariablePresence, list_descendants, variable_presence};
 use super::process::{Process, ProcessStat, kill_process, signal_process_group};
+use super::procfs::{EnvVariablePresence, env_variable_presence, list_descendants};
 
 /// How long killed processes may take to end. One that hangs in the kernel may take longer.
 const SCOPE_KILL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -31,10 +31,10 @@ const UNIDENTIFIED_ORPHAN_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// The processes of one attempt. Killed when dropped.
 #[derive(Debug)]
-pub(super) struct ProcessScope(Option<ScopeProcesses>);
+pub(super) struct ProcessScope(Option<ProcessScopeState>);
 
 #[derive(Debug)]
-struct ScopeProcesses {
+struct ProcessScopeState {
     /// The command itself, and the id of its process group.
     leader: Process,
     /// Whether the leader was reaped. Then the system may give its pid to another process.
@@ -49,7 +49,7 @@ struct ScopeProcesses {
 impl ProcessScope {
     /// The scope of a command that has just been started as the leader of a process group.
     pub(super) fn new(leader: Process, cgroup: Option<Cgroup>, marker_variable: Vec<u8>) -> Self {
-        let mut processes = ScopeProcesses {
+        let mut processes = ProcessScopeState {
             leader,
             is_leader_reaped: false,
             is_signal_failure_logged: AtomicBool::new(false),
@@ -68,9 +68,9 @@ impl ProcessScope {
     }
 
     /// Kills every process that can be found now.
-    pub(super) fn kill(&self) {
+    pub(super) fn kill_found_processes(&self) {
         if let Some(processes) = &self.0 {
-            processes.kill(&processes.list_processes());
+            processes.kill_group_and_processes(&processes.list_processes());
         }
     }
 
@@ -93,7 +93,7 @@ impl ProcessScope {
 impl Drop for ProcessScope {
     fn drop(&mut self) {
         let Some(mut processes) = self.0.take() else { return };
-        processes.kill(&processes.list_processes());
+        processes.kill_group_and_processes(&processes.list_processes());
         // The runtime reaps the leader soon. If its start was not seen, a reuse of its pid could not be detected.
         processes.is_leader_reaped |= processes.leader.started_ticks.is_none();
         // A process that was starting another one meanwhile is killed in the background.
@@ -103,12 +103,12 @@ impl Drop for ProcessScope {
     }
 }
 
-impl ScopeProcesses {
+impl ProcessScopeState {
     /// Moves the command into its control group, with what it has started already.
     fn move_into_cgroup(&mut self) {
         let Some(cgroup) = &self.cgroup else { return };
         // A command that has ended already cannot be moved, but an orphan of it can.
-        if let Err(error) = cgroup.add_process(self.leader.pid).or_else(ignore_no_such_process) {
+        if let Err(error) = cgroup.add_process(self.leader.pid).or_else(ignore_no_such_process_io_error) {
             tracing::warn!(
                 %error,
                 "cannot move a command into a control group; it runs without one, and processes that it leaves behind \
@@ -120,7 +120,7 @@ impl ScopeProcesses {
         let mut moved = BTreeSet::from([self.leader.pid]);
         loop {
             let new_pids: Vec<Pid> =
-                self.list_without_cgroup().into_iter().filter(|pid| moved.insert(*pid)).collect();
+                self.list_processes_without_cgroup().into_iter().filter(|pid| moved.insert(*pid)).collect();
             for pid in &new_pids {
                 // It may have ended meanwhile.
                 let _ = cgroup.add_process(*pid);
@@ -133,7 +133,7 @@ impl ScopeProcesses {
 
     /// The processes that can be found and have not been reaped, without the leader.
     fn list_processes(&self) -> Vec<Pid> {
-        let mut found = self.list_without_cgroup();
+        let mut found = self.list_processes_without_cgroup();
         found.extend(self.cgroup.iter().flat_map(Cgroup::list_processes));
         found.retain(|pid| *pid != self.leader.pid);
         found.sort_unstable();
@@ -142,7 +142,7 @@ impl ScopeProcesses {
     }
 
     /// The processes that are found without the control group: by parents, process group and environment.
-    fn list_without_cgroup(&self) -> Vec<Pid> {
+    fn list_processes_without_cgroup(&self) -> Vec<Pid> {
         let mut found = if self.owns_leader_pid() { list_descendants(self.leader.pid) } else { vec![] };
         for orphan in self.list_orphans_of_command() {
             found.push(orphan);
@@ -156,7 +156,7 @@ impl ScopeProcesses {
         let mut orphans = list_and_reap_orphans();
         orphans.retain(|pid| {
             (may_own_group && self.is_in_group(*pid))
-                || variable_presence(*pid, &self.marker_variable) == VariablePresence::Yes
+                || env_variable_presence(*pid, &self.marker_variable) == EnvVariablePresence::Present
         });
         orphans
     }
@@ -166,7 +166,7 @@ impl ScopeProcesses {
     fn may_have_unidentified_orphans(&self) -> bool {
         list_and_reap_orphans()
             .into_iter()
-            .any(|pid| variable_presence(pid, &self.marker_variable) != VariablePresence::No)
+            .any(|pid| env_variable_presence(pid, &self.marker_variable) != EnvVariablePresence::Absent)
     }
 
     /// Whether the leader's pid is certainly still its own.
@@ -175,7 +175,7 @@ impl ScopeProcesses {
     }
 
     fn is_in_group(&self, pid: Pid) -> bool {
-        ProcessStat::read(pid).is_some_and(|stat| !stat.is_zombie && stat.group_id == self.leader.pid)
+        ProcessStat::read(pid).is_some_and(|stat| !stat.is_zombie && stat.process_group_id == self.leader.pid)
     }
 
     /// Whether the process group is still the command's. While a process is in the group, the system gives its id to no
@@ -194,22 +194,22 @@ impl ScopeProcesses {
 
     fn signal_group(&self, signal: Signal, processes: &[Pid]) {
         if self.owns_process_group(processes) {
-            self.log_signal_failure(self.leader.pid, signal_process_group(self.leader.pid, signal));
+            self.log_first_signal_failure(self.leader.pid, signal_process_group(self.leader.pid, signal));
         }
     }
 
-    fn kill(&self, processes: &[Pid]) {
+    fn kill_group_and_processes(&self, processes: &[Pid]) {
         self.signal_group(Signal::SIGKILL, processes);
         if let Some(cgroup) = &self.cgroup {
             cgroup.kill_all();
         }
         for pid in processes {
-            self.log_signal_failure(*pid, kill_process(*pid));
+            self.log_first_signal_failure(*pid, kill_process(*pid));
         }
     }
 
     /// Logs the first process or group that could not be signalled.
-    fn log_signal_failure(&self, pid: Pid, result: Result<(), Errno>) {
+    fn log_first_signal_failure(&self, pid: Pid, result: Result<(), Errno>) {
         if let Err(error) = result
             && !self.is_signal_failure_logged.swap(true, Ordering::Relaxed)
         {
@@ -230,7 +230,7 @@ impl ScopeProcesses {
         let mut unidentified_since = None;
         loop {
             let remaining = self.list_processes();
-            self.kill(&remaining);
+            self.kill_group_and_processes(&remaining);
             killed.extend(remaining.iter().copied());
             let now = Instant::now();
             if remaining.is_empty() {
@@ -255,7 +255,7 @@ impl ScopeProcesses {
 }
 
 /// Treats a process that has ended as success: it cannot be moved, and need not be.
-fn ignore_no_such_process(error: std::io::Error) -> std::io::Result<()> {
+fn ignore_no_such_process_io_error(error: std::io::Error) -> std::io::Result<()> {
     match error.raw_os_error() {
         Some(nix::libc::ESRCH) => Ok(()),
         _ => Err(error),
@@ -269,7 +269,7 @@ mod tests {
     use tokio::io::{AsyncBufReadExt, BufReader};
     use tokio::process::Command;
 
-    use super::super::children::{adopt_orphans, spawn_awaited};
+    use super::super::children::{adopt_orphans, spawn_awaited_child};
     use super::*;
 
     /// Runs a script to its end in the scope of a test, and returns the pid it printed and how many processes were
@@ -279,7 +279,7 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]).env("SCOPE_TEST", test).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let (mut child, process, _awaited) = spawn_awaited(&mut command).unwrap();
+        let (mut child, process, _awaited) = spawn_awaited_child(&mut command).unwrap();
         let mut scope = ProcessScope::new(process, cgroup, format!("SCOPE_TEST={test}").into());
         drop(child.stdin.take());
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -338,7 +338,7 @@ mod tests {
         adopt_orphans().unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 600 & echo $!; wait"]).process_group(0).kill_on_drop(true);
-        let (mut child, other, _awaited) = spawn_awaited(command.stdout(Stdio::piped())).unwrap();
+        let (mut child, other, _awaited) = spawn_awaited_child(command.stdout(Stdio::piped())).unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let child_of_other = Pid::from_raw(lines.next_line().await.unwrap().unwrap().parse().unwrap());
         let reaped = Process { started_ticks: other.started_ticks.map(|started| started - 1), ..other };
@@ -348,7 +348,7 @@ mod tests {
                 scope.set_leader_reaped();
             }
             scope.signal_group(Signal::SIGTERM);
-            scope.kill();
+            scope.kill_found_processes();
             assert_eq!(scope.kill_until_gone().await, 0);
             drop(ProcessScope::new(reaped, None, b"SCOPE_TEST=reused".into()));
         }

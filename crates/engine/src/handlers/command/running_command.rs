@@ -26,14 +26,14 @@ const OUTPUT_GRACE: Duration = Duration::from_secs(2);
 /// A command that was started and whose end has not been waited for.
 pub(super) struct RunningCommand {
     /// Dropped first: once the command is reaped, its pid may become another process's.
-    scope: ProcessScope,
+    process_scope: ProcessScope,
     child: Child,
     awaited_child: AwaitedChild,
 }
 
 /// How a command ended.
 pub(super) struct CommandEnd {
-    pub(super) status: ExitStatus,
+    pub(super) exit_status: ExitStatus,
     /// Whether the attempt was cancelled.
     pub(super) is_cancelled: bool,
     /// The last line on its stderr.
@@ -48,15 +48,15 @@ impl RunningCommand {
         let cgroup = Cgroup::create();
         // Dropping the child also hands it to the runtime to be reaped; the scope kills what it has started.
         let (child, process, awaited_child) =
-            children::spawn_awaited(command.process_group(0).kill_on_drop(true))?;
-        Ok(Self { scope: ProcessScope::new(process, cgroup, marker_variable), child, awaited_child })
+            children::spawn_awaited_child(command.process_group(0).kill_on_drop(true))?;
+        Ok(Self { process_scope: ProcessScope::new(process, cgroup, marker_variable), child, awaited_child })
     }
 
     /// Writes the command's stdin, logs its output, and waits for it to end, or ends it when the attempt is cancelled.
     /// Then kills what it has left running.
     pub(super) async fn run_to_end(self, delivery: &Delivery) -> io::Result<CommandEnd> {
         // If the attempt is dropped, these are dropped in reverse order.
-        let Self { awaited_child, mut child, mut scope } = self;
+        let Self { awaited_child, mut child, process_scope: mut scope } = self;
         let child = &mut child;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
@@ -65,8 +65,8 @@ impl RunningCommand {
         let command_ended = CancellationToken::new();
         let output = async {
             let (_, last_stderr_line) = tokio::join!(
-                output::forward_output(stdout, LogLevel::Info, &delivery.log_sink, &command_ended),
-                output::forward_output(stderr, LogLevel::Error, &delivery.log_sink, &command_ended)
+                output::forward_output_to_log(stdout, LogLevel::Info, &delivery.log_sink, &command_ended),
+                output::forward_output_to_log(stderr, LogLevel::Error, &delivery.log_sink, &command_ended)
             );
             last_stderr_line
         };
@@ -93,14 +93,14 @@ impl RunningCommand {
                 Ok(line) => line,
                 Err(_) => {
                     // A process that the command left running still has the streams open.
-                    scope.kill();
+                    scope.kill_found_processes();
                     command_ended.cancel();
                     output.await
                 }
             },
         };
         let killed_process_count = scope.kill_until_gone().await;
-        Ok(CommandEnd { status, is_cancelled, last_stderr_line, killed_process_count })
+        Ok(CommandEnd { exit_status: status, is_cancelled, last_stderr_line, killed_process_count })
     }
 }
 
@@ -118,7 +118,7 @@ async fn wait_or_terminate(
     scope.signal_group(Signal::SIGTERM);
     let result = timeout(SIGTERM_GRACE, child.wait()).await;
     // Everything is killed even if the command has ended: its other processes may still run.
-    scope.kill();
+    scope.kill_found_processes();
     let status = match result {
         Ok(status) => status?,
         Err(_) => child.wait().await?,

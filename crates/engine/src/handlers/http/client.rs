@@ -8,7 +8,7 @@ use std::time::Duration;
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder};
 
-use super::access::{GuardedResolver, NetworkAccess};
+use super::network_access::{AccessCheckingResolver, NetworkAccess};
 
 /// A target that does not accept the connection within this time counts as unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -63,5 +63,5 @@ fn client_builder(access: &NetworkAccess) -> ClientBuilder {
         .no_proxy()
         .connect_timeout(CONNECT_TIMEOUT)
         .pool_idle_timeout(POOL_IDLE_TIMEOUT)
-        .dns_resolver(Arc::new(GuardedResolver::new(access.clone())))
+        .dns_resolver(Arc::new(AccessCheckingResolver::new(access.clone())))
 }

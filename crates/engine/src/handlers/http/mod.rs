@@ -18,8 +18,8 @@
 //! Whether a request is allowed is decided by the address it is sent to (see [`NetworkAccess`]), not by the name in the
 //! URL.
 
-mod access;
 mod client;
+mod network_access;
 mod request;
 mod response;
 mod signature;
@@ -34,7 +34,7 @@ use pointsman_core::store::AttemptResult;
 use reqwest::header::{HeaderName, HeaderValue};
 use url::Url;
 
-pub use access::{AllowedAddress, BadAllowedAddress, ForbiddenAddressError, NetworkAccess};
+pub use network_access::{AllowedDestination, BadAllowedDestination, ForbiddenAddressError, NetworkAccess};
 pub use signature::{BadSecret, WebhookSecret};
 
 use crate::{Delivery, HandlerOutcome, Runner};
@@ -46,10 +46,10 @@ use response::TargetResponse;
 pub struct HttpTarget {
     pub url: Url,
     /// Each secret signs every request, so that a secret can be rotated while the receiver still expects the old one.
-    pub secrets: Vec<WebhookSecret>,
+    pub webhook_secrets: Vec<WebhookSecret>,
     /// Headers that are sent with every request. They never replace the headers that describe the event.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    pub access: NetworkAccess,
+    pub network_access: NetworkAccess,
 }
 
 /// Headers and URLs may contain secrets, so only the origin of the URL is printed.
@@ -58,16 +58,16 @@ impl fmt::Debug for HttpTarget {
         let names: Vec<_> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("HttpTarget")
             .field("origin", &self.url.origin().ascii_serialization())
-            .field("secrets", &self.secrets.len())
+            .field("secrets", &self.webhook_secrets.len())
             .field("headers", &names)
-            .field("access", &self.access)
+            .field("access", &self.network_access)
             .finish()
     }
 }
 
 /// Why a target is invalid.
 #[derive(Debug, thiserror::Error)]
-pub enum BadTarget {
+pub enum BadHttpTarget {
     #[error("an HTTP handler's URL begins with http:// or https://, not {0}:")]
     UnsupportedScheme(String),
     #[error("cannot create the HTTP client")]
@@ -82,11 +82,12 @@ pub struct HttpHandler {
 }
 
 impl HttpHandler {
-    pub fn new(target: HttpTarget) -> Result<Self, BadTarget> {
+    pub fn new(target: HttpTarget) -> Result<Self, BadHttpTarget> {
         if !matches!(target.url.scheme(), "http" | "https") {
-            return Err(BadTarget::UnsupportedScheme(target.url.scheme().into()));
+            return Err(BadHttpTarget::UnsupportedScheme(target.url.scheme().into()));
         }
-        let client = client::find_or_build_client(&target.access).map_err(BadTarget::ClientCreation)?;
+        let client =
+            client::find_or_build_client(&target.network_access).map_err(BadHttpTarget::ClientCreation)?;
         Ok(Self { target, client })
     }
 
@@ -97,7 +98,7 @@ impl HttpHandler {
         now: Timestamp,
     ) -> Result<TargetResponse, HandlerOutcome> {
         self.target
-            .access
+            .network_access
             .check_url_address(&self.target.url)
             .map_err(|forbidden| refused_address_outcome(&forbidden))?;
         let body = request::build_body(&delivery.task);
@@ -107,7 +108,7 @@ impl HttpHandler {
         let response =
             request.send().await.map_err(|error| self.unreachable_outcome(&error.without_url()))?;
         TargetResponse::read(response).await.map_err(|error| {
-            let cause = root_cause(&error.without_url());
+            let cause = root_cause_text(&error.without_url());
             failing_target_outcome(format!("the response of {} broke off: {cause}", self.origin()))
         })
     }
@@ -115,7 +116,9 @@ impl HttpHandler {
     fn unreachable_outcome(&self, error: &reqwest::Error) -> HandlerOutcome {
         match error_chain(error).find_map(|cause| cause.downcast_ref::<ForbiddenAddressError>()) {
             Some(forbidden) => refused_address_outcome(forbidden),
-            None => failing_target_outcome(format!("cannot reach {}: {}", self.origin(), root_cause(error))),
+            None => {
+                failing_target_outcome(format!("cannot reach {}: {}", self.origin(), root_cause_text(error)))
+            }
         }
     }
 
@@ -126,7 +129,7 @@ impl HttpHandler {
 
 #[async_trait]
 impl Runner for HttpHandler {
-    fn kind(&self) -> &'static str {
+    fn handler_kind(&self) -> &'static str {
         "http"
     }
 
@@ -173,6 +176,6 @@ fn error_chain<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn s
 }
 
 /// The root cause of an error; the client's own message only says that something failed.
-fn root_cause(error: &reqwest::Error) -> String {
+fn root_cause_text(error: &reqwest::Error) -> String {
     error_chain(error).last().map(ToString::to_string).unwrap_or_default()
 }

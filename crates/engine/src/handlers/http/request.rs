@@ -38,7 +38,7 @@ pub(super) fn build_headers(
     if let Some(traceparent) = task.subject.event().and_then(|event| event.context.get("traceparent")) {
         insert_header(&mut headers, "traceparent", traceparent);
     }
-    if !target.secrets.is_empty() {
+    if !target.webhook_secrets.is_empty() {
         // The task's id is the same for all attempts, so that a receiver can detect a repeat.
         let (id, seconds) = (task.id.as_str(), now.millis() / 1000);
         insert_header(&mut headers, "webhook-id", id);
@@ -46,7 +46,7 @@ pub(super) fn build_headers(
         insert_header(
             &mut headers,
             "webhook-signature",
-            &signature_header(&target.secrets, id, seconds, body.as_bytes()),
+            &signature_header(&target.webhook_secrets, id, seconds, body.as_bytes()),
         );
     }
     headers
@@ -56,8 +56,8 @@ pub(super) fn build_headers(
 pub(super) fn build_body(task: &ClaimedTask) -> String {
     match &task.subject {
         TaskSubject::Event(event) => event.value.as_str().to_owned(),
-        TaskSubject::CollectionRun(run) => collection_run_body::encode_collection_run(task, run),
-        TaskSubject::Step(step) => step_body::encode_step(task, step),
+        TaskSubject::CollectionRun(run) => collection_run_body::encode_collection_run_body(task, run),
+        TaskSubject::Step(step) => step_body::encode_step_body(task, step),
     }
 }
 
@@ -80,9 +80,9 @@ fn step_headers(task: &ClaimedTask, step: &StepRun) -> Vec<(&'static str, String
     let mut header_pairs = vec![
         ("ce-specversion", "1.0".to_owned()),
         ("ce-id", task.id.to_string()),
-        ("ce-source", format!("/chains{}", step.order.chain)),
+        ("ce-source", format!("/chains{}", step.order_key.chain)),
         ("ce-type", "pointsman.step".to_owned()),
-        ("ce-subject", step.order.to_string()),
+        ("ce-subject", step.order_key.to_string()),
     ];
     header_pairs.extend(task.planned_at.map(|planned| ("ce-time", planned.to_string())));
     header_pairs
@@ -108,7 +108,7 @@ fn attempt_headers(task: &ClaimedTask) -> Vec<(&'static str, String)> {
         ("pointsman-attempt", task.attempt.to_string()),
         ("pointsman-fence", task.fence.to_string()),
     ];
-    header_pairs.extend(task.prev_sent_event.map(|prev| ("pointsman-prev-sent", prev.to_string())));
+    header_pairs.extend(task.prev_sent_event_id.map(|prev| ("pointsman-prev-sent", prev.to_string())));
     header_pairs.extend(task.out_of_order.then(|| ("pointsman-late", "true".to_owned())));
     header_pairs
 }

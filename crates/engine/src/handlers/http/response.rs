@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pointsman_core::event_json::JsonError;
+use pointsman_core::event_json_parser::JsonError;
 use pointsman_core::limit::TargetHealth;
 use pointsman_core::store::AttemptResult;
 use pointsman_core::task::LogLevel;
@@ -10,7 +10,7 @@ use pointsman_core::{Tenant, Timestamp};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 
-use super::super::clean_text::excerpt;
+use super::super::clean_text::excerpt_for_error;
 use super::super::effects::{self, Effects, MAX_EFFECTS_BYTES, ReplyKind};
 use crate::HandlerOutcome;
 use crate::attempt_ending::MIN_SNOOZE;
@@ -24,7 +24,7 @@ pub(super) struct TargetResponse {
     headers: HeaderMap,
     body: Vec<u8>,
     /// Whether the body was longer than the maximum that is read.
-    is_truncated: bool,
+    is_body_truncated: bool,
 }
 
 impl TargetResponse {
@@ -38,7 +38,12 @@ impl TargetResponse {
                 break;
             }
         }
-        Ok(Self { status: response.status(), headers: response.headers().clone(), body, is_truncated })
+        Ok(Self {
+            status: response.status(),
+            headers: response.headers().clone(),
+            body,
+            is_body_truncated: is_truncated,
+        })
     }
 
     pub(super) fn log_level(&self) -> LogLevel {
@@ -47,7 +52,7 @@ impl TargetResponse {
 
     /// The response as a line of the log.
     pub(super) fn summary(&self) -> String {
-        match excerpt(&self.body) {
+        match excerpt_for_error(&self.body) {
             text if text.is_empty() => format!("HTTP {}", self.status),
             text => format!("HTTP {}: {text}", self.status),
         }
@@ -113,7 +118,7 @@ impl TargetResponse {
         if !self.is_json() || !self.body.trim_ascii_start().starts_with(b"{") {
             return Ok(Effects::default());
         }
-        if self.is_truncated {
+        if self.is_body_truncated {
             // The rest was not read, and ignoring it could lose events.
             return Err(JsonError::new("", format!("the reply has more than {MAX_EFFECTS_BYTES} bytes")));
         }
@@ -171,7 +176,7 @@ mod tests {
         let wait_seconds = |status: u16, text: &'static str| {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, text.parse().unwrap())]);
             let status = StatusCode::from_u16(status).unwrap();
-            TargetResponse { status, headers, body: vec![], is_truncated: false }
+            TargetResponse { status, headers, body: vec![], is_body_truncated: false }
                 .requested_retry_time(now)
                 .map(|until| until.duration_since(now).as_secs())
         };

@@ -43,7 +43,7 @@ fn limits_weights_and_sources_are_part_of_the_engine_setup() {
     let (_folder, config) = load_valid_config(SOURCES_AND_LIMITS_YAML);
     let Setup { handlers, tenant_weights: tenants, schedules, .. } = config.build_setup().unwrap();
     let handler_facts = |spec: &HandlerSpec| {
-        let kind = spec.runner.as_ref().map(|runner| runner.kind());
+        let kind = spec.runner.as_ref().map(|runner| runner.handler_kind());
         (spec.def.name.to_string(), kind, spec.def.pull, spec.def.source.is_some())
     };
     assert_eq!(

@@ -19,16 +19,20 @@ fn test_address(number: u32) -> IpAddr {
     std::net::Ipv4Addr::from(number).into()
 }
 
-fn admit(admission: &Arc<ConnectionAdmission>, address_number: u32, now: Instant) -> AdmittedConnection {
-    admission.admit(test_address(address_number), now).unwrap()
-}
-
-fn admit_authenticated(
+fn admit_connection(
     admission: &Arc<ConnectionAdmission>,
     address_number: u32,
     now: Instant,
 ) -> AdmittedConnection {
-    let admitted = admit(admission, address_number, now);
+    admission.admit(test_address(address_number), now).unwrap()
+}
+
+fn admit_connection_with_token(
+    admission: &Arc<ConnectionAdmission>,
+    address_number: u32,
+    now: Instant,
+) -> AdmittedConnection {
+    let admitted = admit_connection(admission, address_number, now);
     admit_read_with_token(&admitted, "one", now);
     admitted
 }
@@ -66,11 +70,11 @@ fn is_evicted(admitted: &AdmittedConnection) -> bool {
 #[test]
 fn the_longest_idle_connection_is_evicted_first() {
     let (admission, now) = (new_admission(8, TEST_LIMITS), Instant::now());
-    let unauthenticated: Vec<_> = (0..4).map(|number| admit(&admission, number, now)).collect();
+    let unauthenticated: Vec<_> = (0..4).map(|number| admit_connection(&admission, number, now)).collect();
     let later = now + IDLE_GRACE_PERIOD;
     // A request makes the first connection the most recently active one.
     admit_health_check(&unauthenticated[0], later);
-    let new = admit(&admission, 9, later);
+    let new = admit_connection(&admission, 9, later);
     let evicted: Vec<_> = unauthenticated.iter().map(is_evicted).collect();
     assert_eq!(evicted, [false, true, false, false]);
     assert_eq!(slot_of(&new), Some(ConnectionSlot::Ordinary));
@@ -84,11 +88,11 @@ fn the_longest_idle_connection_is_evicted_first() {
 #[test]
 fn a_connection_within_its_grace_period_is_evicted_last() {
     let (admission, now) = (new_admission(8, TEST_LIMITS), Instant::now());
-    let unauthenticated: Vec<_> = (0..4).map(|number| admit(&admission, number, now)).collect();
-    let reserve: Vec<_> = (0..2).map(|number| admit(&admission, number, now)).collect();
+    let unauthenticated: Vec<_> = (0..4).map(|number| admit_connection(&admission, number, now)).collect();
+    let reserve: Vec<_> = (0..2).map(|number| admit_connection(&admission, number, now)).collect();
     assert!(reserve.iter().all(|admitted| slot_of(admitted) == Some(ConnectionSlot::Reserve)));
     assert!(!unauthenticated.iter().chain(&reserve).any(is_evicted));
-    let new = admit(&admission, 9, now);
+    let new = admit_connection(&admission, 9, now);
     assert!(is_evicted(&unauthenticated[0]));
     assert_eq!(slot_of(&new), Some(ConnectionSlot::Ordinary));
 }
@@ -102,14 +106,14 @@ fn a_connection_with_a_valid_token_evicts_one_without() {
         ),
         Instant::now(),
     );
-    let unauthenticated: Vec<_> = (0..6).map(|number| admit(&admission, number, now)).collect();
-    let new = admit_authenticated(&admission, 9, now);
+    let unauthenticated: Vec<_> = (0..6).map(|number| admit_connection(&admission, number, now)).collect();
+    let new = admit_connection_with_token(&admission, 9, now);
     assert_eq!(slot_of(&new), Some(ConnectionSlot::Ordinary));
     assert_eq!(unauthenticated.iter().filter(|connection| is_evicted(connection)).count(), 1);
     assert!(is_evicted(&unauthenticated[0]));
     assert_eq!(
         admission.count_open_connections(),
-        OpenConnections { authenticated: 1, unauthenticated: 5, reserve: 0 }
+        OpenConnectionCounts { authenticated: 1, unauthenticated: 5, in_reserve: 0 }
     );
 }
 
@@ -117,9 +121,9 @@ fn a_connection_with_a_valid_token_evicts_one_without() {
 fn an_address_at_its_limit_evicts_its_own_connections() {
     let (admission, now) =
         (new_admission(16, ServerLimits { anonymous_connections: 16, ..TEST_LIMITS }), Instant::now());
-    let other = admit(&admission, 1, now);
-    let own: Vec<_> = (0..4).map(|_| admit(&admission, 2, now)).collect();
-    let new = admit(&admission, 2, now + IDLE_GRACE_PERIOD);
+    let other = admit_connection(&admission, 1, now);
+    let own: Vec<_> = (0..4).map(|_| admit_connection(&admission, 2, now)).collect();
+    let new = admit_connection(&admission, 2, now + IDLE_GRACE_PERIOD);
     assert!(is_evicted(&own[0]) && !is_evicted(&other));
     assert_eq!(slot_of(&new), Some(ConnectionSlot::Ordinary));
 }
@@ -128,10 +132,10 @@ fn an_address_at_its_limit_evicts_its_own_connections() {
 fn connections_with_a_valid_token_are_not_evicted_and_the_reserve_stays_free() {
     let (admission, now) =
         (new_admission(8, ServerLimits { connections_per_address: 8, ..TEST_LIMITS }), Instant::now());
-    let authenticated: Vec<_> = (0..6).map(|_| admit_authenticated(&admission, 1, now)).collect();
-    let reserve: Vec<_> = (0..2).map(|_| admit(&admission, 1, now)).collect();
+    let authenticated: Vec<_> = (0..6).map(|_| admit_connection_with_token(&admission, 1, now)).collect();
+    let reserve: Vec<_> = (0..2).map(|_| admit_connection(&admission, 1, now)).collect();
     assert!(reserve.iter().all(|admitted| slot_of(admitted) == Some(ConnectionSlot::Reserve)));
-    let later = admit(&admission, 2, now + IDLE_GRACE_PERIOD);
+    let later = admit_connection(&admission, 2, now + IDLE_GRACE_PERIOD);
     assert_eq!(slot_of(&later), Some(ConnectionSlot::Reserve));
     assert!(is_evicted(&reserve[0]) && !is_evicted(&reserve[1]));
 
@@ -144,7 +148,7 @@ fn connections_with_a_valid_token_are_not_evicted_and_the_reserve_stays_free() {
     assert!(!authenticated.iter().any(is_evicted));
     assert_eq!(
         admission.count_open_connections(),
-        OpenConnections { authenticated: 6, unauthenticated: 0, reserve: 2 }
+        OpenConnectionCounts { authenticated: 6, unauthenticated: 0, in_reserve: 2 }
     );
 }
 
@@ -159,29 +163,32 @@ fn a_token_has_a_share_of_the_connections() {
     let (admission, now) = (new_admission(14, limits), Instant::now());
     // From two addresses, so that the share of one address is not used up.
     let authenticated: Vec<_> =
-        (0..6).map(|number| admit_authenticated(&admission, number % 2, now)).collect();
-    let beyond = admit(&admission, 2, now);
+        (0..6).map(|number| admit_connection_with_token(&admission, number % 2, now)).collect();
+    let beyond = admit_connection(&admission, 2, now);
     let refused = RequestAdmission::Refused(ConnectionShortage::TokenShare);
     assert_eq!(admit_read_with_token(&beyond, "one", now), refused);
     assert_eq!(admit_emit_with_token(&beyond, "one", now), RequestAdmission::ServedThenClosed);
-    let others: Vec<_> = (0..6).map(|number| admit(&admission, 10 + number, now)).collect();
+    let others: Vec<_> = (0..6).map(|number| admit_connection(&admission, 10 + number, now)).collect();
     for other in &others {
         assert_eq!(admit_read_with_token(other, "other", now), RequestAdmission::Served);
     }
     assert!(is_evicted(&beyond), "it is evicted like a connection without a valid token");
     assert_eq!(
         admission.count_open_connections(),
-        OpenConnections { authenticated: 12, unauthenticated: 0, reserve: 0 }
+        OpenConnectionCounts { authenticated: 12, unauthenticated: 0, in_reserve: 0 }
     );
     drop(authenticated);
-    assert_eq!(admit_read_with_token(&admit(&admission, 2, now), "one", now), RequestAdmission::Served);
+    assert_eq!(
+        admit_read_with_token(&admit_connection(&admission, 2, now), "one", now),
+        RequestAdmission::Served
+    );
 }
 
 #[test]
 fn a_connection_that_changes_its_token_is_counted_for_the_new_one() {
     let limits = ServerLimits { connections_per_client: Some(1), ..TEST_LIMITS };
     let (admission, now) = (new_admission(8, limits), Instant::now());
-    let (first, second) = (admit(&admission, 1, now), admit(&admission, 2, now));
+    let (first, second) = (admit_connection(&admission, 1, now), admit_connection(&admission, 2, now));
     assert_eq!(admit_read_with_token(&first, "one", now), RequestAdmission::Served);
     assert_eq!(admit_read_with_token(&first, "one", now), RequestAdmission::Served);
     assert_eq!(admit_read_with_token(&first, "other", now), RequestAdmission::Served);
@@ -202,8 +209,8 @@ fn emits_leave_a_part_of_the_reserve_to_health_checks() {
     };
     let limits = ServerLimits { connections_per_client: Some(64), ..limits };
     let (admission, now) = (new_admission(32, limits), Instant::now());
-    let _authenticated: Vec<_> = (0..24).map(|_| admit_authenticated(&admission, 1, now)).collect();
-    let emits: Vec<_> = (0..8).map(|_| admit(&admission, 1, now)).collect();
+    let _authenticated: Vec<_> = (0..24).map(|_| admit_connection_with_token(&admission, 1, now)).collect();
+    let emits: Vec<_> = (0..8).map(|_| admit_connection(&admission, 1, now)).collect();
     let refused = RequestAdmission::Refused(ConnectionShortage::ReserveEmits);
     let admissions: Vec<_> = emits
         .iter()
@@ -214,7 +221,7 @@ fn emits_leave_a_part_of_the_reserve_to_health_checks() {
     assert_eq!(admissions, [served, served, served, refused, served, served, served, refused]);
 
     for number in 0..100 {
-        let check = admit(&admission, number, now + IDLE_GRACE_PERIOD * number);
+        let check = admit_connection(&admission, number, now + IDLE_GRACE_PERIOD * number);
         assert_eq!(
             admit_health_check(&check, now + IDLE_GRACE_PERIOD * number),
             RequestAdmission::ServedThenClosed
@@ -225,21 +232,21 @@ fn emits_leave_a_part_of_the_reserve_to_health_checks() {
     for (emit, admission) in emits.iter().zip(admissions) {
         assert_eq!(is_evicted(emit), admission == refused, "only refused ones are closed for others");
     }
-    assert_eq!(admission.count_open_connections().reserve, 8);
+    assert_eq!(admission.count_open_connections().in_reserve, 8);
 }
 
 #[test]
 fn an_address_at_its_limit_uses_the_reserve_and_other_addresses_are_unaffected() {
     let (admission, now) = (new_admission(16, TEST_LIMITS), Instant::now());
-    let _authenticated: Vec<_> = (0..4).map(|_| admit_authenticated(&admission, 1, now)).collect();
-    assert_eq!(slot_of(&admit(&admission, 1, now)), Some(ConnectionSlot::Reserve));
-    assert_eq!(slot_of(&admit(&admission, 2, now)), Some(ConnectionSlot::Ordinary));
+    let _authenticated: Vec<_> = (0..4).map(|_| admit_connection_with_token(&admission, 1, now)).collect();
+    assert_eq!(slot_of(&admit_connection(&admission, 1, now)), Some(ConnectionSlot::Reserve));
+    assert_eq!(slot_of(&admit_connection(&admission, 2, now)), Some(ConnectionSlot::Ordinary));
 }
 
 #[test]
 fn a_connection_whose_token_became_invalid_is_evictable_again() {
     let (admission, now) = (new_admission(8, TEST_LIMITS), Instant::now());
-    let admitted = admit_authenticated(&admission, 1, now);
+    let admitted = admit_connection_with_token(&admission, 1, now);
     admit_health_check(&admitted, now);
     assert_eq!(admission.count_open_connections().authenticated, 1);
     admit_request(&admitted, &Identity::UnknownToken, RequestPurpose::Other, now);
@@ -251,7 +258,7 @@ fn closed_connections_leave_no_entries() {
     let (admission, now) = (new_admission(8, TEST_LIMITS), Instant::now());
     let mut open_connections = Vec::new();
     for number in 0..1000 {
-        let admitted = admit(&admission, number % 7, now);
+        let admitted = admit_connection(&admission, number % 7, now);
         if number % 3 == 0 {
             admit_emit_with_token(&admitted, if number % 2 == 0 { "one" } else { "other" }, now);
         }

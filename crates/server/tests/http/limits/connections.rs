@@ -3,8 +3,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::{read_metric, start_server, start_server_with};
-use crate::client::{TEST_TIMEOUT, TestResponse, read_response};
+use super::{read_metric, start_server_with_settings, start_server_with_settings_and_config};
+use crate::raw_http_client::{TEST_TIMEOUT, TestResponse, read_response};
 use crate::test_server::TestServer;
 
 async fn connect(test_server: &TestServer) -> TcpStream {
@@ -38,7 +38,7 @@ impl TestServer {
     /// Repeats a request until it is served. It needs a connection that is not reserved for health checks and producers.
     async fn wait_until_served(&self, token: &str) {
         let polling = async {
-            while self.call_as(token, "GET", "/api/v1/handlers", "").await.status != 200 {
+            while self.call_with_token(token, "GET", "/api/v1/handlers", "").await.status != 200 {
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             }
         };
@@ -56,8 +56,8 @@ impl TestServer {
     }
 }
 
-fn assert_refused(response: &TestResponse) {
-    assert_eq!(response.problem_status(), 503, "{response:?}");
+fn assert_refused_with_503(response: &TestResponse) {
+    assert_eq!(response.checked_problem_status(), 503, "{response:?}");
     assert!(response.header("retry-after").is_some(), "{response:?}");
 }
 
@@ -66,14 +66,14 @@ async fn assert_serves_health_checks_and_producers(test_server: &TestServer) {
         assert_eq!(test_server.call("GET", path, &[("authorization", "")], b"").await.status, 200, "{path}");
     }
     assert_eq!(
-        test_server.call_as("producer", "POST", "/api/v1/events", r#"{"type":"a"}"#).await.status,
+        test_server.call_with_token("producer", "POST", "/api/v1/events", r#"{"type":"a"}"#).await.status,
         201
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_connections_without_a_token_do_not_block_other_clients() {
-    let test_server = start_server("max_connections: 64").await;
+    let test_server = start_server_with_settings("max_connections: 64").await;
     let mut idle = Vec::new();
     for number in 0..200 {
         idle.push(match number % 3 {
@@ -87,14 +87,14 @@ async fn idle_connections_without_a_token_do_not_block_other_clients() {
         });
     }
     assert_serves_health_checks_and_producers(&test_server).await;
-    assert_eq!(test_server.call_as("viewer", "GET", "/api/v1/handlers", "").await.status, 200);
+    assert_eq!(test_server.call_with_token("viewer", "GET", "/api/v1/handlers", "").await.status, 200);
     assert!(read_metric(&test_server, "pointsman_http_connections_evicted_total").await >= 100);
     assert!(read_metric(&test_server, "pointsman_http_connections{kind=\"unauthenticated\"}").await <= 48);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_with_a_valid_token_are_not_closed_for_unauthenticated_ones() {
-    let test_server = start_server("max_connections: 64").await;
+    let test_server = start_server_with_settings("max_connections: 64").await;
     let mut streams_with_token = Vec::new();
     for _ in 0..8 {
         streams_with_token
@@ -118,17 +118,21 @@ async fn connections_with_a_valid_token_are_not_closed_for_unauthenticated_ones(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn health_checks_and_producers_have_reserved_connections() {
-    let test_server = start_server("max_connections: 64, limits: {connections_per_client: 48}").await;
+    let test_server =
+        start_server_with_settings("max_connections: 64, limits: {connections_per_client: 48}").await;
     let streams = open_streams(&test_server, "viewer", 48).await;
     let refused =
-        join_all((0..50).map(|_| test_server.call_as("other-viewer", "GET", "/api/v1/handlers", ""))).await;
-    refused.iter().for_each(assert_refused);
+        join_all((0..50).map(|_| test_server.call_with_token("other-viewer", "GET", "/api/v1/handlers", "")))
+            .await;
+    refused.iter().for_each(assert_refused_with_503);
     for _ in 0..20 {
         assert_serves_health_checks_and_producers(&test_server).await;
     }
     // The body of an emit is read before the request is refused, so that a large body gets a response too.
     let large = format!(r#"{{"type":"a","value":"{}"}}"#, "x".repeat(1 << 20));
-    assert_refused(&test_server.call_as("other-viewer", "POST", "/api/v1/events", &large).await);
+    assert_refused_with_503(
+        &test_server.call_with_token("other-viewer", "POST", "/api/v1/events", &large).await,
+    );
     drop(streams);
     test_server.wait_until_served("other-viewer").await;
     test_server.wait_for_metric("pointsman_http_streams", 0).await;
@@ -162,27 +166,28 @@ async fn start_endless_emit(test_server: &TestServer, token: &str) -> TcpStream 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_has_its_share_of_connections() {
     let pulled = "handlers: {pulled: {run: pull}}\n";
-    let test_server = start_server_with("max_connections: 64", pulled).await;
+    let test_server = start_server_with_settings_and_config("max_connections: 64", pulled).await;
     let mut claims = Vec::new();
     for _ in 0..48 {
         claims.push(start_waiting_claim(&test_server, "worker").await);
     }
     test_server.wait_for_metric("pointsman_http_refused_total{limit=\"connections\"}", 24).await;
-    let refused = test_server.call_as("worker", "GET", "/api/v1/me", "").await;
-    assert_refused(&refused);
+    let refused = test_server.call_with_token("worker", "GET", "/api/v1/me", "").await;
+    assert_refused_with_503(&refused);
     assert!(refused.text().contains("connections_per_client"), "{refused:?}");
     assert_serves_health_checks_and_producers(&test_server).await;
     for _ in 0..20 {
-        assert_eq!(test_server.call_as("viewer", "GET", "/api/v1/handlers", "").await.status, 200);
+        assert_eq!(test_server.call_with_token("viewer", "GET", "/api/v1/handlers", "").await.status, 200);
     }
     claims.clear();
     test_server.wait_for_metric("pointsman_http_connections{kind=\"authenticated\"}", 1).await;
-    assert_eq!(test_server.call_as("worker", "GET", "/api/v1/me", "").await.status, 200);
+    assert_eq!(test_server.call_with_token("worker", "GET", "/api/v1/me", "").await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_emits_leave_the_reserve_to_health_checks() {
-    let test_server = start_server("max_connections: 64, limits: {connections_per_client: 48}").await;
+    let test_server =
+        start_server_with_settings("max_connections: 64, limits: {connections_per_client: 48}").await;
     let _streams = open_streams(&test_server, "viewer", 48).await;
     let mut emits = Vec::new();
     for number in 0..64 {
@@ -197,11 +202,15 @@ async fn slow_emits_leave_the_reserve_to_health_checks() {
             );
         }
     }
-    let emit = test_server.call_as("producer", "POST", "/api/v1/events", r#"{"type":"a"}"#).await;
-    assert_refused(&emit);
+    let emit = test_server.call_with_token("producer", "POST", "/api/v1/events", r#"{"type":"a"}"#).await;
+    assert_refused_with_503(&emit);
     drop(emits);
     let emitting = async {
-        while test_server.call_as("producer", "POST", "/api/v1/events", r#"{"type":"a"}"#).await.status != 201
+        while test_server
+            .call_with_token("producer", "POST", "/api/v1/events", r#"{"type":"a"}"#)
+            .await
+            .status
+            != 201
         {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
@@ -211,7 +220,7 @@ async fn slow_emits_leave_the_reserve_to_health_checks() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_has_its_share_of_streams() {
-    let test_server = start_server("limits: {streams_per_client: 8}").await;
+    let test_server = start_server_with_settings("limits: {streams_per_client: 8}").await;
     let mut streams = Vec::new();
     for path in ["/api/v1/stream", "/api/v1/events?after=0&return=none&timeout=1h"].repeat(4) {
         let mut stream = connect(&test_server).await;
@@ -221,9 +230,9 @@ async fn a_token_has_its_share_of_streams() {
     }
     test_server.wait_for_metric("pointsman_http_streams", 8).await;
     for path in ["/api/v1/stream", "/api/v1/events?after=0&return=none&timeout=1h"] {
-        assert_refused(&test_server.call_as("viewer", "GET", path, "").await);
+        assert_refused_with_503(&test_server.call_with_token("viewer", "GET", path, "").await);
     }
-    assert_eq!(test_server.call_as("viewer", "GET", "/api/v1/events?after=0", "").await.status, 200);
+    assert_eq!(test_server.call_with_token("viewer", "GET", "/api/v1/events?after=0", "").await.status, 200);
     assert_eq!(open_request_and_read_status(&test_server, "other-viewer", "/api/v1/stream").await.1, 200);
     streams.clear();
     test_server.wait_for_metric("pointsman_http_streams", 0).await;
@@ -233,9 +242,11 @@ async fn a_token_has_its_share_of_streams() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_has_its_share_of_connections() {
-    let test_server = start_server("limits: {per_address: 8}").await;
+    let test_server = start_server_with_settings("limits: {per_address: 8}").await;
     let streams = open_streams(&test_server, "viewer", 8).await;
-    assert_refused(&test_server.call_as("other-viewer", "GET", "/api/v1/handlers", "").await);
+    assert_refused_with_503(
+        &test_server.call_with_token("other-viewer", "GET", "/api/v1/handlers", "").await,
+    );
     assert_serves_health_checks_and_producers(&test_server).await;
     drop(streams);
     test_server.wait_until_served("other-viewer").await;
@@ -243,14 +254,15 @@ async fn an_address_has_its_share_of_connections() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_beyond_max_connections_get_503() {
-    let test_server = start_server("max_connections: 2, limits: {connections_per_client: 2}").await;
+    let test_server =
+        start_server_with_settings("max_connections: 2, limits: {connections_per_client: 2}").await;
     let streams = open_streams(&test_server, "viewer", 2).await;
     for _ in 0..10 {
         let refused = join_all((0..20).map(|_| test_server.get("/healthz"))).await;
-        refused.iter().for_each(assert_refused);
+        refused.iter().for_each(assert_refused_with_503);
     }
     // A client that reads before it writes gets a response too.
-    assert_refused(&read_response(&mut connect(&test_server).await).await);
+    assert_refused_with_503(&read_response(&mut connect(&test_server).await).await);
     drop(streams);
     test_server.wait_until_served("viewer").await;
     test_server.inner.stop().await;

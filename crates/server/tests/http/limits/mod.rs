@@ -13,11 +13,11 @@ use crate::auth::tokens_yaml;
 use crate::test_server::TestServer;
 
 /// Starts a server with one token of each role but two viewers, and these settings under `server`.
-async fn start_server(settings: &str) -> TestServer {
-    start_server_with(settings, "").await
+async fn start_server_with_settings(settings: &str) -> TestServer {
+    start_server_with_settings_and_config(settings, "").await
 }
 
-async fn start_server_with(settings: &str, more_config: &str) -> TestServer {
+async fn start_server_with_settings_and_config(settings: &str, more_config: &str) -> TestServer {
     let list = ["viewer", "other-viewer", "producer", "worker", "admin"].map(|name| {
         let role = name.strip_prefix("other-").unwrap_or(name);
         (name, role, None)

@@ -2,8 +2,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-use super::{read_metric, start_server_with};
-use crate::client::TEST_TIMEOUT;
+use super::{read_metric, start_server_with_settings_and_config};
+use crate::raw_http_client::TEST_TIMEOUT;
 use crate::test_server::TestServer;
 
 const LARGE_EVENT_COUNT: usize = 5;
@@ -15,7 +15,8 @@ const PULL_HANDLER_CONFIG: &str = "handlers: {pulled: {run: pull}}\nevent_handle
 
 /// Starts a server with the object `large`, whose events have 5 MB together.
 async fn start_server_with_large_object() -> TestServer {
-    let test_server = start_server_with(RESPONSE_MEMORY_LIMITS, PULL_HANDLER_CONFIG).await;
+    let test_server =
+        start_server_with_settings_and_config(RESPONSE_MEMORY_LIMITS, PULL_HANDLER_CONFIG).await;
     for _ in 0..LARGE_EVENT_COUNT {
         test_server
             .emit(&format!(r#"{{"type":"a","key":"large","value":"{}"}}"#, "x".repeat(LARGE_VALUE_BYTES)))
@@ -65,14 +66,19 @@ async fn open_slow_readers(
 }
 
 /// Repeats a request until the response is complete, and returns the number of its events.
-async fn read_until_complete(test_server: &TestServer, token: &str, path: &str, member: &str) -> usize {
+async fn retry_until_complete_and_count_events(
+    test_server: &TestServer,
+    token: &str,
+    path: &str,
+    member: &str,
+) -> usize {
     let polling = async {
         loop {
-            let response = test_server.call_as(token, "GET", path, "").await;
+            let response = test_server.call_with_token(token, "GET", path, "").await;
             if response.status == 200 {
                 return response.json()[member].as_array().unwrap().len();
             }
-            assert_eq!(response.problem_status(), 503);
+            assert_eq!(response.checked_problem_status(), 503);
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
@@ -94,14 +100,20 @@ async fn slow_readers_of_large_responses_use_no_more_than_their_share() {
         assert_eq!(open_readers.len() + refused, 40);
         let used = read_metric(&test_server, "pointsman_http_response_bytes").await;
         assert!((1..=16 * MIB).contains(&used), "{used} bytes are in use for {path}");
-        let response = test_server.call_as("viewer", "GET", path, "").await;
-        assert_eq!(response.problem_status(), 503);
+        let response = test_server.call_with_token("viewer", "GET", path, "").await;
+        assert_eq!(response.checked_problem_status(), 503);
         assert!(response.header("retry-after").is_some());
         // Small responses, and large ones of other tokens, are sent.
-        assert_eq!(test_server.call_as("viewer", "GET", "/api/v1/handlers", "").await.status, 200);
-        assert_eq!(read_until_complete(&test_server, "other-viewer", path, member).await, LARGE_EVENT_COUNT);
+        assert_eq!(test_server.call_with_token("viewer", "GET", "/api/v1/handlers", "").await.status, 200);
+        assert_eq!(
+            retry_until_complete_and_count_events(&test_server, "other-viewer", path, member).await,
+            LARGE_EVENT_COUNT
+        );
         drop(open_readers);
-        assert_eq!(read_until_complete(&test_server, "viewer", path, member).await, LARGE_EVENT_COUNT);
+        assert_eq!(
+            retry_until_complete_and_count_events(&test_server, "viewer", path, member).await,
+            LARGE_EVENT_COUNT
+        );
     }
     assert!(read_metric(&test_server, "pointsman_http_refused_total{limit=\"responses\"}").await > 0);
 }
@@ -148,9 +160,9 @@ async fn a_claim_without_response_memory_leases_no_task() {
     assert_eq!(status, 200);
     let task = test_server.emit_and_get_task_id(r#"{"type":"work"}"#).await;
     let (open_readers, _) = open_slow_readers(&test_server, "admin", "/api/v1/objects/large", 8).await;
-    assert_eq!(test_server.post("/api/v1/worker/claim", CLAIM_BODY).await.problem_status(), 503);
+    assert_eq!(test_server.post("/api/v1/worker/claim", CLAIM_BODY).await.checked_problem_status(), 503);
     drop((open_readers, claimed));
-    read_until_complete(&test_server, "admin", "/api/v1/objects/large", "events").await;
+    retry_until_complete_and_count_events(&test_server, "admin", "/api/v1/objects/large", "events").await;
     let claimed = test_server.post("/api/v1/worker/claim", CLAIM_BODY).await.json();
     assert_eq!(claimed["tasks"][0]["id"], task.as_str());
     assert_eq!(claimed["tasks"][0]["attempt"], 1);
@@ -164,9 +176,15 @@ async fn readers_that_use_up_response_memory_do_not_block_claims() {
     for token in ["viewer", "other-viewer", "admin"] {
         open_readers.push(open_slow_readers(&test_server, token, "/api/v1/objects/large", 8).await);
     }
-    assert_eq!(test_server.call_as("viewer", "GET", "/api/v1/objects/large", "").await.problem_status(), 503);
+    assert_eq!(
+        test_server
+            .call_with_token("viewer", "GET", "/api/v1/objects/large", "")
+            .await
+            .checked_problem_status(),
+        503
+    );
     for token in ["worker", "admin"] {
-        let response = test_server.call_as(token, "POST", "/api/v1/worker/claim", CLAIM_BODY).await;
+        let response = test_server.call_with_token(token, "POST", "/api/v1/worker/claim", CLAIM_BODY).await;
         assert_eq!(response.status, 200, "{response:?}");
         if token == "worker" {
             assert_eq!(response.json()["tasks"][0]["id"], task.as_str());

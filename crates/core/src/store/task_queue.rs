@@ -1,0 +1,232 @@
+//! The task queue: scheduling, claiming and finishing attempts, collection runs, rescue.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::{EmittedEventReceipt, IdempotencyError, IdempotencyKey, NodeId, Result};
+use crate::limit::TargetHealth;
+use crate::task::{LogLine, TaskCommandError, TaskSeq, TaskSubject};
+use crate::{
+    EventId, HandlerName, Json, NewEvent, Priority, SourceCollection, TaskId, TaskStatus, Tenant, Timestamp,
+};
+
+/// A request of a node or a worker for tasks to run.
+#[derive(Clone, Debug)]
+pub struct ClaimRequest {
+    pub claimant: Claimant,
+    /// The handlers that the claimant can run. A node is given no tasks of pull handlers, a worker only those.
+    pub handlers: Arc<BTreeSet<HandlerName>>,
+    /// The largest number of tasks to claim.
+    pub max_tasks: usize,
+}
+
+impl ClaimRequest {
+    pub fn is_by_pull_worker(&self) -> bool {
+        matches!(self.claimant, Claimant::PullWorker { .. })
+    }
+}
+
+/// The node or worker that claims tasks, and how long its lease lasts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claimant {
+    /// The lease lasts as long as the node sends heartbeats.
+    Node(NodeId),
+    /// The lease ends at `lease_until` unless it is renewed. Only tasks of `tenant` are claimed, if given.
+    PullWorker { lease_until: Timestamp, tenant: Option<Tenant> },
+}
+
+/// A task that a node or a worker has leased.
+#[derive(Clone, Debug)]
+pub struct ClaimedTask {
+    pub seq: TaskSeq,
+    pub id: TaskId,
+    pub handler: HandlerName,
+    pub subject: TaskSubject,
+    /// The time for which a schedule planned the task.
+    pub planned_at: Option<Timestamp>,
+    /// The number of this attempt: 1 for the first run.
+    pub attempt: u32,
+    pub retries: u32,
+    pub fence: i64,
+    /// When a pull worker's lease ends; None if a node claimed the task.
+    pub pull_worker_lease_until: Option<Timestamp>,
+    /// The event of the same object that this handler was sent before this one.
+    pub prev_sent_event_id: Option<EventId>,
+    /// The task runs outside the order of its lane: it was retried by a person, adopted or replayed.
+    pub out_of_order: bool,
+}
+
+/// The result of a [`ClaimRequest`].
+#[derive(Clone, Debug, Default)]
+pub struct ClaimResult {
+    pub tasks: Vec<ClaimedTask>,
+    /// More tasks are ready than this claim could take.
+    pub has_more: bool,
+    /// The number of tasks created in this transaction that would have been claimed too if the claim had had more
+    /// slots.
+    pub new_task_count_without_slot: usize,
+    /// When the next waiting task is due, or a limit admits the next one.
+    pub next_task_due_at: Option<Timestamp>,
+}
+
+/// How an attempt ended, with the data of that end.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AttemptResult {
+    Succeeded {
+        result: Option<Json>,
+    },
+    Failed {
+        error: String,
+        return_code: i64,
+        /// When the target asked to be tried again.
+        retry_at: Option<Timestamp>,
+        /// The handler said not to retry.
+        permanent: bool,
+    },
+    Snoozed {
+        until: Timestamp,
+    },
+    /// A node that stops gave the task back unfinished.
+    Released,
+}
+
+/// The end of an attempt with everything that commits together with it.
+#[derive(Clone, Debug)]
+pub struct FinishedAttempt {
+    pub task_seq: TaskSeq,
+    pub fence: i64,
+    pub result: AttemptResult,
+    /// The health of the handler's target, if the attempt reports it.
+    pub target_health: Option<TargetHealth>,
+    /// The events that the handler emitted; each names its cause.
+    pub emitted_events: Vec<NewEvent>,
+    pub log_lines: Vec<LogLine>,
+}
+
+/// The state of a task after an attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FinishReceipt {
+    pub status: TaskStatus,
+    /// When the task will be retried, if it will.
+    pub next_attempt_due_at: Option<Timestamp>,
+    pub emitted_events: Vec<EmittedEventReceipt>,
+}
+
+/// A log line of a running attempt.
+#[derive(Clone, Debug)]
+pub struct AttemptLogLine {
+    pub task_seq: TaskSeq,
+    pub fence: i64,
+    pub line: LogLine,
+}
+
+/// A request to synchronise a collection of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewCollectionRun {
+    pub source_collection: SourceCollection,
+    /// The collection's configured priority if not given.
+    pub priority: Option<Priority>,
+}
+
+/// The result of [`TaskQueue::run_collection`]: the task of the collection that is queued or running.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CollectionRunReceipt {
+    pub task: TaskId,
+    /// This call created the task; otherwise it existed before.
+    pub created: bool,
+    /// The idempotency key was used before: this is the result of the first request.
+    #[serde(skip)]
+    pub repeated: bool,
+}
+
+/// Why no task was created for a collection.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CollectionRunError {
+    #[error(transparent)]
+    NoSuchCollection(#[from] NoSuchCollection),
+    #[error(transparent)]
+    Idempotency(#[from] IdempotencyError),
+}
+
+/// The source does not exist, or has no such collection.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no collection {0}")]
+pub struct NoSuchCollection(pub SourceCollection);
+
+/// The options of [`TaskQueue::rescue_tasks`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RescueSweep {
+    /// Nodes without a heartbeat for this long are dead.
+    pub node_timeout: Duration,
+    /// Workers whose leases have expired are dead, if they got the lease at or after this time. Earlier leases may have
+    /// expired while no node ran that could have received a renewal.
+    pub pull_worker_leases_since: Timestamp,
+    /// Whether tasks whose handler is not defined become `missing`.
+    pub mark_missing: bool,
+}
+
+impl RescueSweep {
+    /// A sweep over all leases and all tasks.
+    pub fn full(node_timeout: Duration) -> Self {
+        Self { node_timeout, pull_worker_leases_since: Timestamp::MIN, mark_missing: true }
+    }
+}
+
+/// The tasks that a rescue sweep changed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RescueReport {
+    /// Tasks taken from dead nodes and workers, and the status of each now.
+    pub freed_tasks: Vec<(TaskId, TaskStatus)>,
+    /// The number of tasks that became `missing` because their handler is no longer defined.
+    pub marked_missing_count: u64,
+}
+
+#[async_trait]
+pub trait TaskQueue: Send + Sync {
+    /// Schedules tasks ahead of free slots: `new` → `scheduled`, selected fairly, until `max_scheduled` tasks are
+    /// scheduled in all. Returns how many are scheduled then.
+    async fn schedule_tasks(&self, max_scheduled: usize, now: Timestamp) -> Result<usize>;
+
+    /// Leases tasks, which become `locked`: scheduled ones first, then ready ones, selected fairly.
+    async fn claim_tasks(&self, claim: ClaimRequest, now: Timestamp) -> Result<ClaimResult>;
+
+    /// Ends attempts, and claims further tasks if `claim` is given. Each end is committed with all its effects or not
+    /// at all; an end with a stale fence is refused and changes nothing.
+    async fn finish_attempts(
+        &self,
+        attempts: Vec<FinishedAttempt>,
+        claim: Option<ClaimRequest>,
+        now: Timestamp,
+    ) -> Result<(Vec<std::result::Result<FinishReceipt, TaskCommandError>>, ClaimResult)>;
+
+    /// Appends lines to the logs of running attempts; returns how many. Lines with a stale fence are dropped.
+    async fn append_log_lines(&self, lines: Vec<AttemptLogLine>) -> Result<usize>;
+
+    /// Extends a worker's lease until `until`. A stale fence is refused.
+    async fn renew_pull_worker_lease(
+        &self,
+        task: TaskSeq,
+        fence: i64,
+        until: Timestamp,
+    ) -> Result<std::result::Result<(), TaskCommandError>>;
+
+    /// Returns the fences of the given attempts, each a task and a fence, that have lost their lease: the task was
+    /// cancelled, or claimed again.
+    async fn find_lost_attempts(&self, attempts: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>>;
+
+    /// Creates a task for a collection, unless one is queued or running; then returns that one. Concurrent calls create
+    /// one task. A repeat under the same idempotency key creates nothing and gets the first result.
+    async fn run_collection(
+        &self,
+        run: NewCollectionRun,
+        idempotency: Option<IdempotencyKey>,
+        now: Timestamp,
+    ) -> Result<std::result::Result<CollectionRunReceipt, CollectionRunError>>;
+
+    /// Frees tasks leased by dead nodes and workers, and marks tasks whose handler is no longer defined as `missing`.
+    async fn rescue_tasks(&self, sweep: RescueSweep, now: Timestamp) -> Result<RescueReport>;
+}
