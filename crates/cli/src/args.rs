@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use pointsman_api::client::{Client, DEFAULT_URL};
 use pointsman_core::Timestamp;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{escape_controls, print_to_stderr};
 use crate::{
     bench, chains, completions, config, doctor, emit, events, handlers, man, move_store, nodes, objects,
@@ -145,7 +145,7 @@ pub(crate) fn parse_command_line() -> Cli {
 
 impl GlobalOptions {
     /// Creates a client for the server and token of these options.
-    pub(crate) fn new_client(&self) -> Result<Client> {
+    pub(crate) fn new_client(&self) -> CommandResult<Client> {
         let url =
             self.url.clone().or_else(|| read_env_variable("POINTSMAN_URL")).filter(|url| !url.is_empty());
         Ok(Client::new(url.as_deref().unwrap_or(DEFAULT_URL), self.read_token()?.as_deref())?)
@@ -156,7 +156,7 @@ impl GlobalOptions {
         self.url.is_some()
     }
 
-    fn read_token(&self) -> Result<Option<String>> {
+    fn read_token(&self) -> CommandResult<Option<String>> {
         let token = self.token.clone().or_else(|| read_env_variable("POINTSMAN_TOKEN"));
         if let Some(token) = token.as_deref().map(str::trim).filter(|token| !token.is_empty()) {
             return Ok(Some(token.into()));
@@ -179,7 +179,7 @@ pub(crate) fn non_empty_path(path: &OsStr) -> Option<&Path> {
 }
 
 /// Parses RFC 3339, or `2026-01-31 12:00:00` in UTC as the tables print it, or a date.
-pub(crate) fn parse_time(text: &str) -> std::result::Result<Timestamp, String> {
+pub(crate) fn parse_time(text: &str) -> Result<Timestamp, String> {
     let normalized = text.trim().replacen(' ', "T", 1);
     let candidates = [normalized.clone(), format!("{normalized}Z"), format!("{normalized}T00:00:00Z")];
     candidates.iter().find_map(|candidate| candidate.parse().ok()).ok_or_else(|| {

@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use pointsman_bench::{BenchOptions, BenchPart, BenchReport, MeasurementUnit, StoreTarget, TimeSeries};
 
 use crate::args::GlobalOptions;
-use crate::failure::{ExitReason, Failure, Result};
+use crate::failure::{CommandResult, ExitReason, Failure};
 use crate::node_process;
 use crate::output::{Output, Progress};
 
@@ -102,7 +102,7 @@ fn part_filter_parser() -> impl TypedValueParser<Value = PartFilter> {
 }
 
 /// Checks the URL of a PostgreSQL or Redis server.
-fn validate_database_server_url(url: &str) -> std::result::Result<String, String> {
+fn validate_database_server_url(url: &str) -> Result<String, String> {
     match url.split_once("://") {
         Some(("postgres" | "postgresql" | "redis", _)) => Ok(url.to_owned()),
         Some(_) | None => {
@@ -132,7 +132,7 @@ impl BenchCommand {
     }
 
     /// The parts to measure, from --only. Empty if all are measured.
-    fn selected_parts(&self, target: &StoreTarget) -> Result<Vec<BenchPart>> {
+    fn selected_parts(&self, target: &StoreTarget) -> CommandResult<Vec<BenchPart>> {
         let mut parts = Vec::new();
         for filter in &self.part_filters {
             match filter {
@@ -144,7 +144,7 @@ impl BenchCommand {
         Ok(parts)
     }
 
-    pub(crate) fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) fn run(self, global: &GlobalOptions) -> CommandResult {
         let output = Output::new(global);
         let target = self.store_target();
         let selected_parts = self.selected_parts(&target)?;
@@ -209,7 +209,7 @@ fn unsupported_part_failure(part: BenchPart, target: &StoreTarget) -> Failure {
     Failure::usage(message).with_hint(supported.first().map_or("", |(.., hint)| *hint))
 }
 
-fn print_figures(output: Output, report: &BenchReport) -> Result {
+fn print_figures(output: Output, report: &BenchReport) -> CommandResult {
     let head = ["measurement", "result", "compared with", "ratio", "goal", ""];
     let rows = report.figures.iter().map(|figure| {
         let (reference, ratio) = match (&figure.compared_with, figure.ratio) {
@@ -240,7 +240,7 @@ fn print_figures(output: Output, report: &BenchReport) -> Result {
 }
 
 /// Prints a table with a row per time and a column per measured value.
-fn print_time_series(output: Output, series: &TimeSeries) -> Result {
+fn print_time_series(output: Output, series: &TimeSeries) -> CommandResult {
     output.print_line("")?;
     output.print_line(&series.name)?;
     let head: Vec<&str> =

@@ -6,7 +6,7 @@ use pointsman_api::{ChainBody, ChainDetail, ChainNodeBody, SetbackPolicyBody};
 use pointsman_core::chain::{self, ChainNodeId, ChainPath};
 
 use crate::args::GlobalOptions;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 use crate::handlers::{RULE_COLUMNS, rule_rows};
 use crate::output::{Output, format_count};
 
@@ -105,7 +105,7 @@ impl From<NodeActionArg> for chain::ChainNodeAction {
 }
 
 impl ChainsCommand {
-    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> CommandResult {
         let (client, output) = (global.new_client()?, Output::new(global));
         match self.subcommand.unwrap_or(ChainSubcommand::List) {
             ChainSubcommand::List => list_chains(&client, output).await,
@@ -134,7 +134,7 @@ impl ChainsCommand {
     }
 }
 
-async fn list_chains(client: &Client, output: Output) -> Result {
+async fn list_chains(client: &Client, output: Output) -> CommandResult {
     let list = client.list_chains().await?;
     if output.is_json() {
         return Ok(output.print_json(&list)?);
@@ -160,7 +160,7 @@ fn format_order_count(count: Option<u64>) -> String {
     count.map_or("-".into(), |count| count.to_string())
 }
 
-fn print_chain(output: Output, detail: &ChainDetail) -> Result {
+fn print_chain(output: Output, detail: &ChainDetail) -> CommandResult {
     if output.is_json() {
         return Ok(output.print_json(detail)?);
     }
@@ -219,7 +219,7 @@ fn describe_setback(setback: &SetbackPolicyBody) -> String {
 }
 
 /// Prints the change as a sentence, and the rules of the chain.
-fn print_changed_chain(output: Output, detail: &ChainDetail, message: &str) -> Result {
+fn print_changed_chain(output: Output, detail: &ChainDetail, message: &str) -> CommandResult {
     if output.is_json() {
         return Ok(output.print_json(detail)?);
     }

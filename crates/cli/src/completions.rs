@@ -5,7 +5,7 @@ use std::io::Write;
 use clap::{Args, CommandFactory};
 
 use crate::args::Cli;
-use crate::failure::Result;
+use crate::failure::CommandResult;
 
 /// Print a completion script for a shell
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub(crate) struct CompletionsCommand {
 }
 
 impl CompletionsCommand {
-    pub(crate) fn run(self) -> Result {
+    pub(crate) fn run(self) -> CommandResult {
         let mut script = vec![];
         clap_complete::generate(self.shell, &mut Cli::command(), "pointsman", &mut script);
         Ok(std::io::stdout().write_all(&script)?)

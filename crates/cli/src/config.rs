@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use pointsman_server::config::{self, ConfigFaults, ConfigFlag, ConfigInputs, ConfigSummary, Environment};
 
 use crate::args::{GlobalOptions, non_empty_path};
-use crate::failure::{ExitReason, Failure, Result};
+use crate::failure::{CommandResult, ExitReason, Failure};
 use crate::output::{Output, escape_controls, print_to_stderr};
 
 /// The configuration files, and options that override their settings.
@@ -75,7 +75,7 @@ pub(crate) fn configuration_failure(faults: &ConfigFaults) -> Failure {
 }
 
 /// Loads the configuration to print it: a missing secret is only a warning.
-pub(crate) fn load_config_for_display(inputs: &ConfigInputs) -> Result<config::Config> {
+pub(crate) fn load_config_for_display(inputs: &ConfigInputs) -> CommandResult<config::Config> {
     let (config, missing_secrets) =
         inputs.load_with_placeholder_secrets().map_err(|faults| configuration_failure(&faults))?;
     for warning in missing_secrets {
@@ -116,7 +116,7 @@ Examples:
 }
 
 impl ConfigCommand {
-    pub(crate) fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) fn run(self, global: &GlobalOptions) -> CommandResult {
         match self.subcommand {
             ConfigSubcommand::Check(args) => check_configuration(&args.to_inputs(), Output::new(global)),
             ConfigSubcommand::Show(args) => print_configuration(&args.to_inputs(), Output::new(global)),
@@ -124,7 +124,7 @@ impl ConfigCommand {
     }
 }
 
-fn check_configuration(inputs: &ConfigInputs, output: Output) -> Result {
+fn check_configuration(inputs: &ConfigInputs, output: Output) -> CommandResult {
     let report = config::check_config(inputs, pointsman_engine::machine_clock_now());
     match report.outcome {
         Ok(summary) if output.is_json() => Ok(output.print_json(&summary_json(&summary))?),
@@ -166,7 +166,7 @@ fn faults_json(faults: &ConfigFaults) -> serde_json::Value {
     serde_json::json!({"good": false, "faults": faults.iter().map(fault).collect::<Vec<_>>()})
 }
 
-fn print_configuration(inputs: &ConfigInputs, output: Output) -> Result {
+fn print_configuration(inputs: &ConfigInputs, output: Output) -> CommandResult {
     let config = load_config_for_display(inputs)?;
     match output.is_json() {
         true => Ok(output.print_json(&config.to_json_with_locations())?),

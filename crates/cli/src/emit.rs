@@ -14,7 +14,7 @@ use pointsman_core::{EventType, Json, ObjectKey, Tenant, Timestamp};
 use pointsman_server::config::suggestion::did_you_mean_suffix;
 
 use crate::args::{GlobalOptions, parse_time};
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{Output, print_to_stderr};
 
 /// Emit an event and print its id
@@ -83,14 +83,14 @@ pub(crate) struct EmitCommand {
 }
 
 impl EmitCommand {
-    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> CommandResult {
         match self.file.clone() {
             Some(file) => file::emit_events_from_file(global, &file, self.idempotency_key.as_deref()).await,
             None => self.emit_one(global).await,
         }
     }
 
-    async fn emit_one(self, global: &GlobalOptions) -> Result {
+    async fn emit_one(self, global: &GlobalOptions) -> CommandResult {
         let output = Output::new(global);
         let key = self.idempotency_key.clone();
         let (client, body) = (global.new_client()?, self.request_body()?);
@@ -107,7 +107,7 @@ impl EmitCommand {
         Ok(())
     }
 
-    fn request_body(self) -> Result<EmitBody> {
+    fn request_body(self) -> CommandResult<EmitBody> {
         let event_type = self.event_type.ok_or_else(|| Failure::usage("the event type is missing"))?;
         Ok(EmitBody {
             event_type,
@@ -150,7 +150,7 @@ async fn suggest_event_type(client: &Client, event_type: &str) -> String {
 }
 
 /// Reads the payload given by `--value`.
-pub(crate) fn read_value(text: &str) -> Result<Json> {
+pub(crate) fn read_value(text: &str) -> CommandResult<Json> {
     let (origin, json) = match text.strip_prefix('@') {
         Some(file) => {
             let content = std::fs::read_to_string(file);
@@ -178,7 +178,7 @@ fn print_stdin_prompt() {
     }
 }
 
-fn parse_context_entry(text: &str) -> std::result::Result<(String, String), String> {
+fn parse_context_entry(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
         _ => Err("write it as NAME=VALUE".into()),
@@ -186,11 +186,11 @@ fn parse_context_entry(text: &str) -> std::result::Result<(String, String), Stri
 }
 
 /// Checks a duration and returns it unchanged.
-pub(crate) fn validate_duration(text: &str) -> std::result::Result<String, String> {
+pub(crate) fn validate_duration(text: &str) -> Result<String, String> {
     parse_http_duration(text).map(|_| text.into()).map_err(|e| e.to_string())
 }
 
-pub(crate) fn parse_priority(text: &str) -> std::result::Result<Priority, String> {
+pub(crate) fn parse_priority(text: &str) -> Result<Priority, String> {
     let number: i64 = text.parse().map_err(|_| "a priority is a whole number from 1 to 9000".to_owned())?;
     Priority::try_from(number).map_err(|e| e.to_string())
 }

@@ -5,7 +5,7 @@ use pointsman_api::{CausedEventBody, EventCauseBody, EventDetail, EventSnapshot,
 use pointsman_core::EventId;
 
 use crate::args::GlobalOptions;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{Output, Paint, escape_and_shorten, escape_controls, time_of_day};
 use crate::stream_line::StreamLine;
 
@@ -37,7 +37,7 @@ Examples:
 }
 
 impl EventsCommand {
-    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> CommandResult {
         let EventSubcommand::Show { id } = self.subcommand;
         let (client, output) = (global.new_client()?, Output::new(global));
         let response = client.read_event(id.get()).await;
@@ -55,7 +55,7 @@ impl EventsCommand {
     }
 }
 
-fn print_event(output: Output, detail: &EventDetail) -> Result {
+fn print_event(output: Output, detail: &EventDetail) -> CommandResult {
     if output.is_json() {
         return Ok(output.print_json(detail)?);
     }

@@ -29,7 +29,8 @@ pub(crate) struct Failure {
     hint: Option<String>,
 }
 
-pub(crate) type Result<T = ()> = std::result::Result<T, Failure>;
+/// The result of a command or of a step of it.
+pub(crate) type CommandResult<T = ()> = Result<T, Failure>;
 
 impl Failure {
     pub(crate) fn new(exit_reason: ExitReason, message: impl Display) -> Self {

@@ -48,7 +48,7 @@ use std::future::Future;
 use std::process::ExitCode;
 
 use args::{Cli, CliCommand};
-use failure::{Failure, Result};
+use failure::{CommandResult, Failure};
 use output::Paint;
 
 fn main() -> ExitCode {
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run_command(cli: Cli) -> Result {
+fn run_command(cli: Cli) -> CommandResult {
     let global = &cli.global;
     match cli.command {
         CliCommand::Serve(command) => command.run(global),
@@ -93,7 +93,7 @@ fn run_command(cli: Cli) -> Result {
 }
 
 /// Runs the future of a command that talks to a server, on one thread.
-fn block_on(future: impl Future<Output = Result>) -> Result {
+fn block_on(future: impl Future<Output = CommandResult>) -> CommandResult {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -8,7 +8,7 @@ use clap_mangen::Man as Page;
 use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::args::{Cli, EXIT_CODES_HELP};
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 
 /// Print a manual page, or write all of them
 ///
@@ -29,7 +29,7 @@ pub(crate) struct ManCommand {
 }
 
 impl ManCommand {
-    pub(crate) fn run(self) -> Result {
+    pub(crate) fn run(self) -> CommandResult {
         let mut root = Cli::command().disable_help_subcommand(true);
         root.build();
         match self.dir {
@@ -46,7 +46,10 @@ impl ManCommand {
 }
 
 /// The command with these words, and its parent command.
-fn find_command<'a>(root: &'a Command, words: &[String]) -> Result<(&'a Command, Option<&'a Command>)> {
+fn find_command<'a>(
+    root: &'a Command,
+    words: &[String],
+) -> CommandResult<(&'a Command, Option<&'a Command>)> {
     let (mut command, mut parent) = (root, None);
     for word in words {
         let subcommand = command.find_subcommand(word).ok_or_else(|| {
@@ -63,7 +66,7 @@ fn find_command<'a>(root: &'a Command, words: &[String]) -> Result<(&'a Command,
     Ok((command, parent))
 }
 
-fn write_pages(command: &Command, parent: Option<&Command>, dir: &Path) -> Result {
+fn write_pages(command: &Command, parent: Option<&Command>, dir: &Path) -> CommandResult {
     let file = dir.join(format!("{}.1", page_name(command)));
     std::fs::write(&file, render_page(command, parent)?).map_err(|error| file_write_failure(&file, error))?;
     let mut subcommands = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
@@ -79,7 +82,7 @@ fn page_name(command: &Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }
 
-fn render_page(command: &Command, parent: Option<&Command>) -> Result<String> {
+fn render_page(command: &Command, parent: Option<&Command>) -> CommandResult<String> {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").to_owned();
     let (source, mut out) = (concat!("pointsman ", env!("CARGO_PKG_VERSION")), vec![]);

@@ -17,7 +17,7 @@ use pointsman_store_sqlite::SqliteStoreCopy;
 use serde_json::json;
 
 use crate::args::GlobalOptions;
-use crate::failure::{ExitReason, Failure, Result};
+use crate::failure::{CommandResult, ExitReason, Failure};
 use crate::node_process::start_failure;
 use crate::output::{Output, Progress, format_count, print_to_stderr};
 
@@ -56,7 +56,7 @@ pub(crate) struct MoveStoreCommand {
 }
 
 impl MoveStoreCommand {
-    pub(crate) fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) fn run(self, global: &GlobalOptions) -> CommandResult {
         let output = Output::new(global);
         let from = read_store_url("from", self.from.as_deref(), "POINTSMAN_FROM")?;
         let to = read_store_url("to", self.to.as_deref(), "POINTSMAN_TO")?;
@@ -81,7 +81,7 @@ impl MoveStoreCommand {
 }
 
 /// Reads a store URL from its option or environment variable.
-fn read_store_url(option: &str, given: Option<&str>, variable: &str) -> Result<StoreUrl> {
+fn read_store_url(option: &str, given: Option<&str>, variable: &str) -> CommandResult<StoreUrl> {
     let url = match given {
         Some(url) => {
             if has_password_in_url(url) {
@@ -120,7 +120,7 @@ fn is_same_store(from: &StoreUrl, to: &StoreUrl) -> bool {
     }
 }
 
-fn open_copy_source(url: &StoreUrl) -> Result<Box<dyn CopyEndpoint>> {
+fn open_copy_source(url: &StoreUrl) -> CommandResult<Box<dyn CopyEndpoint>> {
     match url {
         StoreUrl::Sqlite { path } => {
             box_copy_endpoint(SqliteStoreCopy::open_source(path), StartOrReloadError::Sqlite)
@@ -135,7 +135,7 @@ fn open_copy_source(url: &StoreUrl) -> Result<Box<dyn CopyEndpoint>> {
     }
 }
 
-fn open_copy_target(url: &StoreUrl) -> Result<Box<dyn CopyEndpoint>> {
+fn open_copy_target(url: &StoreUrl) -> CommandResult<Box<dyn CopyEndpoint>> {
     match url {
         StoreUrl::Sqlite { path } => {
             box_copy_endpoint(SqliteStoreCopy::open_target(path), StartOrReloadError::Sqlite)
@@ -151,9 +151,9 @@ fn open_copy_target(url: &StoreUrl) -> Result<Box<dyn CopyEndpoint>> {
 }
 
 fn box_copy_endpoint<M: CopyEndpoint + 'static, E: Error + 'static>(
-    opened: std::result::Result<M, CopyEndpointError<E>>,
+    opened: Result<M, CopyEndpointError<E>>,
     to_start_error: impl FnOnce(E) -> StartOrReloadError,
-) -> Result<Box<dyn CopyEndpoint>> {
+) -> CommandResult<Box<dyn CopyEndpoint>> {
     let not_ready = match opened {
         Ok(store) => return Ok(Box::new(store)),
         Err(CopyEndpointError::OpenFailed(error)) => {
@@ -226,7 +226,12 @@ fn update_progress(progress: &Progress, step: CopyProgressUpdate) {
 }
 
 /// Prints a table with the rows and the checksum of each copied table, or both as JSON.
-fn print_comparison(output: Output, report: &ComparisonReport, from: &StoreUrl, to: &StoreUrl) -> Result {
+fn print_comparison(
+    output: Output,
+    report: &ComparisonReport,
+    from: &StoreUrl,
+    to: &StoreUrl,
+) -> CommandResult {
     let differences = report.differing_tables();
     if output.is_json() {
         let side_json =
@@ -263,7 +268,7 @@ fn print_comparison(output: Output, report: &ComparisonReport, from: &StoreUrl, 
 }
 
 /// Warns of invalid outbox entries of the source, which are not copied.
-fn warn_of_set_aside_events(source: &mut dyn CopyEndpoint) -> Result {
+fn warn_of_set_aside_events(source: &mut dyn CopyEndpoint) -> CommandResult {
     let count =
         source.count_set_aside_entries().map_err(|error| store_copy_failure(CopyError::ReadSource(error)))?;
     if count > 0 {
@@ -273,7 +278,7 @@ fn warn_of_set_aside_events(source: &mut dyn CopyEndpoint) -> Result {
     Ok(())
 }
 
-fn print_outcome(output: Output, report: &ComparisonReport, verify_only: bool) -> Result {
+fn print_outcome(output: Output, report: &ComparisonReport, verify_only: bool) -> CommandResult {
     let differences: Vec<String> = report.differing_tables().iter().map(TableKind::to_string).collect();
     if !differences.is_empty() {
         let failure = Failure::runtime(format!("the stores differ in: {}", differences.join(", ")));

@@ -15,7 +15,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::args::GlobalOptions;
-use crate::failure::{ExitReason, Failure, Result};
+use crate::failure::{CommandResult, ExitReason, Failure};
 use crate::output::Paint;
 
 /// How long the runtime waits for its futures to be dropped when the process ends, as after a second signal. Dropping a
@@ -26,8 +26,8 @@ const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) fn run_node(
     global: &GlobalOptions,
     default_log_level: &str,
-    node: impl Future<Output = Result>,
-) -> Result {
+    node: impl Future<Output = CommandResult>,
+) -> CommandResult {
     init_stderr_logging(global, default_log_level)?;
     if let Err(error) = adopt_orphans() {
         tracing::warn!(%error, "cannot become a child subreaper (prctl); processes that commands detach may keep running after their attempt");
@@ -52,7 +52,7 @@ pub(crate) fn service_failure(failure: &ServiceFailure) -> Failure {
 pub(crate) async fn wait_for_graceful_stop(
     stopped: impl Future<Output = ()>,
     signals: &mut StopSignals,
-) -> Result {
+) -> CommandResult {
     tokio::select! {
         () = stopped => Ok(()),
         () = signals.recv() => Err(Failure::runtime("stopped immediately; running tasks were aborted and will be retried")),
@@ -94,7 +94,7 @@ pub(crate) async fn wait_for_stop_signal() {
     let _ = first_signal.await;
 }
 
-fn init_stderr_logging(global: &GlobalOptions, default_log_level: &str) -> Result {
+fn init_stderr_logging(global: &GlobalOptions, default_log_level: &str) -> CommandResult {
     let directives = std::env::var("POINTSMAN_LOG").ok().filter(|directives| !directives.is_empty());
     let filter = EnvFilter::try_new(directives.as_deref().unwrap_or(default_log_level))
         .map_err(|e| Failure::usage(format!("POINTSMAN_LOG is not a valid log filter: {e}")))?;

@@ -4,7 +4,7 @@ use clap::Args;
 use pointsman_api::{AuditEntryBody, NodeBody};
 
 use crate::args::GlobalOptions;
-use crate::failure::Result;
+use crate::failure::CommandResult;
 use crate::output::{Output, escape_and_shorten, escape_controls, format_timestamp};
 
 /// List the nodes: processes that run tasks
@@ -23,7 +23,7 @@ Examples:
 pub(crate) struct NodesCommand {}
 
 impl NodesCommand {
-    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> CommandResult {
         let (client, output) = (global.new_client()?, Output::new(global));
         let list = client.list_nodes().await?;
         if output.is_json() {
@@ -75,12 +75,12 @@ pub(crate) struct AuditCommand {
     before: Option<i64>,
 }
 
-fn parse_audit_cursor(text: &str) -> std::result::Result<i64, &'static str> {
+fn parse_audit_cursor(text: &str) -> Result<i64, &'static str> {
     text.parse().map_err(|_| "expected the number printed at the end of an earlier page, not a time")
 }
 
 impl AuditCommand {
-    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> CommandResult {
         let (client, output) = (global.new_client()?, Output::new(global));
         let list = client.list_audit_entries(self.before, self.limit).await?;
         if output.is_json() {

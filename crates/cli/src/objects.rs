@@ -7,7 +7,7 @@ use pointsman_core::chain::OrderKey;
 use pointsman_core::{EventId, ObjectKey, Tenant};
 
 use crate::args::GlobalOptions;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{Output, escape_and_shorten, format_timestamp};
 
 /// Show an object with its lanes and events
@@ -41,7 +41,7 @@ Examples:
 }
 
 impl ObjectsCommand {
-    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> CommandResult {
         let ObjectSubcommand::Show { key, tenant } = self.subcommand;
         let (client, output) = (global.new_client()?, Output::new(global));
         let response = client.read_object(key.as_str(), tenant.as_ref().map(Tenant::as_str)).await;
@@ -93,7 +93,7 @@ fn explain_unknown_key(key: &ObjectKey) -> String {
 }
 
 /// Prints the lanes, and the commands that release a halted one.
-fn print_lanes(output: Output, object: &ObjectDetail) -> Result {
+fn print_lanes(output: Output, object: &ObjectDetail) -> CommandResult {
     let rows = object.lanes.iter().map(lane_row).collect();
     output.print_table(&["handler", "status", "waiting", "error", "first task"], rows, "")?;
     if object.has_more_lanes {

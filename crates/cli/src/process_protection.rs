@@ -12,11 +12,11 @@ use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set, set_capabilities,
 };
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 
 /// Denies other processes of this user access to this one, and drops inheritable capabilities. Must be called before any
 /// thread starts: capabilities belong to threads, which inherit them from the thread that starts them.
-pub(crate) fn protect_process() -> Result {
+pub(crate) fn protect_process() -> CommandResult {
     // The programs that this process starts are not affected: the kernel resets the attribute when a program is
     // executed.
     set_dumpable(false).map_err(|errno| {
@@ -29,7 +29,7 @@ pub(crate) fn protect_process() -> Result {
 
 /// Keeps started programs from inheriting capabilities. This process keeps its own: a service manager grants them so that
 /// commands can run as other users (`AmbientCapabilities=` of systemd). Programs of root have all of them anyway.
-fn drop_inheritable_capabilities() -> Result {
+fn drop_inheritable_capabilities() -> CommandResult {
     let failed = |call: &str, errno: Errno| {
         Failure::runtime(format!("cannot keep commands from inheriting capabilities: {call}: {errno}"))
     };

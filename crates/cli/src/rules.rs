@@ -8,7 +8,7 @@ use pointsman_core::{HandlerName, RuleKind, SourceCollection, Tenant};
 use serde::Serialize;
 
 use crate::args::GlobalOptions;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 use crate::handlers::{self, RULE_COLUMNS, rule_rows};
 use crate::output::Output;
 use crate::{chains, schedules};
@@ -106,7 +106,7 @@ struct RuleTarget {
 
 /// Checks that a text is a name, SOURCE/COLLECTION or the path of a chain, and returns it unchanged. Schedules have
 /// names like the first two.
-fn validate_target_name(text: &str) -> std::result::Result<String, String> {
+fn validate_target_name(text: &str) -> Result<String, String> {
     let checked = match text.find('/') {
         Some(0) if text.contains(',') => {
             return Err(format!(
@@ -121,31 +121,31 @@ fn validate_target_name(text: &str) -> std::result::Result<String, String> {
 }
 
 impl PauseCommand {
-    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> CommandResult {
         self.rule.run(global, RuleKind::Pause).await
     }
 }
 
 impl ResumeCommand {
-    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> CommandResult {
         self.rule.run(global, RuleKind::Pause).await
     }
 }
 
 impl BlockCommand {
-    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> CommandResult {
         self.rule.run(global, RuleKind::Block).await
     }
 }
 
 impl UnblockCommand {
-    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> CommandResult {
         self.rule.run(global, RuleKind::Block).await
     }
 }
 
 impl SetRuleArgs {
-    async fn run(self, global: &GlobalOptions, kind: RuleKind) -> Result {
+    async fn run(self, global: &GlobalOptions, kind: RuleKind) -> CommandResult {
         let (client, output, target) = (global.new_client()?, Output::new(global), &self.target);
         let body = RuleRequestBody { tenant: target.tenant_name(), reason: self.reason };
         if target.is_schedule {
@@ -179,7 +179,7 @@ impl SetRuleArgs {
 }
 
 impl LiftRuleArgs {
-    async fn run(self, global: &GlobalOptions, kind: RuleKind) -> Result {
+    async fn run(self, global: &GlobalOptions, kind: RuleKind) -> CommandResult {
         let (client, output, target) = (global.new_client()?, Output::new(global), &self.target);
         let was_set = target.has_rule(&client, kind).await;
         let message =
@@ -265,7 +265,12 @@ impl RuleTarget {
 }
 
 /// Prints the change as a sentence, and all rules of the target.
-fn print_changed_rules(output: Output, detail: &impl Serialize, message: &str, rules: &[RuleBody]) -> Result {
+fn print_changed_rules(
+    output: Output,
+    detail: &impl Serialize,
+    message: &str,
+    rules: &[RuleBody],
+) -> CommandResult {
     if output.is_json() {
         return Ok(output.print_json(detail)?);
     }

@@ -8,7 +8,7 @@ use pointsman_api::client::{Client, ClientError, LogQuery};
 use pointsman_core::SourceCollection;
 
 use crate::args::GlobalOptions;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{Output, print_to_stderr};
 use crate::tasks;
 
@@ -37,7 +37,7 @@ pub(crate) struct RunCommand {
 }
 
 impl RunCommand {
-    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> CommandResult {
         let (client, output) = (global.new_client()?, Output::new(global));
         let (source, collection) =
             (self.source_collection.source.as_str(), self.source_collection.collection.as_str());
@@ -66,7 +66,7 @@ impl RunCommand {
 const EXPLAIN_WAITING_AFTER: Duration = Duration::from_secs(2);
 
 /// Prints the task's log until the task ends, and returns an error unless it succeeded.
-async fn follow_task_until_ended(client: &Client, output: Output, id: &str) -> Result {
+async fn follow_task_until_ended(client: &Client, output: Output, id: &str) -> CommandResult {
     let query = LogQuery::default();
     let mut follow = pin!(tasks::logs::follow_log(client, output, id, &query));
     tokio::select! {

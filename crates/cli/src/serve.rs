@@ -11,7 +11,7 @@ use pointsman_server::server::engine_settings;
 
 use crate::args::GlobalOptions;
 use crate::config::{ConfigArgs, configuration_failure};
-use crate::failure::Result;
+use crate::failure::CommandResult;
 use crate::node_process::{self, StopSignals};
 use crate::output::{Output, format_count};
 use crate::root_warning::{RUN_AS_ROOT_ADVICE, describe_commands_run_as_root};
@@ -39,11 +39,11 @@ pub(crate) struct ServeCommand {
 }
 
 impl ServeCommand {
-    pub(crate) fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) fn run(self, global: &GlobalOptions) -> CommandResult {
         node_process::run_node(global, "info", self.serve(Output::new(global)))
     }
 
-    async fn serve(self, output: Output) -> Result {
+    async fn serve(self, output: Output) -> CommandResult {
         let mut signals = StopSignals::new()?;
         let inputs = self.config.to_inputs();
         let config = inputs.load_config().map_err(|faults| configuration_failure(&faults))?;

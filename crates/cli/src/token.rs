@@ -6,7 +6,7 @@ use pointsman_core::{HandlerName, Tenant};
 use pointsman_server::auth::{self, Role};
 
 use crate::args::GlobalOptions;
-use crate::failure::Result;
+use crate::failure::CommandResult;
 use crate::output::Output;
 
 /// Create tokens
@@ -61,7 +61,7 @@ fn role_parser() -> impl TypedValueParser<Value = Role> {
 }
 
 impl TokenCommand {
-    pub(crate) fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) fn run(self, global: &GlobalOptions) -> CommandResult {
         let TokenSubcommand::New(new) = self.subcommand;
         let output = Output::new(global);
         let token = auth::generate_token();

@@ -22,7 +22,7 @@ use pointsman_core::{EventId, EventType, ObjectKey, Tenant};
 use pointsman_server::config::suggestion::did_you_mean_suffix;
 
 use crate::args::GlobalOptions;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{Output, print_to_stderr};
 use crate::stream_line::{EventSubject, StreamLine};
 use line::{WatchLine, WatchLineFormatter};
@@ -83,7 +83,7 @@ pub(crate) struct WatchCommand {
 }
 
 /// Checks a path filter and returns it unchanged.
-fn validate_path_filter(text: &str) -> std::result::Result<String, String> {
+fn validate_path_filter(text: &str) -> Result<String, String> {
     text.parse::<PathFilter>().map(|_| text.into()).map_err(|e| e.to_string())
 }
 
@@ -96,7 +96,7 @@ const MIN_RECONNECT_DELAY: Duration = Duration::from_millis(200);
 const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(5);
 
 impl WatchCommand {
-    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> CommandResult {
         let (client, output) = (global.new_client()?, Output::new(global));
         if self.tree && output.is_json() {
             return Err(Failure::usage("--tree cannot be combined with -o json").with_hint(
@@ -154,7 +154,7 @@ impl WatchCommand {
     }
 
     /// The id of the event to start after: by default the newest one.
-    async fn id_to_start_after(&self, client: &Client, query: &EventQuery) -> Result<u64> {
+    async fn id_to_start_after(&self, client: &Client, query: &EventQuery) -> CommandResult<u64> {
         match self.after {
             Some(after) => Ok(after.get()),
             None if self.since_start => id_before_oldest(client, query).await,
@@ -185,7 +185,7 @@ const SINCE_START_LIMIT: i64 = 1000;
 
 /// The id before the oldest matching event. Once the start of the journal has expired, the API does not return where it
 /// begins; then the newest [`SINCE_START_LIMIT`] events are used.
-async fn id_before_oldest(client: &Client, query: &EventQuery) -> Result<u64> {
+async fn id_before_oldest(client: &Client, query: &EventQuery) -> CommandResult<u64> {
     let oldest = EventQuery { after: Some(0), limit: Some(1), ..query.clone() };
     let newest = EventQuery { after: None, limit: Some(-SINCE_START_LIMIT), ..query.clone() };
     let seq = match client.list_events(&oldest).await? {
@@ -207,7 +207,7 @@ async fn reconnect(
     client: &Client,
     query: &EventQuery,
     last_event_id: Option<u64>,
-) -> Result<SseFrameStream> {
+) -> CommandResult<SseFrameStream> {
     let mut delay = MIN_RECONNECT_DELAY;
     loop {
         tokio::time::sleep(delay).await;
@@ -241,7 +241,11 @@ struct WatchView {
 
 impl WatchView {
     /// Prints frames until the stream ends.
-    async fn print_frames(&mut self, client: &Client, frames: &mut SseFrameStream) -> Result<StreamEnd> {
+    async fn print_frames(
+        &mut self,
+        client: &Client,
+        frames: &mut SseFrameStream,
+    ) -> CommandResult<StreamEnd> {
         loop {
             match frames.next().await {
                 Ok(Some(frame)) => {
@@ -258,7 +262,7 @@ impl WatchView {
         }
     }
 
-    async fn print_frame(&mut self, client: &Client, frame: &SseFrame) -> Result {
+    async fn print_frame(&mut self, client: &Client, frame: &SseFrame) -> CommandResult {
         if let Some(id) = frame.id.as_ref().and_then(|id| id.parse().ok()) {
             self.last_event_id = Some(id);
         }
@@ -290,7 +294,7 @@ impl WatchView {
         lines.into_iter().try_for_each(|line| self.print_line(line))
     }
 
-    fn print_line(&mut self, line: WatchLine) -> Result {
+    fn print_line(&mut self, line: WatchLine) -> CommandResult {
         if let Some(day) = line.day.filter(|day| self.last_printed_day.as_ref() != Some(day)) {
             self.output.print_line(self.output.paint.dim(&format!("── {day}")))?;
             self.last_printed_day = Some(day);
@@ -309,7 +313,7 @@ impl WatchView {
         client: &Client,
         query: &EventQuery,
         newest_event_id: u64,
-    ) -> Result<u64> {
+    ) -> CommandResult<u64> {
         let last_event_id = self.last_event_id.or(query.after).unwrap_or(0);
         if last_event_id > newest_event_id {
             Ok(newest_event_id)

@@ -20,7 +20,7 @@ use pointsman_store_sqlite::OpenError;
 
 use crate::args::GlobalOptions;
 use crate::config::{ConfigArgs, configuration_failure};
-use crate::failure::{ExitReason, Failure, Result};
+use crate::failure::{CommandResult, ExitReason, Failure};
 use crate::node_process::{self, StopSignals, start_failure};
 use crate::output::{Output, escape_controls, format_count, print_to_stderr};
 
@@ -62,20 +62,20 @@ pub(crate) struct WorkCommand {
     config: ConfigArgs,
 }
 
-fn parse_max_attempts(text: &str) -> std::result::Result<u64, &'static str> {
+fn parse_max_attempts(text: &str) -> Result<u64, &'static str> {
     text.parse().ok().filter(|count| *count > 0).ok_or("expected a whole number of at least 1")
 }
 
-fn parse_duration(text: &str) -> std::result::Result<Duration, String> {
+fn parse_duration(text: &str) -> Result<Duration, String> {
     parse_http_duration(text).map_err(|e| e.to_string())
 }
 
 impl WorkCommand {
-    pub(crate) fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) fn run(self, global: &GlobalOptions) -> CommandResult {
         node_process::run_node(global, "warn", self.run_tasks(Output::new(global)))
     }
 
-    async fn run_tasks(self, output: Output) -> Result {
+    async fn run_tasks(self, output: Output) -> CommandResult {
         let (started, mut signals) = (Instant::now(), StopSignals::new()?);
         let config =
             self.config.to_inputs().load_config().map_err(|faults| configuration_failure(&faults))?;
@@ -105,7 +105,7 @@ impl WorkCommand {
         setup: Setup,
         started: Instant,
         signals: &mut StopSignals,
-    ) -> Result<RunSummary> {
+    ) -> CommandResult<RunSummary> {
         let (bounds, drain) = (self.to_bounded_run(), config.drain_timeout.min(self.time_limit / 4));
         let checked = bounds.check_registered_handlers(&**store, &setup).await;
         checked.map_err(store_failure)?.map_err(handler_mismatch_failure)?;
@@ -155,7 +155,7 @@ impl WorkCommand {
     }
 
     /// Checks that the selected handlers are configured and not pull handlers.
-    fn check_selected_handlers(&self, setup: &Setup) -> Result {
+    fn check_selected_handlers(&self, setup: &Setup) -> CommandResult {
         for name in &self.handlers {
             let Some(spec) = setup.handlers.iter().find(|spec| spec.def.name == *name) else {
                 let names: Vec<&str> = setup.handlers.iter().map(|spec| spec.def.name.as_str()).collect();
@@ -206,7 +206,7 @@ fn work_engine_settings(config: &Config, bounds: BoundedRun) -> Settings {
     }
 }
 
-async fn open_store(config: &Config) -> Result<Arc<dyn Store>> {
+async fn open_store(config: &Config) -> CommandResult<Arc<dyn Store>> {
     match &config.store_url {
         StoreUrl::SqliteMemory => {
             return Err(Failure::usage("a store in memory has no waiting tasks")
@@ -292,7 +292,7 @@ impl RunSummary {
         }
     }
 
-    fn print(&self, output: Output) -> Result {
+    fn print(&self, output: Output) -> CommandResult {
         if output.is_json() {
             return Ok(output.print_json(self)?);
         }

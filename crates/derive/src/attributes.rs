@@ -2,7 +2,7 @@
 
 use pointsman_core::{EventType, Priority, names};
 use syn::meta::ParseNestedMeta;
-use syn::{Attribute, Error, Expr, ExprLit, Lit, LitInt, LitStr, Result};
+use syn::{Attribute, Error, Expr, ExprLit, Lit, LitInt, LitStr};
 
 /// The event attributes of one struct, each checked as far as possible without its fields.
 pub(crate) struct EventAttributes {
@@ -23,7 +23,7 @@ pub(crate) enum KeySource {
 impl EventAttributes {
     /// Parses all `#[event(…)]` attributes of the struct `struct_name`. The error about a missing type points at that
     /// name.
-    pub(crate) fn parse(attributes: &[Attribute], struct_name: &syn::Ident) -> Result<Self> {
+    pub(crate) fn parse(attributes: &[Attribute], struct_name: &syn::Ident) -> syn::Result<Self> {
         let mut event_type = None;
         let mut key = None;
         let mut sub_object = None;
@@ -55,8 +55,8 @@ impl EventAttributes {
 fn set_once<T>(
     slot: &mut Option<T>,
     meta: &ParseNestedMeta<'_>,
-    parse: impl FnOnce(&ParseNestedMeta<'_>) -> Result<T>,
-) -> Result<()> {
+    parse: impl FnOnce(&ParseNestedMeta<'_>) -> syn::Result<T>,
+) -> syn::Result<()> {
     if slot.is_some() {
         return Err(meta.error("this attribute is given twice"));
     }
@@ -65,21 +65,21 @@ fn set_once<T>(
 }
 
 /// Parses the event type, and checks that a producer may emit it.
-fn parse_event_type(meta: &ParseNestedMeta<'_>) -> Result<LitStr> {
+fn parse_event_type(meta: &ParseNestedMeta<'_>) -> syn::Result<LitStr> {
     let literal: LitStr = meta.value()?.parse()?;
     let event_type = EventType::new(literal.value()).map_err(|error| Error::new(literal.span(), error))?;
     names::check_emittable_type(&event_type).map_err(|reserved| Error::new(literal.span(), reserved))?;
     Ok(literal)
 }
 
-fn parse_key_source(meta: &ParseNestedMeta<'_>) -> Result<KeySource> {
+fn parse_key_source(meta: &ParseNestedMeta<'_>) -> syn::Result<KeySource> {
     Ok(match meta.value()?.parse()? {
         Expr::Lit(ExprLit { lit: Lit::Str(template), .. }) => KeySource::Template(template),
         expression => KeySource::Expression(Box::new(expression)),
     })
 }
 
-fn parse_priority(meta: &ParseNestedMeta<'_>) -> Result<u16> {
+fn parse_priority(meta: &ParseNestedMeta<'_>) -> syn::Result<u16> {
     let literal: LitInt = meta.value()?.parse()?;
     let number = literal.base10_parse::<i64>()?;
     let priority = Priority::try_from(number).map_err(|error| Error::new(literal.span(), error))?;
@@ -90,7 +90,7 @@ fn parse_priority(meta: &ParseNestedMeta<'_>) -> Result<u16> {
 mod tests {
     use super::*;
 
-    fn parse_attributes(attributes: &str) -> Result<EventAttributes> {
+    fn parse_attributes(attributes: &str) -> syn::Result<EventAttributes> {
         let input: syn::DeriveInput =
             syn::parse_str(&format!("{attributes} struct E {{ id: u32 }}")).unwrap();
         EventAttributes::parse(&input.attrs, &input.ident)

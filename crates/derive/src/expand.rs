@@ -2,13 +2,13 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Data, DeriveInput, Error, Fields, Result};
+use syn::{Data, DeriveInput, Error, Fields};
 
 use crate::attributes::{EventAttributes, KeySource};
 use crate::template::KeyTemplate;
 
 /// Generates the `impl Event` of a struct with `#[event(…)]` attributes.
-pub(crate) fn expand_event(input: &DeriveInput) -> Result<TokenStream> {
+pub(crate) fn expand_event(input: &DeriveInput) -> syn::Result<TokenStream> {
     let struct_name = &input.ident;
     let fields = match &input.data {
         Data::Struct(data) => &data.fields,
@@ -39,7 +39,11 @@ pub(crate) fn expand_event(input: &DeriveInput) -> Result<TokenStream> {
 }
 
 /// Generates `fn key(&self)` or `fn sub(&self)`.
-fn expand_key_method(method_name: &TokenStream, source: &KeySource, fields: &Fields) -> Result<TokenStream> {
+fn expand_key_method(
+    method_name: &TokenStream,
+    source: &KeySource,
+    fields: &Fields,
+) -> syn::Result<TokenStream> {
     let body = match source {
         KeySource::Expression(expression) => quote!(#expression),
         KeySource::Template(literal) => {
@@ -60,7 +64,7 @@ fn expand_key_method(method_name: &TokenStream, source: &KeySource, fields: &Fie
 mod tests {
     use super::*;
 
-    fn expand_to_text(item: &str) -> Result<String> {
+    fn expand_to_text(item: &str) -> syn::Result<String> {
         expand_event(&syn::parse_str(item).unwrap()).map(|tokens| tokens.to_string())
     }
 

@@ -1,7 +1,7 @@
 //! Templates of object keys: `"record:{id}"` is a format string whose names are fields of the struct.
 
 use pointsman_core::ObjectKey;
-use syn::{Error, Fields, LitStr, Member, Result};
+use syn::{Error, Fields, LitStr, Member};
 
 /// A parsed key template: a format string with positional placeholders, and the struct's field for each of them.
 pub(crate) struct KeyTemplate {
@@ -12,7 +12,7 @@ pub(crate) struct KeyTemplate {
 
 impl KeyTemplate {
     /// Parses a template. `{{` and `}}` are braces; `{field}` and `{field:spec}` are placeholders.
-    pub(crate) fn parse(literal: &LitStr, fields: &Fields) -> Result<Self> {
+    pub(crate) fn parse(literal: &LitStr, fields: &Fields) -> syn::Result<Self> {
         let text = literal.value();
         let error = |message: String| Error::new(literal.span(), message);
         let mut format = String::new();
@@ -50,7 +50,7 @@ impl KeyTemplate {
 }
 
 /// Finds the field of this name (or, in a tuple struct, of this number).
-fn find_field(name: &str, fields: &Fields) -> std::result::Result<Member, String> {
+fn find_field(name: &str, fields: &Fields) -> Result<Member, String> {
     let field_name = |member: &Member| match member {
         Member::Named(ident) => ident.to_string(),
         Member::Unnamed(index) => index.index.to_string(),
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use proc_macro2::Span;
 
-    fn parse_template(template: &str, fields: &str) -> Result<KeyTemplate> {
+    fn parse_template(template: &str, fields: &str) -> syn::Result<KeyTemplate> {
         let item: syn::ItemStruct = syn::parse_str(&format!("struct E {fields}")).unwrap();
         KeyTemplate::parse(&LitStr::new(template, Span::call_site()), &item.fields)
     }

@@ -55,19 +55,17 @@ macro_rules! delegate_trait {
     ($store_trait:ident { $($method:ident($($arg:ident: $arg_type:ty),*) -> $output:ty;)* }) => {
         #[async_trait]
         impl $store_trait for DelegatingStore {
-            $(async fn $method(&self, $($arg: $arg_type),*) -> Result<$output> {
+            $(async fn $method(&self, $($arg: $arg_type),*) -> StoreResult<$output> {
                 self.store_for_call(stringify!($method)).$method($($arg),*).await
             })*
         }
     };
 }
 
-type StdResult<T, E> = std::result::Result<T, E>;
-
 delegate_trait!(Journal {
-    append(batches: Vec<EmitBatch>, claim: Option<ClaimRequest>, now: Timestamp) -> (Vec<StdResult<EmitReceipt, IdempotencyError>>, ClaimResult);
-    find_idempotent_response(idempotency: IdempotencyKey) -> StdResult<Option<String>, IdempotencyError>;
-    record_idempotent_response(idempotency: IdempotencyKey, response: String, now: Timestamp) -> StdResult<IdempotencyRecord, IdempotencyError>;
+    append(batches: Vec<EmitBatch>, claim: Option<ClaimRequest>, now: Timestamp) -> (Vec<Result<EmitReceipt, IdempotencyError>>, ClaimResult);
+    find_idempotent_response(idempotency: IdempotencyKey) -> Result<Option<String>, IdempotencyError>;
+    record_idempotent_response(idempotency: IdempotencyKey, response: String, now: Timestamp) -> Result<IdempotencyRecord, IdempotencyError>;
     publish_engine_events(events: Vec<EngineEvent>, now: Timestamp) -> ();
     read_journal_range() -> JournalRange;
     read_events(query: JournalQuery) -> EventPage;
@@ -79,11 +77,11 @@ delegate_trait!(Journal {
 delegate_trait!(TaskQueue {
     schedule_tasks(limit: usize, now: Timestamp) -> usize;
     claim_tasks(claim: ClaimRequest, now: Timestamp) -> ClaimResult;
-    finish_attempts(attempts: Vec<FinishedAttempt>, claim: Option<ClaimRequest>, now: Timestamp) -> (Vec<StdResult<FinishReceipt, TaskCommandError>>, ClaimResult);
+    finish_attempts(attempts: Vec<FinishedAttempt>, claim: Option<ClaimRequest>, now: Timestamp) -> (Vec<Result<FinishReceipt, TaskCommandError>>, ClaimResult);
     append_log_lines(lines: Vec<AttemptLogLine>) -> usize;
-    renew_pull_worker_lease(task: TaskSeq, fence: i64, until: Timestamp) -> StdResult<(), TaskCommandError>;
+    renew_pull_worker_lease(task: TaskSeq, fence: i64, until: Timestamp) -> Result<(), TaskCommandError>;
     find_lost_attempts(attempts: Vec<(TaskSeq, i64)>) -> Vec<i64>;
-    run_collection(run: NewCollectionRun, idempotency: Option<IdempotencyKey>, now: Timestamp) -> StdResult<CollectionRunReceipt, CollectionRunError>;
+    run_collection(run: NewCollectionRun, idempotency: Option<IdempotencyKey>, now: Timestamp) -> Result<CollectionRunReceipt, CollectionRunError>;
     rescue_tasks(sweep: RescueSweep, now: Timestamp) -> RescueReport;
 });
 
@@ -110,8 +108,8 @@ delegate_trait!(Tasks {
     list_tasks(filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> TaskPage;
     read_logs(id: &TaskId, from: u64, limit: usize) -> Option<LogPage>;
     explain_waiting(id: &TaskId, now: Timestamp) -> Option<Vec<Gate>>;
-    retry_tasks(tasks: Vec<TaskSeq>, now: Timestamp) -> Vec<StdResult<(), TaskCommandError>>;
-    cancel_task(id: &TaskId, now: Timestamp) -> StdResult<(), TaskCommandError>;
+    retry_tasks(tasks: Vec<TaskSeq>, now: Timestamp) -> Vec<Result<(), TaskCommandError>>;
+    cancel_task(id: &TaskId, now: Timestamp) -> Result<(), TaskCommandError>;
     adopt_missing_tasks(handler: &HandlerName, now: Timestamp) -> u64;
     replay_events(handler: &HandlerName, from: EventId, now: Timestamp) -> ReplayReport;
 });
@@ -124,15 +122,15 @@ delegate_trait!(Schedules {
 });
 
 delegate_trait!(Orders {
-    add_orders(batch: OrderBatch, now: Timestamp) -> StdResult<OrderBatchReceipt, OrderBatchError>;
+    add_orders(batch: OrderBatch, now: Timestamp) -> Result<OrderBatchReceipt, OrderBatchError>;
     read_order(tenant: &Tenant, key: &OrderKey) -> Option<(OrderView, JournalRange)>;
     list_orders(path: &PathFilter, tenant: Option<&Tenant>, after: Option<OrderCursor>, limit: usize) -> OrderPage;
     list_all_orders_without_values(path: &PathFilter, tenant: Option<&Tenant>) -> OrderPage;
     read_order_statistics(path: &PathFilter, tenant: Option<&Tenant>, now: Timestamp) -> (OrderStatistics, JournalRange);
-    apply_order_command(tenant: &Tenant, key: &OrderKey, command: OrderCommand, now: Timestamp) -> StdResult<(), OrderError>;
+    apply_order_command(tenant: &Tenant, key: &OrderKey, command: OrderCommand, now: Timestamp) -> Result<(), OrderError>;
     list_chains() -> (Vec<ChainView>, JournalRange);
-    set_chain_stopped(chain: &ChainPath, stopped: bool, now: Timestamp) -> StdResult<(), OrderError>;
-    set_chain_node_action(chain: &ChainPath, node: &chain::ChainNodeId, action: ChainNodeAction, now: Timestamp) -> StdResult<(), OrderError>;
+    set_chain_stopped(chain: &ChainPath, stopped: bool, now: Timestamp) -> Result<(), OrderError>;
+    set_chain_node_action(chain: &ChainPath, node: &chain::ChainNodeId, action: ChainNodeAction, now: Timestamp) -> Result<(), OrderError>;
 });
 
 impl Store for DelegatingStore {

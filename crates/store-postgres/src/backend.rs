@@ -1,7 +1,7 @@
 //! Connects the writer to the tables.
 
 use pointsman_core::store::StoreError;
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::tables::{Backend, CacheState, ReadSet};
 
 use crate::tables::PgTables;
@@ -19,11 +19,11 @@ impl PgBackend {
 impl Backend for PgBackend {
     type Tables = PgTables;
 
-    fn begin(&mut self, read_set: ReadSet) -> Result<CacheState> {
+    fn begin(&mut self, read_set: ReadSet) -> TableResult<CacheState> {
         self.tables.begin(read_set)
     }
 
-    fn extend_read_set(&mut self, read_set: ReadSet) -> Result<()> {
+    fn extend_read_set(&mut self, read_set: ReadSet) -> TableResult<()> {
         self.tables.prefetch(read_set)
     }
 
@@ -31,7 +31,7 @@ impl Backend for PgBackend {
         &self.tables
     }
 
-    fn commit(&mut self) -> Result<()> {
+    fn commit(&mut self) -> TableResult<()> {
         self.tables.commit()
     }
 

@@ -1,7 +1,7 @@
 //! Converts rules and tenants to the columns of the documented tables.
 
 use pointsman_core::{Rule, RuleKind, RuleScope, Tenant};
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -40,13 +40,13 @@ fn decode_rule_scope(event_space: &str, name: &str) -> Option<RuleScope> {
 }
 
 /// True if a row of `write/rules` is for a tenant that the store does not know yet.
-pub(crate) fn is_rule_of_unknown_tenant(row: &Row) -> Result<bool> {
+pub(crate) fn is_rule_of_unknown_tenant(row: &Row) -> TableResult<bool> {
     Ok(read_column::<Option<&str>>(row, 3)?.is_none() && read_column::<Uuid>(row, 7)? != Uuid::nil())
 }
 
 /// Decodes rules from the columns rule_type, event_space, handler_name, tenant, by, reason, created_at, canvas_id. Rows
 /// with an invalid name or an unknown tenant apply to nothing and are skipped.
-pub(crate) fn decode_rules(rows: &[Row]) -> Result<Vec<Rule>> {
+pub(crate) fn decode_rules(rows: &[Row]) -> TableResult<Vec<Rule>> {
     let mut rules = Vec::new();
     for row in rows {
         let Some(scope) = decode_rule_scope(read_column(row, 1)?, read_column(row, 2)?) else { continue };

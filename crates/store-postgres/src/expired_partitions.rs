@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 use tokio_postgres::error::SqlState;
 
 use crate::connect::Endpoint;
@@ -77,12 +77,12 @@ pub(crate) async fn drop_expired_periodically(endpoint: Arc<Endpoint>) {
 }
 
 /// Drops all expired partitions that nothing reads; returns their number. Uses a connection of its own.
-pub(crate) async fn drop_expired(endpoint: &Endpoint) -> Result<u64> {
+pub(crate) async fn drop_expired(endpoint: &Endpoint) -> TableResult<u64> {
     let session = endpoint.connect_with_timeout().await?;
     drop_expired_in_session(&session).await
 }
 
-async fn drop_expired_in_session(session: &Session) -> Result<u64> {
+async fn drop_expired_in_session(session: &Session) -> TableResult<u64> {
     let rows = session.query(query!("partitions/expired_up_to"), &[]).await?;
     let Some(row) = rows.first() else { return Ok(0) };
     let expired =
@@ -110,7 +110,7 @@ async fn drop_expired_in_session(session: &Session) -> Result<u64> {
 }
 
 /// Vacuums tables with many dead rows, so that their space is reused.
-async fn vacuum_bloated_tables(session: &Session) -> Result<()> {
+async fn vacuum_bloated_tables(session: &Session) -> TableResult<()> {
     for row in session.query(query!("partitions/bloated_tables"), &[]).await? {
         session
             .execute_batch(&format!("VACUUM (SKIP_LOCKED) pointsman.{}", read_column::<&str>(&row, 0)?))
@@ -126,7 +126,7 @@ async fn drop_partition(
     partition: &str,
     end: i64,
     expired: ExpiryPositions,
-) -> Result<bool> {
+) -> TableResult<bool> {
     session.execute_batch(BEGIN_DROP).await?;
     let retain_rows_and_drop = async {
         match (table.retain_rows_query, table.name) {
@@ -160,7 +160,7 @@ async fn delete_expired_retained_rows(
     session: &Session,
     table: &PartitionedTable,
     expired: ExpiryPositions,
-) -> Result<()> {
+) -> TableResult<()> {
     match (table.delete_retained_rows_query, table.name) {
         (Some(delete), "journal") => drop(session.execute(delete, &[]).await?),
         (Some(delete), _) => drop(session.execute(delete, &[&expired.archive_number]).await?),

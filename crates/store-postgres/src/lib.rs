@@ -151,7 +151,7 @@ impl Postgres {
 
     /// Returns the hash of the token that all nodes on this database accept: the stored hash, or `sha256`, which is
     /// stored if there is none.
-    pub async fn share_first_token_hash(&self, sha256: &str) -> pointsman_core::store::Result<String> {
+    pub async fn share_first_token_hash(&self, sha256: &str) -> pointsman_core::store::StoreResult<String> {
         self.writer.get_or_init_named_text(FIRST_TOKEN_HASH_NAME, sha256).await
     }
 
@@ -200,7 +200,7 @@ async fn start_writer(
     now: Timestamp,
 ) -> Result<Writer<PgTables>, OpenError> {
     let to_open_error = |reason: String| OpenError::OpenFailed { address: address.clone(), reason };
-    let started = tokio::task::spawn_blocking(move || -> pointsman_store::Result<_> {
+    let started = tokio::task::spawn_blocking(move || -> pointsman_store::TableResult<_> {
         let tables = PgTables::new(pool, caller_time)?;
         tables.open()?;
         Writer::start(PgBackend::new(tables), "postgres-writer", now)?

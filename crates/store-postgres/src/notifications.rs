@@ -119,7 +119,7 @@ pub(crate) async fn poll_for_changes(
     }
 }
 
-async fn read_polled_state(pool: &SessionPool) -> pointsman_core::store::Result<PolledState> {
+async fn read_polled_state(pool: &SessionPool) -> pointsman_core::store::StoreResult<PolledState> {
     let read = pool.run_single_statement((), |session, ()| {
         Box::pin(async move {
             let rows = session.query(query!("notifications/read_state"), &[]).await?;

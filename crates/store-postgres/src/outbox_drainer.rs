@@ -13,7 +13,7 @@ use pointsman_core::outage::OutageTracker;
 use pointsman_core::store::{EmitBatch, IdempotencyKey, StoreError};
 use pointsman_core::{EventType, NewEvent, ObjectKey, Tenant};
 use pointsman_store::caller_time_source::CallerTimeSource;
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 use pointsman_store::notifier::PeerNotifier;
 use pointsman_store::{JobPosition, JobRequest, Txn, Writer, add_emit_batches_to_read_set};
 use tokio::time::{Instant, sleep};
@@ -118,7 +118,7 @@ pub(crate) async fn run_drainer(
 
 impl OutboxDrainer {
     /// Drains the outbox until it is empty and the next emit will notify. Returns the number of rows.
-    async fn drain(&self) -> std::result::Result<usize, StoreError> {
+    async fn drain(&self) -> Result<usize, StoreError> {
         let mut drained = 0;
         loop {
             let OutboxState {
@@ -140,7 +140,7 @@ impl OutboxDrainer {
     }
 
     /// Reads the state of the outbox and the next waiting rows.
-    async fn read_state(&self) -> std::result::Result<OutboxState, StoreError> {
+    async fn read_state(&self) -> Result<OutboxState, StoreError> {
         self.pool
             .run_single_statement((), |session, ()| {
                 Box::pin(async {
@@ -159,7 +159,7 @@ impl OutboxDrainer {
         &self,
         numbers: RangeInclusive<i64>,
         emits_to_prefetch: Vec<EmitBatch>,
-    ) -> std::result::Result<usize, StoreError> {
+    ) -> Result<usize, StoreError> {
         match self.drain_batch(numbers.clone(), outbox::MAX_ROWS_PER_DRAIN, emits_to_prefetch).await {
             Err(DrainError::RejectedRow(..)) => {}
             Err(DrainError::Store(error)) => return Err(error),
@@ -182,7 +182,7 @@ impl OutboxDrainer {
         numbers: RangeInclusive<i64>,
         max_rows: i64,
         emits_to_prefetch: Vec<EmitBatch>,
-    ) -> std::result::Result<usize, DrainError> {
+    ) -> Result<usize, DrainError> {
         let (now, rejected) = (self.caller_time.now(), Arc::new(RejectedRowCell::new()));
         let request = JobRequest {
             position: JobPosition::First,
@@ -201,7 +201,7 @@ impl OutboxDrainer {
     }
 
     /// Sets a row aside; returns the number of drained rows.
-    async fn refuse_row(&self, number: i64, reason: String) -> std::result::Result<usize, StoreError> {
+    async fn refuse_row(&self, number: i64, reason: String) -> Result<usize, StoreError> {
         let now = self.caller_time.now();
         let drained =
             self.writer.run_in_transaction(move |txn| outbox::refuse_row(txn, number, &reason, now)).await?;
@@ -209,7 +209,7 @@ impl OutboxDrainer {
     }
 
     /// Drains rows at or below the progress, which are not polled: only manual inserts with a number can be there.
-    async fn drain_rows_at_or_below_progress(&self) -> std::result::Result<(), StoreError> {
+    async fn drain_rows_at_or_below_progress(&self) -> Result<(), StoreError> {
         let last = self.pool.run_single_statement((), |session, ()| {
             Box::pin(async {
                 let rows = session.query(query!("outbox/last_row_at_or_below_progress"), &[]).await?;
@@ -223,7 +223,7 @@ impl OutboxDrainer {
     }
 
     /// Writes the progress of the outbox, if it can advance.
-    async fn advance_progress(&self, progress: &OutboxProgress) -> std::result::Result<(), StoreError> {
+    async fn advance_progress(&self, progress: &OutboxProgress) -> Result<(), StoreError> {
         match progress.next_step() {
             ProgressStep::Nothing => Ok(()),
             ProgressStep::SetEmptyUpTo(number) => {
@@ -237,7 +237,7 @@ impl OutboxDrainer {
     }
 
     /// Deletes expired receipts, idempotency keys and refused rows, in batches.
-    async fn delete_expired_receipts_keys_refused(&self) -> std::result::Result<(), StoreError> {
+    async fn delete_expired_receipts_keys_refused(&self) -> Result<(), StoreError> {
         self.drain_rows_at_or_below_progress().await?;
         for (query, max_age) in [
             (query!("outbox/delete_old_receipts", INT8, INT8), RECEIPT_RETENTION_SECONDS),
@@ -252,7 +252,7 @@ impl OutboxDrainer {
     }
 
     /// Updates the number of refused rows, which `/healthz` reports.
-    async fn update_refused_row_count(&self) -> std::result::Result<(), StoreError> {
+    async fn update_refused_row_count(&self) -> Result<(), StoreError> {
         let count = self.pool.run_single_statement((), |session, ()| {
             Box::pin(async {
                 let rows = session.query(query!("outbox/count_refused"), &[]).await?;
@@ -274,7 +274,7 @@ impl OutboxDrainer {
         &self,
         query: &'static Query,
         numbers: [i64; N],
-    ) -> std::result::Result<u64, StoreError> {
+    ) -> Result<u64, StoreError> {
         self.pool
             .run_single_statement(numbers, move |session, numbers| {
                 Box::pin(async move {
@@ -287,7 +287,7 @@ impl OutboxDrainer {
 }
 
 impl OutboxState {
-    fn from_rows(rows: &[Row]) -> Result<Self> {
+    fn from_rows(rows: &[Row]) -> TableResult<Self> {
         let mut state = Self {
             progress: OutboxProgress::default(),
             is_drainer_asleep: true,
@@ -309,7 +309,7 @@ impl OutboxState {
     }
 }
 
-fn decode_progress(row: &Row, first_waiting: Option<i64>) -> Result<OutboxProgress> {
+fn decode_progress(row: &Row, first_waiting: Option<i64>) -> TableResult<OutboxProgress> {
     Ok(OutboxProgress {
         empty_up_to: read_column(row, 1)?,
         candidate_number: read_column(row, 2)?,
@@ -322,7 +322,7 @@ fn decode_progress(row: &Row, first_waiting: Option<i64>) -> Result<OutboxProgre
 }
 
 /// Decodes the object and the idempotency key of a row, for the read set. None if the row is not an event.
-fn decode_emit_to_prefetch(row: &Row) -> Result<Option<EmitBatch>> {
+fn decode_emit_to_prefetch(row: &Row) -> TableResult<Option<EmitBatch>> {
     let (event_type, tenant): (&str, &str) = (read_column(row, 8)?, read_column(row, 9)?);
     let (key, idempotency_key): (Option<&str>, Option<&str>) = (read_column(row, 10)?, read_column(row, 11)?);
     let (Ok(event_type), Ok(tenant)) = (EventType::new(event_type), Tenant::new(tenant)) else {

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, join};
-use pointsman_core::store::{self, StoreError};
+use pointsman_core::store::{StoreError, StoreResult};
 use pointsman_store::ReadOutageLog;
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
@@ -53,10 +53,13 @@ enum ReadScope {
 }
 
 /// A function that reads with a connection and an input.
-trait ReadFn<A, T>: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, Result<T>> + Send + Sync + 'static {}
+trait ReadFn<A, T>:
+    for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, TableResult<T>> + Send + Sync + 'static
+{
+}
 
 impl<A, T, F> ReadFn<A, T> for F where
-    F: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, Result<T>> + Send + Sync + 'static
+    F: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, TableResult<T>> + Send + Sync + 'static
 {
 }
 
@@ -67,11 +70,11 @@ impl SessionPool {
     }
 
     /// Runs `read` in one transaction, so that all statements see one snapshot. Retries if the connection is lost.
-    pub(crate) async fn run_read_transaction<A, T, F>(&self, input: A, read: F) -> store::Result<T>
+    pub(crate) async fn run_read_transaction<A, T, F>(&self, input: A, read: F) -> StoreResult<T>
     where
         A: Send + Sync + 'static,
         T: Send + 'static,
-        F: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, Result<T>> + Send + Sync + 'static,
+        F: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, TableResult<T>> + Send + Sync + 'static,
     {
         let result = self.run_read(ReadScope::Transaction, input, read).await;
         self.read_outage_log.record_read_result(&result);
@@ -79,11 +82,11 @@ impl SessionPool {
     }
 
     /// Runs a `read` of a single statement, which needs no transaction. Retries if the connection is lost.
-    pub(crate) async fn run_single_statement<A, T, F>(&self, input: A, read: F) -> store::Result<T>
+    pub(crate) async fn run_single_statement<A, T, F>(&self, input: A, read: F) -> StoreResult<T>
     where
         A: Send + Sync + 'static,
         T: Send + 'static,
-        F: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, Result<T>> + Send + Sync + 'static,
+        F: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, TableResult<T>> + Send + Sync + 'static,
     {
         let result = self.run_read(ReadScope::SingleStatement, input, read).await;
         self.read_outage_log.record_read_result(&result);
@@ -92,7 +95,7 @@ impl SessionPool {
 
     /// Runs a read in a spawned future, which finishes even if the caller is canceled, so that no connection stays in
     /// a transaction. Retries once, on a new connection, if the connection is lost.
-    async fn run_read<A, T>(&self, scope: ReadScope, input: A, read: impl ReadFn<A, T>) -> store::Result<T>
+    async fn run_read<A, T>(&self, scope: ReadScope, input: A, read: impl ReadFn<A, T>) -> StoreResult<T>
     where
         A: Send + Sync + 'static,
         T: Send + 'static,
@@ -130,7 +133,7 @@ impl SessionPool {
         may_reuse_idle: bool,
         input: &A,
         read: &impl ReadFn<A, T>,
-    ) -> std::result::Result<(Session, Result<T>), ConnectError> {
+    ) -> Result<(Session, TableResult<T>), ConnectError> {
         let result = timeout(READ_TIMEOUT, self.try_read(scope, may_reuse_idle, input, read)).await;
         result.unwrap_or(Err(ConnectError::TimedOut(READ_TIMEOUT)))
     }
@@ -142,7 +145,7 @@ impl SessionPool {
         may_reuse_idle: bool,
         input: &A,
         read: &impl ReadFn<A, T>,
-    ) -> std::result::Result<(Session, Result<T>), ConnectError> {
+    ) -> Result<(Session, TableResult<T>), ConnectError> {
         let session = self.take_session(may_reuse_idle).await?;
         let result = match scope {
             ReadScope::SingleStatement => read(&session, input).await,
@@ -160,7 +163,7 @@ impl SessionPool {
 
     /// Takes an idle connection, if one may be reused, or opens a new one. If the server has too many connections, an
     /// idle one is used after all.
-    async fn take_session(&self, mut may_reuse_idle: bool) -> std::result::Result<Session, ConnectError> {
+    async fn take_session(&self, mut may_reuse_idle: bool) -> Result<Session, ConnectError> {
         let started = Instant::now();
         loop {
             if may_reuse_idle && let Some(session) = self.take_idle_session() {
@@ -185,7 +188,7 @@ impl SessionPool {
         idle.pop()
     }
 
-    pub(crate) async fn connect(&self) -> std::result::Result<Session, ConnectError> {
+    pub(crate) async fn connect(&self) -> Result<Session, ConnectError> {
         let session = self.endpoint.connect_with_timeout().await?;
         if !session.is_behind_pooler() {
             session.execute_batch(READ_SESSION_SETTINGS).await?;
@@ -217,7 +220,7 @@ impl SessionPool {
 
     /// Opens a connection for the writer. The writer takes precedence: while the server has too many connections, idle
     /// read connections are closed one by one.
-    pub(crate) async fn connect_writer(&self) -> std::result::Result<Session, ConnectError> {
+    pub(crate) async fn connect_writer(&self) -> Result<Session, ConnectError> {
         let started = Instant::now();
         loop {
             match self.endpoint.connect_with_timeout().await {

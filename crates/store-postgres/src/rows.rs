@@ -8,7 +8,7 @@ use pointsman_core::fire::Fire;
 use pointsman_core::order::{Order, OrderOrigin};
 use pointsman_core::task::{AttemptRecord, Lease, TaskLifecycle};
 use pointsman_core::{Event, EventId, Json, Priority, TaskId, TaskSeq, Tenant, Timestamp};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{
     ActiveTaskRow, ArchivedTaskRow, ChainRow, OrderRow, TaskPhase, decode_attempt_outcome,
 };
@@ -17,52 +17,52 @@ use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
 /// Reads a column; a value of an unexpected type means that the database is damaged.
-pub(crate) fn read_column<'a, T: FromSql<'a>>(row: &'a Row, index: usize) -> Result<T> {
+pub(crate) fn read_column<'a, T: FromSql<'a>>(row: &'a Row, index: usize) -> TableResult<T> {
     row.try_get(index).map_err(Fault::damaged)
 }
 
-pub(crate) fn read_time(row: &Row, index: usize) -> Result<Timestamp> {
+pub(crate) fn read_time(row: &Row, index: usize) -> TableResult<Timestamp> {
     read_column(row, index).map(Timestamp::from_micros)
 }
 
-pub(crate) fn read_optional_time(row: &Row, index: usize) -> Result<Option<Timestamp>> {
+pub(crate) fn read_optional_time(row: &Row, index: usize) -> TableResult<Option<Timestamp>> {
     Ok(read_column::<Option<i64>>(row, index)?.map(Timestamp::from_micros))
 }
 
-pub(crate) fn read_optional_event_id(row: &Row, index: usize) -> Result<Option<EventId>> {
+pub(crate) fn read_optional_event_id(row: &Row, index: usize) -> TableResult<Option<EventId>> {
     Ok(read_column::<Option<i64>>(row, index)?.map(EventId::from_i64))
 }
 
-pub(crate) fn read_optional_task_seq(row: &Row, index: usize) -> Result<Option<TaskSeq>> {
+pub(crate) fn read_optional_task_seq(row: &Row, index: usize) -> TableResult<Option<TaskSeq>> {
     Ok(read_column::<Option<i64>>(row, index)?.map(TaskSeq))
 }
 
 /// Reads a number that PostgreSQL stores as bigint, because it has no unsigned type.
-pub(crate) fn read_u32(row: &Row, index: usize) -> Result<u32> {
+pub(crate) fn read_u32(row: &Row, index: usize) -> TableResult<u32> {
     u32::try_from(read_column::<i64>(row, index)?).map_err(Fault::damaged)
 }
 
-pub(crate) fn read_phase(row: &Row, index: usize) -> Result<TaskPhase> {
+pub(crate) fn read_phase(row: &Row, index: usize) -> TableResult<TaskPhase> {
     decode_phase(read_column(row, index)?)
 }
 
-pub(crate) fn read_optional_phase(row: &Row, index: usize) -> Result<Option<TaskPhase>> {
+pub(crate) fn read_optional_phase(row: &Row, index: usize) -> TableResult<Option<TaskPhase>> {
     read_column::<Option<i16>>(row, index)?.map(decode_phase).transpose()
 }
 
-fn decode_phase(code: i16) -> Result<TaskPhase> {
+fn decode_phase(code: i16) -> TableResult<TaskPhase> {
     TaskPhase::from_code(code.into()).ok_or_else(|| Fault::damaged("a task's phase"))
 }
 
 /// Reads the bucket of a key in its queue's round robin.
-pub(crate) fn read_key_bucket(row: &Row, index: usize) -> Result<Option<u16>> {
+pub(crate) fn read_key_bucket(row: &Row, index: usize) -> TableResult<Option<u16>> {
     read_column::<Option<i32>>(row, index)?.map(u16::try_from).transpose().map_err(Fault::damaged)
 }
 
 /// Decodes an unfinished task from the columns seq, queue, event, order_number, phase, lane, lane_position,
 /// concurrency_group, key_bucket, sync, stage, priority, score, rank, due, attempt, retries, crashes, late, node,
 /// fence, leased_until, started, prev_sent, planned, created, reason, error.
-pub(crate) fn decode_active_task(row: &Row, index: usize) -> Result<ActiveTaskRow> {
+pub(crate) fn decode_active_task(row: &Row, index: usize) -> TableResult<ActiveTaskRow> {
     let phase = read_phase(row, index + 4)?;
     let (lane, lane_position): (Option<i64>, Option<i64>) =
         (read_column(row, index + 5)?, read_column(row, index + 6)?);
@@ -114,7 +114,7 @@ pub(crate) const ACTIVE_TASK_COLUMN_COUNT: usize = 28;
 
 /// Decodes an ended task from the columns seq, queue, event, type, key, status, reason, sync, stage, priority, attempt,
 /// retries, crashes, late, has_lane, prev_sent, planned, created, started, finished, error, result.
-pub(crate) fn decode_archived_task(row: &Row, index: usize) -> Result<ArchivedTaskRow> {
+pub(crate) fn decode_archived_task(row: &Row, index: usize) -> TableResult<ArchivedTaskRow> {
     let (status, reason): (i16, Option<i16>) = (read_column(row, index + 5)?, read_column(row, index + 6)?);
     let lifecycle = TaskLifecycle {
         state: ArchivedTaskRow::decode_state(status.into(), reason.map(i64::from))?,
@@ -149,7 +149,7 @@ pub(crate) fn decode_archived_task(row: &Row, index: usize) -> Result<ArchivedTa
 pub(crate) const ARCHIVED_TASK_COLUMN_COUNT: usize = 22;
 
 /// Decodes an event from the columns id, prev, type, key, sub, tenant, value, context, cause_event, cause_task, depth.
-pub(crate) fn decode_event(row: &Row, index: usize) -> Result<Event> {
+pub(crate) fn decode_event(row: &Row, index: usize) -> TableResult<Event> {
     let columns = EventColumns {
         id: read_column(row, index)?,
         prev: read_column(row, index + 1)?,
@@ -168,7 +168,7 @@ pub(crate) fn decode_event(row: &Row, index: usize) -> Result<Event> {
 
 /// Decodes an order from the columns n, key, node, tenant, value, priority, planned, created, started, suspended, task,
 /// running (whether its task is locked), origin, depth, step_succeeded, suspended_by_task, took_on_error.
-pub(crate) fn decode_order(row: &Row, index: usize) -> Result<OrderRow> {
+pub(crate) fn decode_order(row: &Row, index: usize) -> TableResult<OrderRow> {
     let origin = match read_optional_event_id(row, index + 12)? {
         Some(event) => {
             let depth = u16::try_from(read_column::<i64>(row, index + 13)?).map_err(Fault::damaged)?;
@@ -200,7 +200,7 @@ pub(crate) fn decode_order(row: &Row, index: usize) -> Result<OrderRow> {
 pub(crate) const ORDER_COLUMN_COUNT: usize = 17;
 
 /// Decodes an attempt from the columns number, started, ended, outcome, error.
-pub(crate) fn decode_attempt(row: &Row, index: usize) -> Result<AttemptRecord> {
+pub(crate) fn decode_attempt(row: &Row, index: usize) -> TableResult<AttemptRecord> {
     Ok(AttemptRecord {
         number: read_u32(row, index)?,
         started_at: read_time(row, index + 1)?,
@@ -211,7 +211,7 @@ pub(crate) fn decode_attempt(row: &Row, index: usize) -> Result<AttemptRecord> {
 }
 
 /// Decodes a row of the fire ledger from the columns planned, at, outcome, event, task.
-pub(crate) fn decode_fire(row: &Row) -> Result<Fire> {
+pub(crate) fn decode_fire(row: &Row) -> TableResult<Fire> {
     Ok(Fire {
         planned_at: read_time(row, 0)?,
         recorded_at: read_time(row, 1)?,
@@ -222,7 +222,7 @@ pub(crate) fn decode_fire(row: &Row) -> Result<Fire> {
 }
 
 /// Decodes a chain from the columns def, defined, state.
-pub(crate) fn decode_chain(row: &Row) -> Result<ChainRow> {
+pub(crate) fn decode_chain(row: &Row) -> TableResult<ChainRow> {
     Ok(ChainRow {
         chain: serde_json::from_str(read_column(row, 0)?).map_err(Fault::damaged)?,
         is_defined: read_column(row, 1)?,

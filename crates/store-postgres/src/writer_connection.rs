@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, try_join_all};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use tokio::runtime::Runtime;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
@@ -48,7 +48,7 @@ impl WriterConnection {
     }
 
     /// Opens a connection if there is none; returns whether it was opened by this call.
-    pub(crate) fn ensure_open(&self) -> Result<bool> {
+    pub(crate) fn ensure_open(&self) -> TableResult<bool> {
         let is_open = self.session.borrow().as_ref().is_some_and(|session| !session.is_closed());
         if !is_open {
             let session = self.block_on_with_timeout(self.pool.connect_writer())?;
@@ -71,7 +71,7 @@ impl WriterConnection {
     }
 
     /// Sends all commands at once and returns their results. The first failure fails all.
-    pub(crate) fn send_commands(&self, commands: &[SqlCommand]) -> Result<Vec<Vec<Row>>> {
+    pub(crate) fn send_commands(&self, commands: &[SqlCommand]) -> TableResult<Vec<Vec<Row>>> {
         let session = self.session.borrow();
         let session = session.as_ref().ok_or_else(|| Fault::from(NotConnectedError))?;
         self.block_on_with_timeout::<_, Error>(async {
@@ -88,8 +88,8 @@ impl WriterConnection {
     /// Runs a future that sends statements one after the other.
     pub(crate) fn run_on_session<T>(
         &self,
-        work: impl for<'s> FnOnce(&'s Session) -> BoxFuture<'s, Result<T>>,
-    ) -> Result<T> {
+        work: impl for<'s> FnOnce(&'s Session) -> BoxFuture<'s, TableResult<T>>,
+    ) -> TableResult<T> {
         let session = self.session.borrow();
         let session = session.as_ref().ok_or_else(|| Fault::from(NotConnectedError))?;
         self.block_on_with_timeout(work(session))
@@ -97,8 +97,8 @@ impl WriterConnection {
 
     fn block_on_with_timeout<T, E: Into<Fault>>(
         &self,
-        work: impl Future<Output = std::result::Result<T, E>>,
-    ) -> Result<T> {
+        work: impl Future<Output = Result<T, E>>,
+    ) -> TableResult<T> {
         self.runtime.block_on(async {
             match tokio::time::timeout(RESPONSE_TIMEOUT, work).await {
                 Ok(done) => done.map_err(Into::into),
@@ -111,7 +111,7 @@ impl WriterConnection {
 fn execute_command<'a>(
     session: &'a Session,
     command: &'a SqlCommand,
-) -> BoxFuture<'a, std::result::Result<Vec<Row>, Error>> {
+) -> BoxFuture<'a, Result<Vec<Row>, Error>> {
     Box::pin(async move {
         match command {
             SqlCommand::Batch(sql) => session.execute_batch(sql).await.map(|()| Vec::new()),

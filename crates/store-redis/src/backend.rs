@@ -2,7 +2,7 @@
 
 use pointsman_core::store::StoreError;
 use pointsman_store::Txn;
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::tables::{Backend, CacheState, ReadSet};
 
 use crate::outbox;
@@ -28,15 +28,15 @@ impl Drop for RedisBackend {
 impl Backend for RedisBackend {
     type Tables = RedisTables;
 
-    fn begin(&mut self, read_set: ReadSet) -> Result<CacheState> {
+    fn begin(&mut self, read_set: ReadSet) -> TableResult<CacheState> {
         self.tables.begin(read_set)
     }
 
-    fn extend_read_set(&mut self, read_set: ReadSet) -> Result<()> {
+    fn extend_read_set(&mut self, read_set: ReadSet) -> TableResult<()> {
         self.tables.prefetch_read_set_of_joining_jobs(&read_set)
     }
 
-    fn drain_outboxes_first(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
+    fn drain_outboxes_first(txn: &mut Txn<'_, RedisTables>) -> TableResult<bool> {
         outbox::journal_outboxes(txn)
     }
 
@@ -48,7 +48,7 @@ impl Backend for RedisBackend {
         &self.tables
     }
 
-    fn commit(&mut self) -> Result<()> {
+    fn commit(&mut self) -> TableResult<()> {
         self.tables.commit()
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Members of sorted sets are encoded so that their byte order is the order of the encoded values ([`MemberBuilder`]).
 
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use smallvec::SmallVec;
 
 /// A member of a sorted set, or a field of a hash. Short ones are stored inline.
@@ -77,13 +77,13 @@ impl<'b> RowDecoder<'b> {
         Self(bytes)
     }
 
-    pub(crate) fn fixed_i64(&mut self) -> Result<i64> {
+    pub(crate) fn fixed_i64(&mut self) -> TableResult<i64> {
         let (number, rest) = self.0.split_first_chunk().ok_or_else(truncated_row_fault)?;
         self.0 = rest;
         Ok(i64::from_be_bytes(*number))
     }
 
-    pub(crate) fn varint(&mut self) -> Result<i64> {
+    pub(crate) fn varint(&mut self) -> TableResult<i64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -95,37 +95,37 @@ impl<'b> RowDecoder<'b> {
         Err(Fault::damaged("a varint without an end"))
     }
 
-    fn byte(&mut self) -> Result<u8> {
+    fn byte(&mut self) -> TableResult<u8> {
         let (byte, rest) = self.0.split_first().ok_or_else(truncated_row_fault)?;
         self.0 = rest;
         Ok(*byte)
     }
 
-    pub(crate) fn flag(&mut self) -> Result<bool> {
+    pub(crate) fn flag(&mut self) -> TableResult<bool> {
         Ok(self.byte()? != 0)
     }
 
-    pub(crate) fn optional_varint(&mut self) -> Result<Option<i64>> {
+    pub(crate) fn optional_varint(&mut self) -> TableResult<Option<i64>> {
         if self.flag()? { self.varint().map(Some) } else { Ok(None) }
     }
 
-    pub(crate) fn bytes(&mut self) -> Result<&'b [u8]> {
+    pub(crate) fn bytes(&mut self) -> TableResult<&'b [u8]> {
         let length = usize::try_from(self.varint()?).map_err(Fault::damaged)?;
         let (bytes, rest) = self.0.split_at_checked(length).ok_or_else(truncated_row_fault)?;
         self.0 = rest;
         Ok(bytes)
     }
 
-    pub(crate) fn text(&mut self) -> Result<&'b str> {
+    pub(crate) fn text(&mut self) -> TableResult<&'b str> {
         std::str::from_utf8(self.bytes()?).map_err(Fault::damaged)
     }
 
-    pub(crate) fn optional_text(&mut self) -> Result<Option<&'b str>> {
+    pub(crate) fn optional_text(&mut self) -> TableResult<Option<&'b str>> {
         if self.flag()? { self.text().map(Some) } else { Ok(None) }
     }
 
     /// Fails if bytes of the row remain undecoded.
-    pub(crate) fn expect_end(self) -> Result<()> {
+    pub(crate) fn expect_end(self) -> TableResult<()> {
         if self.0.is_empty() { Ok(()) } else { Err(Fault::damaged("a row is longer than expected")) }
     }
 }
@@ -174,7 +174,7 @@ pub(crate) fn encode_decimal_field(number: i64) -> MemberOrField {
 }
 
 /// Decodes a number of an index member: the one at `index` if the member consists of numbers of eight bytes.
-pub(crate) fn decode_member_i64(member: &[u8], index: usize) -> Result<i64> {
+pub(crate) fn decode_member_i64(member: &[u8], index: usize) -> TableResult<i64> {
     let bytes = member.get(index * 8..).and_then(|rest| rest.first_chunk::<8>());
     let bytes = bytes.ok_or_else(|| Fault::damaged("a member of an index is too short"))?;
     Ok((u64::from_be_bytes(*bytes) ^ 1 << 63).cast_signed())

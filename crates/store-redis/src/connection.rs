@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 
 use crate::command_encoding::{self, CommandArgsBuffer};
@@ -46,7 +46,7 @@ impl BlockingConnection {
     }
 
     /// Connects if necessary; returns whether the connection is new.
-    pub(crate) fn connect_if_needed(&self) -> Result<bool> {
+    pub(crate) fn connect_if_needed(&self) -> TableResult<bool> {
         let mut connection = self.connection.borrow_mut();
         if connection.is_some() {
             return Ok(false);
@@ -58,17 +58,17 @@ impl BlockingConnection {
     }
 
     /// Sends commands in one pipeline and returns their replies.
-    pub(crate) fn execute_all(&self, commands: &[CommandArgs]) -> Result<Vec<Value>> {
+    pub(crate) fn execute_all(&self, commands: &[CommandArgs]) -> TableResult<Vec<Value>> {
         self.execute_encoded(&encode_commands(commands), commands.len(), &mut || {})
     }
 
     /// Sends one command.
-    pub(crate) fn execute(&self, command: CommandArgs) -> Result<Value> {
+    pub(crate) fn execute(&self, command: CommandArgs) -> TableResult<Value> {
         Ok(self.execute_all(&[command])?.pop().unwrap_or(Value::Nil))
     }
 
     /// Sends one encoded command.
-    pub(crate) fn execute_buffer(&self, command: &CommandArgsBuffer) -> Result<Value> {
+    pub(crate) fn execute_buffer(&self, command: &CommandArgsBuffer) -> TableResult<Value> {
         self.execute_buffer_while(command, &mut || {})
     }
 
@@ -77,7 +77,7 @@ impl BlockingConnection {
         &self,
         command: &CommandArgsBuffer,
         meanwhile: &mut dyn FnMut(),
-    ) -> Result<Value> {
+    ) -> TableResult<Value> {
         Ok(self.execute_encoded(&command.encode_as_one_command(), 1, meanwhile)?.pop().unwrap_or(Value::Nil))
     }
 
@@ -110,7 +110,7 @@ impl BlockingConnection {
         encoded: &[u8],
         command_count: usize,
         meanwhile: &mut dyn FnMut(),
-    ) -> Result<Vec<Value>> {
+    ) -> TableResult<Vec<Value>> {
         self.renew_lock_if_due();
         let begun = Instant::now();
         for _ in 1..MAX_SEND_ATTEMPTS {
@@ -131,7 +131,7 @@ impl BlockingConnection {
         encoded: &[u8],
         command_count: usize,
         meanwhile: &mut dyn FnMut(),
-    ) -> Result<Vec<Value>> {
+    ) -> TableResult<Vec<Value>> {
         self.connect_if_needed()?;
         let mut connection = self.connection.borrow_mut();
         let Some(open) = connection.as_mut() else { return Ok(vec![]) };

@@ -7,7 +7,7 @@
 use pointsman_core::chain::OrderKey;
 use pointsman_core::store::NodeId;
 use pointsman_core::{TaskId, TaskSeq, Tenant};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{QueueId, TaskPhase};
 
 use crate::codec::{MemberOrField, encode_decimal_field};
@@ -273,7 +273,7 @@ pub(crate) fn object_name_of_field(field: &[u8]) -> &[u8] {
 }
 
 /// Parses the field of an object into tenant and key.
-pub(crate) fn parse_object_field(field: &[u8]) -> Result<(Tenant, String)> {
+pub(crate) fn parse_object_field(field: &[u8]) -> TableResult<(Tenant, String)> {
     let text = std::str::from_utf8(field).map_err(Fault::damaged)?;
     let (tenant, key) = text.split_once('/').ok_or_else(|| Fault::damaged("an object without a tenant"))?;
     let tenant = if tenant.is_empty() { Ok(Tenant::default()) } else { Tenant::new(tenant) };

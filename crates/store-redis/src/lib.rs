@@ -143,7 +143,7 @@ impl Redis {
 
     /// Returns the hash of the token that all nodes accept: that of the first node, or this one if none was stored
     /// yet.
-    pub async fn share_first_token_hash(&self, sha256: &str) -> pointsman_core::store::Result<String> {
+    pub async fn share_first_token_hash(&self, sha256: &str) -> pointsman_core::store::StoreResult<String> {
         self.writer.get_or_init_named_text(FIRST_TOKEN_HASH_TEXT_NAME, sha256).await
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pointsman_core::Timestamp;
-use pointsman_store::error::{BoxError, Fault, Result};
+use pointsman_store::error::{BoxError, Fault, TableResult};
 use redis::Value;
 use uuid::Uuid;
 
@@ -46,25 +46,25 @@ impl SnapshotReader {
     }
 
     /// Connects, unless there is a connection.
-    pub(crate) fn connect_if_needed(&self) -> Result<()> {
+    pub(crate) fn connect_if_needed(&self) -> TableResult<()> {
         self.overlay.connection.connect_if_needed().map(drop)
     }
 
     /// Reads the clock of the server.
-    pub(crate) fn read_server_time(&self) -> Result<Timestamp> {
+    pub(crate) fn read_server_time(&self) -> TableResult<Timestamp> {
         decode_server_time_micros(self.overlay.connection.execute(args!["TIME"])?).map(Timestamp::from_micros)
     }
 
     /// Reads the store state.
-    pub(crate) fn read_store_state(&self) -> Result<StoreState> {
+    pub(crate) fn read_store_state(&self) -> TableResult<StoreState> {
         decode_store_state(self.overlay.connection.execute(read_store_state_command(&self.overlay))?)
     }
 
     /// Runs `read` on a consistent snapshot.
     pub(crate) fn read_snapshot<T>(
         &self,
-        read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T>,
-    ) -> Result<T> {
+        read: impl Fn(&TransactionOverlay, &StoreState) -> TableResult<T>,
+    ) -> TableResult<T> {
         for _ in 0..MAX_OPTIMISTIC_ATTEMPTS {
             if let Some(result) = self.try_read_snapshot(&read)? {
                 return Ok(result);
@@ -76,8 +76,8 @@ impl SnapshotReader {
     /// Runs `read` under the write lock. The lock may expire, and then it is repeated.
     pub(crate) fn read_under_write_lock<T>(
         &self,
-        read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T>,
-    ) -> Result<T> {
+        read: impl Fn(&TransactionOverlay, &StoreState) -> TableResult<T>,
+    ) -> TableResult<T> {
         for _ in 0..MAX_LOCKED_ATTEMPTS {
             let result = self.acquire_write_lock().and_then(|()| {
                 self.overlay.connection.enable_lock_renewal_on_send(&write_lock::renew_command(
@@ -102,8 +102,8 @@ impl SnapshotReader {
     /// Runs `read`; returns `None` if a peer committed meanwhile, even if the read failed.
     fn try_read_snapshot<T>(
         &self,
-        read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T>,
-    ) -> Result<Option<T>> {
+        read: impl Fn(&TransactionOverlay, &StoreState) -> TableResult<T>,
+    ) -> TableResult<Option<T>> {
         self.overlay.clear();
         // Most reads build task ids and need the namespace.
         let fetches = vec![CacheFetch::Row(
@@ -124,14 +124,14 @@ impl SnapshotReader {
     }
 
     /// Reads the encoded version of the last commit.
-    fn read_commit_version(&self) -> Result<Vec<u8>> {
+    fn read_commit_version(&self) -> TableResult<Vec<u8>> {
         let last = (COMMIT_VERSION_BYTES - 1).to_string();
         let bytes =
             self.overlay.connection.execute(args!["GETRANGE", store_state_key(&self.overlay), "0", last])?;
         Ok(decode_optional_bytes(bytes)?.map(|bytes| bytes.to_vec()).unwrap_or_default())
     }
 
-    fn acquire_write_lock(&self) -> Result<()> {
+    fn acquire_write_lock(&self) -> TableResult<()> {
         let begun = Instant::now();
         while begun.elapsed() < LOCK_WAIT_TIMEOUT {
             let reply = self.overlay.connection.execute(write_lock::acquire_command(
@@ -167,13 +167,13 @@ pub(crate) fn read_store_state_command(overlay: &TransactionOverlay) -> CommandA
     args!["GET", store_state_key(overlay)]
 }
 
-pub(crate) fn decode_store_state(reply: Value) -> Result<StoreState> {
+pub(crate) fn decode_store_state(reply: Value) -> TableResult<StoreState> {
     let bytes = decode_optional_bytes(reply)?.ok_or_else(|| Fault::damaged(STORE_MISSING_MESSAGE))?;
     StoreState::decode(&bytes)
 }
 
 /// Decodes the reply of TIME into microseconds since 1970.
-pub(crate) fn decode_server_time_micros(reply: Value) -> Result<i64> {
+pub(crate) fn decode_server_time_micros(reply: Value) -> TableResult<i64> {
     let mut parts = decode_list(reply)?.into_iter();
     let mut next_number =
         || decode_text_reply(parts.next().unwrap_or(Value::Nil))?.parse::<i64>().map_err(Fault::damaged);

@@ -4,9 +4,9 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use pointsman_core::store::{self, StoreError};
+use pointsman_core::store::{StoreError, StoreResult};
 use pointsman_store::ReadOutageLog;
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
@@ -48,16 +48,16 @@ impl ReaderPool {
     /// Runs `read` on a consistent snapshot. It is repeated if a node commits meanwhile, or if its connection breaks.
     pub(crate) async fn read_snapshot<T: Send + 'static>(
         &self,
-        read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T> + Send + 'static,
-    ) -> store::Result<T> {
+        read: impl Fn(&TransactionOverlay, &StoreState) -> TableResult<T> + Send + 'static,
+    ) -> StoreResult<T> {
         self.read_without_snapshot(move |reader| reader.read_snapshot(&read)).await
     }
 
     /// Runs a `read` that needs no consistent snapshot, or ensures consistency itself. It is repeated if its connection breaks.
     pub(crate) async fn read_without_snapshot<T: Send + 'static>(
         &self,
-        read: impl Fn(&SnapshotReader) -> Result<T> + Send + 'static,
-    ) -> store::Result<T> {
+        read: impl Fn(&SnapshotReader) -> TableResult<T> + Send + 'static,
+    ) -> StoreResult<T> {
         let result = self.read_on_blocking_thread(read).await;
         self.read_outage_log.record_read_result(&result);
         result
@@ -66,8 +66,8 @@ impl ReaderPool {
     /// Runs the read on a blocking thread.
     async fn read_on_blocking_thread<T: Send + 'static>(
         &self,
-        read: impl Fn(&SnapshotReader) -> Result<T> + Send + 'static,
-    ) -> store::Result<T> {
+        read: impl Fn(&SnapshotReader) -> TableResult<T> + Send + 'static,
+    ) -> StoreResult<T> {
         let permit = self.acquire_permit().await?;
         let pool = self.clone();
         let read = tokio::task::spawn_blocking(move || {
@@ -86,13 +86,13 @@ impl ReaderPool {
     /// Like [`Self::read_snapshot`] for long scans, which never use all permits.
     pub(crate) async fn read_snapshot_as_long_scan<T: Send + 'static>(
         &self,
-        read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T> + Send + 'static,
-    ) -> store::Result<T> {
+        read: impl Fn(&TransactionOverlay, &StoreState) -> TableResult<T> + Send + 'static,
+    ) -> StoreResult<T> {
         let _scan_permit = self.scan_permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
         self.read_snapshot(read).await
     }
 
-    async fn acquire_permit(&self) -> store::Result<OwnedSemaphorePermit> {
+    async fn acquire_permit(&self) -> StoreResult<OwnedSemaphorePermit> {
         match timeout(PERMIT_TIMEOUT, self.read_permits.clone().acquire_owned()).await {
             Ok(permit) => permit.map_err(|_| StoreError::Closed),
             Err(_) => {
@@ -106,8 +106,8 @@ impl ReaderPool {
     fn read_with_retry<T>(
         &self,
         reader: &SnapshotReader,
-        read: impl Fn(&SnapshotReader) -> Result<T>,
-    ) -> Result<T> {
+        read: impl Fn(&SnapshotReader) -> TableResult<T>,
+    ) -> TableResult<T> {
         let attempt = || {
             reader.overlay.clear();
             read(reader)

@@ -6,7 +6,7 @@ use pointsman_core::order::{EndedOrder, Order, OrderOrigin};
 use pointsman_core::store::{AuditEntry, NodeCapabilities, NodeId, NodeView};
 use pointsman_core::task::{AttemptRecord, Lease, QueueSubject, TaskLifecycle};
 use pointsman_core::{Event, EventId, Json, Priority, TaskId, TaskSeq, Tenant, Timestamp};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{
     ActiveTaskRow, ArchivedTaskRow, AttemptRow, HandlerId, ObjectRow, OrderRow, QueueCounts, QueueId,
     QueueRow, TaskPhase, decode_attempt_outcome, encode_attempt_outcome, encode_error_reason,
@@ -26,20 +26,20 @@ fn to_event_id(number: i64) -> EventId {
     EventId::from_i64(number)
 }
 
-fn to_u32(number: i64) -> Result<u32> {
+fn to_u32(number: i64) -> TableResult<u32> {
     u32::try_from(number).map_err(Fault::damaged)
 }
 
 /// Encodes a value as JSON: the encoding of rows that are rarely written.
-pub(crate) fn encode_json(value: &impl Serialize) -> Result<Vec<u8>> {
+pub(crate) fn encode_json(value: &impl Serialize) -> TableResult<Vec<u8>> {
     serde_json::to_vec(value).map_err(Fault::damaged)
 }
 
-pub(crate) fn decode_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+pub(crate) fn decode_json<T: DeserializeOwned>(bytes: &[u8]) -> TableResult<T> {
     serde_json::from_slice(bytes).map_err(Fault::damaged)
 }
 
-pub(crate) fn decode_text(bytes: &[u8]) -> Result<String> {
+pub(crate) fn decode_text(bytes: &[u8]) -> TableResult<String> {
     String::from_utf8(bytes.to_vec()).map_err(Fault::damaged)
 }
 
@@ -62,7 +62,7 @@ impl JournaledEvent {
 }
 
 /// Encodes an event. The first eight bytes are `prev`, which `object_events.lua` reads.
-pub(crate) fn encode_event(event: &Event, first_task: TaskSeq, task_count: usize) -> Result<Vec<u8>> {
+pub(crate) fn encode_event(event: &Event, first_task: TaskSeq, task_count: usize) -> TableResult<Vec<u8>> {
     let context = encode_context(event)?;
     Ok(RowEncoder::with_capacity(event.value.as_str().len() + 64)
         .fixed_i64(event.prev.map_or(0, EventId::as_i64))
@@ -80,7 +80,7 @@ pub(crate) fn encode_event(event: &Event, first_task: TaskSeq, task_count: usize
         .finish())
 }
 
-pub(crate) fn decode_event(event: EventId, bytes: &[u8]) -> Result<JournaledEvent> {
+pub(crate) fn decode_event(event: EventId, bytes: &[u8]) -> TableResult<JournaledEvent> {
     let mut row = RowDecoder::new(bytes);
     let prev = Some(row.fixed_i64()?).filter(|prev| *prev != 0);
     let (first_task, task_count) = (TaskSeq(row.varint()?), row.varint()?);
@@ -110,13 +110,13 @@ pub(crate) fn encode_object(object: &ObjectRow, retention_check: EventId) -> Vec
 }
 
 /// Decodes the event at which retention last found an object in use; `None` if an older version wrote the row.
-pub(crate) fn decode_object_retention_check_event(bytes: &[u8]) -> Result<Option<EventId>> {
+pub(crate) fn decode_object_retention_check_event(bytes: &[u8]) -> TableResult<Option<EventId>> {
     let mut row = RowDecoder::new(bytes);
     let (_number, _last, _sent) = (row.varint()?, row.varint()?, row.bytes()?);
     if row.expect_end().is_ok() { Ok(None) } else { row.varint().map(|event| Some(to_event_id(event))) }
 }
 
-pub(crate) fn decode_object(bytes: &[u8]) -> Result<ObjectRow> {
+pub(crate) fn decode_object(bytes: &[u8]) -> TableResult<ObjectRow> {
     let mut row = RowDecoder::new(bytes);
     Ok(ObjectRow {
         number: row.varint()?,
@@ -168,15 +168,15 @@ pub(crate) fn encode_active_task_with_due_time(active: &ActiveTaskRow, due: Time
 }
 
 /// Decodes only the id of the event of an active task.
-pub(crate) fn decode_active_task_event_id(bytes: &[u8]) -> Result<Option<EventId>> {
+pub(crate) fn decode_active_task_event_id(bytes: &[u8]) -> TableResult<Option<EventId>> {
     Ok(Some(RowDecoder::new(bytes).fixed_i64()?).filter(|event| *event != 0).map(to_event_id))
 }
 
-pub(crate) fn decode_active_task(bytes: &[u8]) -> Result<ActiveTaskRow> {
+pub(crate) fn decode_active_task(bytes: &[u8]) -> TableResult<ActiveTaskRow> {
     decode_active_task_with_due_time(bytes).map(|(active, _)| active)
 }
 
-pub(crate) fn decode_active_task_with_due_time(bytes: &[u8]) -> Result<(ActiveTaskRow, Timestamp)> {
+pub(crate) fn decode_active_task_with_due_time(bytes: &[u8]) -> TableResult<(ActiveTaskRow, Timestamp)> {
     let mut row = RowDecoder::new(bytes);
     let event = Some(row.fixed_i64()?).filter(|event| *event != 0).map(to_event_id);
     let (seq, queue) = (TaskSeq(row.varint()?), row.varint()?);
@@ -268,7 +268,7 @@ pub(crate) fn encode_archived_task(archived: &ArchivedTaskRow) -> Vec<u8> {
         .finish()
 }
 
-pub(crate) fn decode_archived_task(bytes: &[u8]) -> Result<ArchivedTaskRow> {
+pub(crate) fn decode_archived_task(bytes: &[u8]) -> TableResult<ArchivedTaskRow> {
     let mut row = RowDecoder::new(bytes);
     Ok(ArchivedTaskRow {
         seq: TaskSeq(row.varint()?),
@@ -307,7 +307,7 @@ pub(crate) fn encode_attempt(attempt: &AttemptRow<'_>) -> Vec<u8> {
         .finish()
 }
 
-pub(crate) fn decode_attempt(number: u32, bytes: &[u8]) -> Result<AttemptRecord> {
+pub(crate) fn decode_attempt(number: u32, bytes: &[u8]) -> TableResult<AttemptRecord> {
     let mut row = RowDecoder::new(bytes);
     Ok(AttemptRecord {
         number,
@@ -324,7 +324,7 @@ pub(crate) fn encode_queue(handler: HandlerId, tenant: &Tenant, subject: &QueueS
     RowEncoder::default().varint(handler).text(tenant.as_str()).text(&subject.to_text()).finish()
 }
 
-pub(crate) fn decode_queue(id: QueueId, bytes: &[u8], counts: QueueCounts) -> Result<QueueRow> {
+pub(crate) fn decode_queue(id: QueueId, bytes: &[u8], counts: QueueCounts) -> TableResult<QueueRow> {
     let mut row = RowDecoder::new(bytes);
     Ok(QueueRow {
         id,
@@ -336,7 +336,7 @@ pub(crate) fn decode_queue(id: QueueId, bytes: &[u8], counts: QueueCounts) -> Re
 }
 
 /// Returns whether the tasks of an encoded queue synchronise a collection of a source.
-pub(crate) fn is_source_queue(bytes: &[u8]) -> Result<bool> {
+pub(crate) fn is_source_queue(bytes: &[u8]) -> TableResult<bool> {
     let mut row = RowDecoder::new(bytes);
     row.varint()?;
     row.bytes()?;
@@ -357,7 +357,7 @@ pub(crate) fn encode_queue_counts(counts: &QueueCounts) -> Vec<u8> {
         .finish()
 }
 
-pub(crate) fn decode_queue_counts(bytes: &[u8]) -> Result<QueueCounts> {
+pub(crate) fn decode_queue_counts(bytes: &[u8]) -> TableResult<QueueCounts> {
     let mut row = RowDecoder::new(bytes);
     Ok(QueueCounts {
         ready: row.varint()?,
@@ -391,7 +391,7 @@ impl<'b> NodeRow<'b> {
             .finish()
     }
 
-    pub(crate) fn decode(bytes: &'b [u8]) -> Result<Self> {
+    pub(crate) fn decode(bytes: &'b [u8]) -> TableResult<Self> {
         let mut row = RowDecoder::new(bytes);
         Ok(Self {
             name: row.text()?,
@@ -403,7 +403,7 @@ impl<'b> NodeRow<'b> {
     }
 }
 
-pub(crate) fn encode_node(node: &NodeView) -> Result<Vec<u8>> {
+pub(crate) fn encode_node(node: &NodeView) -> TableResult<Vec<u8>> {
     let capabilities = serde_json::to_string(&node.capabilities).map_err(Fault::damaged)?;
     let (joined_at, last_heartbeat_at) = (node.joined_at.micros(), node.last_heartbeat_at.micros());
     Ok(NodeRow {
@@ -417,7 +417,7 @@ pub(crate) fn encode_node(node: &NodeView) -> Result<Vec<u8>> {
 }
 
 /// Decodes a node. The number of its running tasks is not part of the row: the caller passes it.
-pub(crate) fn decode_node(id: NodeId, bytes: &[u8], running_tasks: u64) -> Result<NodeView> {
+pub(crate) fn decode_node(id: NodeId, bytes: &[u8], running_tasks: u64) -> TableResult<NodeView> {
     let NodeRow { name, joined_at, last_heartbeat_at, has_left, capabilities_json } = NodeRow::decode(bytes)?;
     let capabilities = match capabilities_json {
         "" => NodeCapabilities::default(),
@@ -444,7 +444,7 @@ pub(crate) fn encode_audit_entry(entry: &AuditEntry) -> Vec<u8> {
         .finish()
 }
 
-pub(crate) fn decode_audit_entry(bytes: &[u8]) -> Result<AuditEntry> {
+pub(crate) fn decode_audit_entry(bytes: &[u8]) -> TableResult<AuditEntry> {
     let mut row = RowDecoder::new(bytes);
     Ok(AuditEntry {
         at: timestamp_from_micros(row.varint()?),
@@ -478,7 +478,7 @@ pub(crate) fn encode_order(order: &Order) -> Vec<u8> {
 }
 
 /// Decodes an order, except `step_running`, which is not part of the row: the caller reads it from the order's task.
-pub(crate) fn decode_order(number: i64, bytes: &[u8]) -> Result<OrderRow> {
+pub(crate) fn decode_order(number: i64, bytes: &[u8]) -> TableResult<OrderRow> {
     let mut row = RowDecoder::new(bytes);
     let (key, tenant, node) = (row.text()?, row.text()?, row.text()?);
     let (value, priority, planned, created) =
@@ -514,7 +514,7 @@ pub(crate) fn encode_ended_order(order: &EndedOrder) -> Vec<u8> {
         .finish()
 }
 
-pub(crate) fn decode_ended_order(bytes: &[u8]) -> Result<EndedOrder> {
+pub(crate) fn decode_ended_order(bytes: &[u8]) -> TableResult<EndedOrder> {
     let mut row = RowDecoder::new(bytes);
     Ok(EndedOrder {
         key: row.text()?.parse().map_err(Fault::damaged)?,
@@ -525,7 +525,7 @@ pub(crate) fn decode_ended_order(bytes: &[u8]) -> Result<EndedOrder> {
     })
 }
 
-pub(crate) fn encode_fire(fire: &Fire) -> Result<Vec<u8>> {
+pub(crate) fn encode_fire(fire: &Fire) -> TableResult<Vec<u8>> {
     Ok(RowEncoder::default()
         .varint(fire.planned_at.micros())
         .varint(fire.recorded_at.micros())
@@ -535,7 +535,7 @@ pub(crate) fn encode_fire(fire: &Fire) -> Result<Vec<u8>> {
         .finish())
 }
 
-pub(crate) fn decode_fire(bytes: &[u8]) -> Result<Fire> {
+pub(crate) fn decode_fire(bytes: &[u8]) -> TableResult<Fire> {
     let mut row = RowDecoder::new(bytes);
     Ok(Fire {
         planned_at: timestamp_from_micros(row.varint()?),
@@ -560,7 +560,7 @@ pub(crate) fn encode_counters(counters: &Counters, encoder: RowEncoder) -> RowEn
         .optional_varint(counters.next_due.map(Timestamp::micros))
 }
 
-pub(crate) fn decode_counters(row: &mut RowDecoder<'_>) -> Result<Counters> {
+pub(crate) fn decode_counters(row: &mut RowDecoder<'_>) -> TableResult<Counters> {
     Ok(Counters {
         last_event: to_event_id(row.varint()?),
         expired_up_to: to_event_id(row.varint()?),

@@ -6,7 +6,7 @@ use pointsman_core::journal::{EventPage, JournalRange, PathFilter};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
     AuditEntry, ChainView, EventView, FirePage, JournalQuery, LogPage, NodeView, ObjectView, OrderCursor,
-    OrderPage, OrderView, QueueView, Result, TaskFilter, TaskPage,
+    OrderPage, OrderView, QueueView, StoreResult, TaskFilter, TaskPage,
 };
 use pointsman_core::task::{Task, TaskId, TaskSeq};
 use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, ScheduleName, Tenant, Timestamp};
@@ -20,15 +20,15 @@ use crate::tables::RedisTables;
 impl StoreReader for Redis {
     type Tables = RedisTables;
 
-    async fn read_journal_range(&self) -> Result<JournalRange> {
+    async fn read_journal_range(&self) -> StoreResult<JournalRange> {
         self.reader_pool.read_without_snapshot(|reader| Ok(reader.read_store_state()?.journal_range())).await
     }
 
-    async fn read_events(&self, query: JournalQuery) -> Result<EventPage> {
+    async fn read_events(&self, query: JournalQuery) -> StoreResult<EventPage> {
         self.reader_pool.read_without_snapshot(move |reader| journal::read_journal_page(reader, &query)).await
     }
 
-    async fn read_event(&self, id: EventId) -> Result<Option<EventView>> {
+    async fn read_event(&self, id: EventId) -> StoreResult<Option<EventView>> {
         self.reader_pool
             .read_snapshot(move |overlay, store_state| journal::read_event_view(overlay, store_state, id))
             .await
@@ -39,7 +39,7 @@ impl StoreReader for Redis {
         tenant: &Tenant,
         key: &ObjectKey,
         limit: usize,
-    ) -> Result<Option<ObjectView>> {
+    ) -> StoreResult<Option<ObjectView>> {
         let (tenant, key) = (tenant.clone(), key.clone());
         self.reader_pool
             .read_snapshot(move |overlay, store_state| {
@@ -48,31 +48,35 @@ impl StoreReader for Redis {
             .await
     }
 
-    async fn read_server_clock(&self) -> Result<Option<Timestamp>> {
+    async fn read_server_clock(&self) -> StoreResult<Option<Timestamp>> {
         self.reader_pool.read_without_snapshot(|reader| reader.read_server_time()).await.map(Some)
     }
 
-    async fn list_nodes(&self) -> Result<Vec<NodeView>> {
+    async fn list_nodes(&self) -> StoreResult<Vec<NodeView>> {
         self.reader_pool.read_snapshot(|overlay, _| overlay.read_recent_nodes()).await
     }
 
     /// Reads rules directly: they are one table, which is consistent by itself.
-    async fn list_rules(&self) -> Result<Vec<Rule>> {
+    async fn list_rules(&self) -> StoreResult<Vec<Rule>> {
         self.reader_pool.read_without_snapshot(|reader| reader.overlay.read_rules()).await
     }
 
-    async fn list_queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
+    async fn list_queues(&self, handler: Option<&HandlerName>) -> StoreResult<Vec<QueueView>> {
         let handler = handler.cloned();
         self.reader_pool.read_snapshot(move |overlay, _| tasks::list_queues(overlay, handler.as_ref())).await
     }
 
-    async fn list_audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>> {
+    async fn list_audit_entries(
+        &self,
+        before: Option<i64>,
+        limit: usize,
+    ) -> StoreResult<Vec<(i64, AuditEntry)>> {
         self.reader_pool
             .read_snapshot(move |overlay, _| audit_and_fires::list_audit_entries(overlay, before, limit))
             .await
     }
 
-    async fn read_task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>> {
+    async fn read_task(&self, id: &TaskId) -> StoreResult<Option<(Task, JournalRange)>> {
         let id = id.clone();
         self.reader_pool
             .read_snapshot(move |overlay, store_state| {
@@ -86,7 +90,7 @@ impl StoreReader for Redis {
         filter: TaskFilter,
         before: Option<TaskSeq>,
         limit: usize,
-    ) -> Result<TaskPage> {
+    ) -> StoreResult<TaskPage> {
         self.reader_pool
             .read_snapshot_as_long_scan(move |overlay, store_state| {
                 task_list::list_tasks(overlay, store_state, &filter, before, limit)
@@ -94,20 +98,24 @@ impl StoreReader for Redis {
             .await
     }
 
-    async fn find_lost_attempts(&self, leases: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+    async fn find_lost_attempts(&self, leases: Vec<(TaskSeq, i64)>) -> StoreResult<Vec<i64>> {
         self.reader_pool
             .read_without_snapshot(move |reader| tasks::list_lost_fences(&reader.overlay, &leases))
             .await
     }
 
-    async fn read_logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
+    async fn read_logs(&self, id: &TaskId, from: u64, limit: usize) -> StoreResult<Option<LogPage>> {
         let id = id.clone();
         self.reader_pool
             .read_snapshot(move |overlay, _| tasks::read_task_log(overlay, &id, from, limit))
             .await
     }
 
-    async fn read_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>> {
+    async fn read_order(
+        &self,
+        tenant: &Tenant,
+        key: &OrderKey,
+    ) -> StoreResult<Option<(OrderView, JournalRange)>> {
         let (tenant, key) = (tenant.clone(), key.clone());
         self.reader_pool
             .read_snapshot(move |overlay, store_state| {
@@ -122,7 +130,7 @@ impl StoreReader for Redis {
         tenant: Option<&Tenant>,
         after: Option<OrderCursor>,
         limit: usize,
-    ) -> Result<OrderPage> {
+    ) -> StoreResult<OrderPage> {
         let (path, tenant) = (path.clone(), tenant.cloned());
         self.reader_pool
             .read_snapshot_as_long_scan(move |overlay, store_state| {
@@ -131,7 +139,7 @@ impl StoreReader for Redis {
             .await
     }
 
-    async fn list_all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
+    async fn list_all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> StoreResult<OrderPage> {
         let (path, tenant) = (path.clone(), tenant.cloned());
         self.reader_pool
             .read_snapshot_as_long_scan(move |overlay, store_state| {
@@ -145,7 +153,7 @@ impl StoreReader for Redis {
         path: &PathFilter,
         tenant: Option<&Tenant>,
         now: Timestamp,
-    ) -> Result<(OrderStatistics, JournalRange)> {
+    ) -> StoreResult<(OrderStatistics, JournalRange)> {
         let (path, tenant) = (path.clone(), tenant.cloned());
         self.reader_pool
             .read_snapshot_as_long_scan(move |overlay, store_state| {
@@ -154,7 +162,7 @@ impl StoreReader for Redis {
             .await
     }
 
-    async fn list_chains(&self) -> Result<(Vec<ChainView>, JournalRange)> {
+    async fn list_chains(&self) -> StoreResult<(Vec<ChainView>, JournalRange)> {
         self.reader_pool.read_snapshot_as_long_scan(orders::list_chains).await
     }
 
@@ -163,7 +171,7 @@ impl StoreReader for Redis {
         schedule: &ScheduleName,
         before: Option<Timestamp>,
         limit: usize,
-    ) -> Result<FirePage> {
+    ) -> StoreResult<FirePage> {
         let schedule = schedule.clone();
         self.reader_pool
             .read_snapshot(move |overlay, store_state| {

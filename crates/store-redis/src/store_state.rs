@@ -2,7 +2,7 @@
 //! `pointsman:invalidation-records`.
 
 use pointsman_core::journal::JournalRange;
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 use pointsman_store::invalidation::{CommitRecord, CommitVersion, commits_since};
 use pointsman_store::tables::Counters;
 
@@ -31,7 +31,7 @@ pub(crate) struct StoreState {
 }
 
 impl StoreState {
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> TableResult<Self> {
         let mut row = RowDecoder::new(bytes);
         Ok(Self {
             commit_version: decode_commit_version(&mut row)?,
@@ -65,7 +65,7 @@ fn start_row_with_commit_version(commit_version: CommitVersion) -> RowEncoder {
     RowEncoder::with_capacity(64).fixed_i64(commit_version.number).fixed_i64(commit_version.nonce)
 }
 
-fn decode_commit_version(row: &mut RowDecoder<'_>) -> Result<CommitVersion> {
+fn decode_commit_version(row: &mut RowDecoder<'_>) -> TableResult<CommitVersion> {
     Ok(CommitVersion { number: row.fixed_i64()?, nonce: row.fixed_i64()? })
 }
 
@@ -80,11 +80,11 @@ pub(crate) fn encode_commit_record(commit: &CommitRecord) -> Vec<u8> {
     commit.invalidations.iter().flatten().fold(row, |row, code| row.varint(*code)).finish()
 }
 
-pub(crate) fn decode_commit_record(bytes: &[u8]) -> Result<CommitRecord> {
+pub(crate) fn decode_commit_record(bytes: &[u8]) -> TableResult<CommitRecord> {
     let mut row = RowDecoder::new(bytes);
     let commit_version = decode_commit_version(&mut row)?;
     let invalidations = match row.optional_varint()? {
-        Some(count) => Some((0..count).map(|_| row.varint()).collect::<Result<_>>()?),
+        Some(count) => Some((0..count).map(|_| row.varint()).collect::<TableResult<_>>()?),
         None => None,
     };
     Ok(CommitRecord { version: commit_version, invalidations })
@@ -117,7 +117,7 @@ pub(crate) fn encode_invalidation_record(commit_version: CommitVersion, record: 
     [encode_commit_version(commit_version), record].concat()
 }
 
-pub(crate) fn decode_invalidation_record(bytes: &[u8]) -> Result<(CommitVersion, InvalidationRecord)> {
+pub(crate) fn decode_invalidation_record(bytes: &[u8]) -> TableResult<(CommitVersion, InvalidationRecord)> {
     let mut row = RowDecoder::new(bytes);
     Ok((decode_commit_version(&mut row)?, InvalidationRecord::decode(row)?))
 }

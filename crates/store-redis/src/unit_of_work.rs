@@ -157,7 +157,7 @@ fn send_unit_with_retries(
 fn decode_refused_command(
     reply: redis::Value,
     commands: &[CommandArgs],
-) -> pointsman_store::Result<Option<SqlError>> {
+) -> pointsman_store::TableResult<Option<SqlError>> {
     let mut parts = decode_list(reply)?.into_iter();
     let number = decode_integer(parts.next().unwrap_or(redis::Value::Nil))?;
     if number == 0 {

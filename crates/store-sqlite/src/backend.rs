@@ -5,7 +5,7 @@ use pointsman_store::error::Fault;
 use pointsman_store::tables::{Backend, CacheState, ReadSet};
 use rusqlite::Connection;
 
-use crate::error::{self, Result};
+use crate::error::{self, TableResult};
 use crate::open::FileLock;
 use crate::tables::SqliteTables;
 
@@ -18,7 +18,7 @@ pub(crate) struct SqliteBackend {
 impl SqliteBackend {
     /// On the first start, stores a random task id namespace and salt. On every start, makes all earlier nodes count as
     /// silent, because the lock guarantees that no other process uses the file.
-    pub(crate) fn new(conn: Connection, lock: FileLock) -> Result<Self> {
+    pub(crate) fn new(conn: Connection, lock: FileLock) -> TableResult<Self> {
         let random_pair = || uuid::Uuid::new_v4().as_u64_pair();
         let (namespace, _) = random_pair();
         let (_, salt) = random_pair();
@@ -37,7 +37,7 @@ impl SqliteBackend {
 impl Backend for SqliteBackend {
     type Tables = SqliteTables;
 
-    fn begin(&mut self, _read_set: ReadSet) -> Result<CacheState> {
+    fn begin(&mut self, _read_set: ReadSet) -> TableResult<CacheState> {
         self.conn().prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         Ok(CacheState::Fresh)
     }
@@ -46,7 +46,7 @@ impl Backend for SqliteBackend {
         &self.tables
     }
 
-    fn commit(&mut self) -> Result<()> {
+    fn commit(&mut self) -> TableResult<()> {
         self.conn().prepare_cached("COMMIT")?.execute([])?;
         Ok(())
     }

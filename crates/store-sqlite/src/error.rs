@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use pointsman_core::store::StoreError;
 use pointsman_store::error::BoxError;
-pub(crate) use pointsman_store::error::{Fault, Result};
+pub(crate) use pointsman_store::error::{Fault, TableResult};
 use rusqlite::ErrorCode;
 
 /// The reason why a store could not be opened, as a message for the operator.

@@ -6,7 +6,7 @@ use pointsman_core::journal::{EventPage, JournalRange, PathFilter};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
     AuditEntry, ChainView, EventView, FirePage, JournalQuery, LogPage, NodeView, ObjectView, OrderCursor,
-    OrderPage, OrderView, QueueView, Result, TaskFilter, TaskPage,
+    OrderPage, OrderView, QueueView, StoreResult, TaskFilter, TaskPage,
 };
 use pointsman_core::task::{Task, TaskId, TaskSeq};
 use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, ScheduleName, Tenant, Timestamp};
@@ -20,15 +20,15 @@ use crate::{Sqlite, list_tasks, read_fires, read_journal, read_nodes, read_order
 impl StoreReader for Sqlite {
     type Tables = SqliteTables;
 
-    async fn read_journal_range(&self) -> Result<JournalRange> {
+    async fn read_journal_range(&self) -> StoreResult<JournalRange> {
         self.readers.run_read(read_journal::read_journal_range).await
     }
 
-    async fn read_events(&self, query: JournalQuery) -> Result<EventPage> {
+    async fn read_events(&self, query: JournalQuery) -> StoreResult<EventPage> {
         self.readers.run_read(move |conn| read_journal::read_event_page(conn, &query)).await
     }
 
-    async fn read_event(&self, id: EventId) -> Result<Option<EventView>> {
+    async fn read_event(&self, id: EventId) -> StoreResult<Option<EventView>> {
         self.readers.run_read(move |conn| read_journal::read_event_view(conn, id)).await
     }
 
@@ -37,29 +37,33 @@ impl StoreReader for Sqlite {
         tenant: &Tenant,
         key: &ObjectKey,
         limit: usize,
-    ) -> Result<Option<ObjectView>> {
+    ) -> StoreResult<Option<ObjectView>> {
         let (tenant, key) = (tenant.clone(), key.clone());
         self.readers.run_read(move |conn| read_journal::read_object_view(conn, &tenant, &key, limit)).await
     }
 
-    async fn list_nodes(&self) -> Result<Vec<NodeView>> {
+    async fn list_nodes(&self) -> StoreResult<Vec<NodeView>> {
         self.readers.run_read(read_nodes::list_nodes).await
     }
 
-    async fn list_rules(&self) -> Result<Vec<Rule>> {
+    async fn list_rules(&self) -> StoreResult<Vec<Rule>> {
         self.readers.run_read(registry::list_rules).await
     }
 
-    async fn list_queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
+    async fn list_queues(&self, handler: Option<&HandlerName>) -> StoreResult<Vec<QueueView>> {
         let handler = handler.cloned();
         self.readers.run_read(move |conn| read_tasks::list_queue_views(conn, handler.as_ref())).await
     }
 
-    async fn list_audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>> {
+    async fn list_audit_entries(
+        &self,
+        before: Option<i64>,
+        limit: usize,
+    ) -> StoreResult<Vec<(i64, AuditEntry)>> {
         self.readers.run_read(move |conn| read_nodes::list_audit_entries(conn, before, limit)).await
     }
 
-    async fn read_task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>> {
+    async fn read_task(&self, id: &TaskId) -> StoreResult<Option<(Task, JournalRange)>> {
         let id = id.clone();
         self.readers
             .run_read(move |conn| {
@@ -74,20 +78,24 @@ impl StoreReader for Sqlite {
         filter: TaskFilter,
         before: Option<TaskSeq>,
         limit: usize,
-    ) -> Result<TaskPage> {
+    ) -> StoreResult<TaskPage> {
         self.readers.run_read(move |conn| list_tasks::list_tasks(conn, &filter, before, limit)).await
     }
 
-    async fn find_lost_attempts(&self, leases: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+    async fn find_lost_attempts(&self, leases: Vec<(TaskSeq, i64)>) -> StoreResult<Vec<i64>> {
         self.readers.run_read(move |conn| read_tasks::find_lost_fences(conn, &leases)).await
     }
 
-    async fn read_logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
+    async fn read_logs(&self, id: &TaskId, from: u64, limit: usize) -> StoreResult<Option<LogPage>> {
         let id = id.clone();
         self.readers.run_read(move |conn| read_tasks::read_log_page(conn, &id, from, limit)).await
     }
 
-    async fn read_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>> {
+    async fn read_order(
+        &self,
+        tenant: &Tenant,
+        key: &OrderKey,
+    ) -> StoreResult<Option<(OrderView, JournalRange)>> {
         let (tenant, key) = (tenant.clone(), key.clone());
         self.readers.run_read(move |conn| read_orders::read_order_view(conn, &tenant, &key)).await
     }
@@ -98,7 +106,7 @@ impl StoreReader for Sqlite {
         tenant: Option<&Tenant>,
         after: Option<OrderCursor>,
         limit: usize,
-    ) -> Result<OrderPage> {
+    ) -> StoreResult<OrderPage> {
         let (path, tenant) = (path.clone(), tenant.cloned());
         self.readers
             .run_read(move |conn| {
@@ -107,7 +115,7 @@ impl StoreReader for Sqlite {
             .await
     }
 
-    async fn list_all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
+    async fn list_all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> StoreResult<OrderPage> {
         let (path, tenant) = (path.clone(), tenant.cloned());
         self.readers.run_read(move |conn| read_orders::list_all_orders(conn, &path, tenant.as_ref())).await
     }
@@ -117,14 +125,14 @@ impl StoreReader for Sqlite {
         path: &PathFilter,
         tenant: Option<&Tenant>,
         now: Timestamp,
-    ) -> Result<(OrderStatistics, JournalRange)> {
+    ) -> StoreResult<(OrderStatistics, JournalRange)> {
         let (path, tenant) = (path.clone(), tenant.cloned());
         self.readers
             .run_read(move |conn| read_orders::read_order_statistics(conn, &path, tenant.as_ref(), now))
             .await
     }
 
-    async fn list_chains(&self) -> Result<(Vec<ChainView>, JournalRange)> {
+    async fn list_chains(&self) -> StoreResult<(Vec<ChainView>, JournalRange)> {
         self.readers.run_read(read_orders::list_chain_views).await
     }
 
@@ -133,7 +141,7 @@ impl StoreReader for Sqlite {
         schedule: &ScheduleName,
         before: Option<Timestamp>,
         limit: usize,
-    ) -> Result<FirePage> {
+    ) -> StoreResult<FirePage> {
         let schedule = schedule.clone();
         self.readers.run_read(move |conn| read_fires::list_fires(conn, &schedule, before, limit)).await
     }

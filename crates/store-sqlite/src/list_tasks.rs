@@ -8,7 +8,7 @@ use pointsman_store::views::{
 };
 use rusqlite::Connection;
 
-use crate::error::Result;
+use crate::error::TableResult;
 use crate::read_journal::{list_task_seqs_of_event, read_journal_range};
 use crate::read_tasks::{build_active_task, build_archived_task, read_task};
 use crate::tables::row::{
@@ -20,7 +20,7 @@ pub(crate) fn list_tasks(
     filter: &TaskFilter,
     before: Option<TaskSeq>,
     limit: usize,
-) -> Result<TaskPage> {
+) -> TableResult<TaskPage> {
     if filter.event_id.is_some() {
         return list_tasks_of_event(conn, filter, before, limit);
     }
@@ -69,7 +69,7 @@ pub(crate) fn list_tasks(
 }
 
 /// Returns the WHERE clauses for the rows of unfinished and of archived tasks.
-fn build_where_clauses(conn: &Connection, filter: &TaskFilter) -> Result<(&'static str, &'static str)> {
+fn build_where_clauses(conn: &Connection, filter: &TaskFilter) -> TableResult<(&'static str, &'static str)> {
     let is_source = match &filter.handler {
         Some(handler) => is_only_source_handler(conn, handler)?,
         None => false,
@@ -89,7 +89,7 @@ fn build_where_clauses(conn: &Connection, filter: &TaskFilter) -> Result<(&'stat
     Ok((active, archived))
 }
 
-fn is_only_source_handler(conn: &Connection, handler: &HandlerName) -> Result<bool> {
+fn is_only_source_handler(conn: &Connection, handler: &HandlerName) -> TableResult<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler
                               WHERE h.name = ?1 AND q.collection <> '' AND q.collection NOT LIKE '/%')
                   AND NOT EXISTS (SELECT 1 FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler
@@ -103,7 +103,7 @@ fn list_tasks_of_event(
     filter: &TaskFilter,
     before: Option<TaskSeq>,
     limit: usize,
-) -> Result<TaskPage> {
+) -> TableResult<TaskPage> {
     let mut tasks = Vec::new();
     for seq in
         filter.event_id.map(|event| list_task_seqs_of_event(conn, event)).transpose()?.unwrap_or_default()

@@ -4,7 +4,7 @@ use pointsman_core::store::FirePage;
 use pointsman_core::{ScheduleName, Timestamp};
 use rusqlite::Connection;
 
-use crate::error::Result;
+use crate::error::TableResult;
 use crate::read_journal::read_journal_range;
 use crate::tables::row::{fire_columns, fire_from_row, query_all};
 
@@ -13,7 +13,7 @@ pub(crate) fn list_fires(
     schedule: &ScheduleName,
     before: Option<Timestamp>,
     limit: usize,
-) -> Result<FirePage> {
+) -> TableResult<FirePage> {
     let journal_range = read_journal_range(conn)?;
     let sql = concat!(
         "SELECT ",

@@ -12,12 +12,12 @@ use pointsman_store::views::{
 };
 use rusqlite::Connection;
 
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 use crate::read_tasks;
 use crate::tables::row::{event_columns, event_from_row, query_all, query_first, task_seq_from_row};
 use crate::tables::{events, tasks};
 
-pub(crate) fn read_journal_range(conn: &Connection) -> Result<JournalRange> {
+pub(crate) fn read_journal_range(conn: &Connection) -> TableResult<JournalRange> {
     let sql = "SELECT coalesce((SELECT value FROM pointsman_meta WHERE name = 'expired_up_to'), 0),
                       coalesce((SELECT max(id) FROM pointsman_journal), 0)";
     let (expired_up_to, newest): (i64, i64) =
@@ -29,7 +29,7 @@ pub(crate) fn read_journal_range(conn: &Connection) -> Result<JournalRange> {
     })
 }
 
-pub(crate) fn read_event_page(conn: &Connection, query: &JournalQuery) -> Result<EventPage> {
+pub(crate) fn read_event_page(conn: &Connection, query: &JournalQuery) -> TableResult<EventPage> {
     let mut page = JournalPageBuilder::new(query, read_journal_range(conn)?);
     let sql = match query.backwards {
         false => {
@@ -56,7 +56,7 @@ pub(crate) fn read_event_page(conn: &Connection, query: &JournalQuery) -> Result
     Ok(page.into_page())
 }
 
-pub(crate) fn read_event_view(conn: &Connection, id: EventId) -> Result<Option<EventView>> {
+pub(crate) fn read_event_view(conn: &Connection, id: EventId) -> TableResult<Option<EventView>> {
     let journal_range = read_journal_range(conn)?;
     if id <= journal_range.last_expired_event_id {
         return Ok(None);
@@ -71,7 +71,7 @@ pub(crate) fn read_event_view(conn: &Connection, id: EventId) -> Result<Option<E
 }
 
 /// Lists the events that an event caused: those it caused directly first, then those that they caused, and so on.
-fn list_transitively_caused_events(conn: &Connection, id: EventId) -> Result<Vec<Arc<Event>>> {
+fn list_transitively_caused_events(conn: &Connection, id: EventId) -> TableResult<Vec<Arc<Event>>> {
     let sql =
         concat!("SELECT ", event_columns!(), " FROM pointsman_journal WHERE cause_event = ?1 ORDER BY id");
     let mut statement = conn.prepare_cached(sql)?;
@@ -97,7 +97,7 @@ fn list_transitively_caused_events(conn: &Connection, id: EventId) -> Result<Vec
 }
 
 /// Lists the tasks of an event: those that were created when it was journaled, and those of replays.
-pub(crate) fn list_task_seqs_of_event(conn: &Connection, event: EventId) -> Result<Vec<TaskSeq>> {
+pub(crate) fn list_task_seqs_of_event(conn: &Connection, event: EventId) -> TableResult<Vec<TaskSeq>> {
     let sql = "SELECT first_task, tasks FROM pointsman_journal WHERE id = ?1";
     let own_tasks = query_first(conn, sql, [event.as_i64()], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let (first_task, task_count): (i64, i64) = own_tasks.unwrap_or((0, 0));
@@ -116,7 +116,7 @@ pub(crate) fn read_object_view(
     tenant: &Tenant,
     key: &ObjectKey,
     limit: usize,
-) -> Result<Option<ObjectView>> {
+) -> TableResult<Option<ObjectView>> {
     let journal_range = read_journal_range(conn)?;
     let sql = "SELECT last_event, number FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
     let found = query_first(conn, sql, (tenant.as_str(), key.as_str()), |row| {
@@ -132,7 +132,7 @@ fn list_object_events(
     last: EventId,
     journal_range: JournalRange,
     limit: usize,
-) -> Result<Vec<Arc<Event>>> {
+) -> TableResult<Vec<Arc<Event>>> {
     let mut events = Vec::new();
     let mut next = Some(last);
     let mut bytes = 0;
@@ -149,7 +149,7 @@ fn list_object_events(
 
 /// Lists the first lanes of an object that have tasks. Each lane is found by an index search after the previous lane,
 /// so that the cost does not depend on the number of tasks in a lane.
-fn list_object_lanes(conn: &Connection, object: ObjectNumber) -> Result<Vec<LaneView>> {
+fn list_object_lanes(conn: &Connection, object: ObjectNumber) -> TableResult<Vec<LaneView>> {
     let mut found = Vec::new();
     let Some(lane_range) = pointsman_store::lane_range_of_object(object) else { return Ok(found) };
     let (mut from, last) = lane_range.into_inner();

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use pointsman_core::store::{AuditEntry, NodeCapabilities, NodeId, NodeView};
 use rusqlite::Connection;
 
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 use crate::tables::row::{query_all, read_text, read_time};
 
 /// The maximum number of nodes that are listed.
 const MAX_LISTED_NODES: i64 = 100;
 
-pub(crate) fn list_nodes(conn: &Connection) -> Result<Vec<NodeView>> {
+pub(crate) fn list_nodes(conn: &Connection) -> TableResult<Vec<NodeView>> {
     let sql = "SELECT node, count(*) FROM pointsman_task WHERE phase = 5 GROUP BY node";
     let running_counts: Vec<(NodeId, i64)> = query_all(conn, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let running_counts: HashMap<_, _> = running_counts.into_iter().collect();
@@ -39,7 +39,7 @@ pub(crate) fn list_audit_entries(
     conn: &Connection,
     before: Option<i64>,
     limit: usize,
-) -> Result<Vec<(i64, AuditEntry)>> {
+) -> TableResult<Vec<(i64, AuditEntry)>> {
     let sql = "SELECT n, at, by, action, what, detail FROM pointsman_audit_entry WHERE n < ?1 ORDER BY n DESC LIMIT ?2";
     query_all(conn, sql, (before.unwrap_or(i64::MAX), limit as i64), |row| {
         let entry = AuditEntry {

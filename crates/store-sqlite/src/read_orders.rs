@@ -13,7 +13,7 @@ use pointsman_store::views::{
 };
 use rusqlite::{Connection, Row};
 
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 use crate::read_journal::read_journal_range;
 use crate::read_tasks;
 use crate::tables::row::{
@@ -40,7 +40,7 @@ pub(crate) fn read_order_view(
     conn: &Connection,
     tenant: &Tenant,
     key: &OrderKey,
-) -> Result<Option<(OrderView, JournalRange)>> {
+) -> TableResult<Option<(OrderView, JournalRange)>> {
     let journal_range = read_journal_range(conn)?;
     let environment = read_view_environment(conn)?;
     let sql = concat!(order_with_task_query!(), " WHERE o.key = ?1 AND o.tenant = ?2");
@@ -56,7 +56,7 @@ pub(crate) fn list_orders(
     tenant: Option<&Tenant>,
     after: Option<&OrderCursor>,
     limit: usize,
-) -> Result<OrderPage> {
+) -> TableResult<OrderPage> {
     let mut page = OrderPageBuilder::new(limit, read_journal_range(conn)?);
     for_each_order(conn, path, tenant, after, |view| page.try_push_order(view))?;
     Ok(page.into_page())
@@ -67,7 +67,7 @@ pub(crate) fn list_all_orders(
     conn: &Connection,
     path: &PathFilter,
     tenant: Option<&Tenant>,
-) -> Result<OrderPage> {
+) -> TableResult<OrderPage> {
     let mut page =
         OrderPage { orders: Vec::new(), next_cursor: None, journal_range: read_journal_range(conn)? };
     for_each_order(conn, path, tenant, None, |mut view| {
@@ -85,7 +85,7 @@ fn for_each_order(
     tenant: Option<&Tenant>,
     after: Option<&OrderCursor>,
     mut on_order: impl FnMut(OrderView) -> bool,
-) -> Result<()> {
+) -> TableResult<()> {
     let environment = read_view_environment(conn)?;
     let sql = concat!(
         order_with_task_query!(),
@@ -106,7 +106,7 @@ fn for_each_order(
     Ok(())
 }
 
-pub(crate) fn read_view_environment(conn: &Connection) -> Result<ViewEnvironment> {
+pub(crate) fn read_view_environment(conn: &Connection) -> TableResult<ViewEnvironment> {
     Ok(ViewEnvironment {
         chains: ChainRegistry::from_rows(chain_rows::list_chains(conn)?),
         rules: registry::list_rules(conn)?,
@@ -115,7 +115,11 @@ pub(crate) fn read_view_environment(conn: &Connection) -> Result<ViewEnvironment
 }
 
 /// Builds the view of an order from a row of `order_with_task_query!`.
-fn build_order_view(conn: &Connection, environment: &ViewEnvironment, row: &Row<'_>) -> Result<OrderView> {
+fn build_order_view(
+    conn: &Connection,
+    environment: &ViewEnvironment,
+    row: &Row<'_>,
+) -> TableResult<OrderView> {
     let order = order_from_row(row)?.order;
     let handler: Option<String> = row.get(20)?;
     let step = StepTaskColumns {
@@ -129,7 +133,7 @@ fn build_order_view(conn: &Connection, environment: &ViewEnvironment, row: &Row<
 }
 
 /// Reads the id and the error of the failed task that suspended an order; `None` if none did.
-fn read_suspending_task(conn: &Connection, order: &Order) -> Result<Option<(TaskId, Option<String>)>> {
+fn read_suspending_task(conn: &Connection, order: &Order) -> TableResult<Option<(TaskId, Option<String>)>> {
     let Some(task) = order.suspended_by_task_seq else { return Ok(None) };
     Ok(read_tasks::read_task(conn, task)?.map(|task| (task.id, task.error)))
 }
@@ -139,7 +143,7 @@ pub(crate) fn read_order_statistics(
     path: &PathFilter,
     tenant: Option<&Tenant>,
     now: Timestamp,
-) -> Result<(OrderStatistics, JournalRange)> {
+) -> TableResult<(OrderStatistics, JournalRange)> {
     let journal_range = read_journal_range(conn)?;
     let sql = "SELECT o.key, o.started IS NOT NULL, o.planned, o.suspended, o.task IS NOT NULL, t.phase = 5,
                       t.retries > 0 AND t.phase <= 3
@@ -158,8 +162,9 @@ pub(crate) fn read_order_statistics(
 }
 
 /// Reads the columns of an order that the statistics count.
-fn read_statistics_columns(row: &Row<'_>) -> Result<OrderStatisticsColumns> {
-    let flag = |index: usize| -> Result<bool> { Ok(row.get::<_, Option<bool>>(index)?.unwrap_or(false)) };
+fn read_statistics_columns(row: &Row<'_>) -> TableResult<OrderStatisticsColumns> {
+    let flag =
+        |index: usize| -> TableResult<bool> { Ok(row.get::<_, Option<bool>>(index)?.unwrap_or(false)) };
     Ok(OrderStatisticsColumns {
         is_started: row.get(1)?,
         planned_at: read_optional_time(row, 2)?,
@@ -170,7 +175,7 @@ fn read_statistics_columns(row: &Row<'_>) -> Result<OrderStatisticsColumns> {
     })
 }
 
-pub(crate) fn list_chain_views(conn: &Connection) -> Result<(Vec<ChainView>, JournalRange)> {
+pub(crate) fn list_chain_views(conn: &Connection) -> TableResult<(Vec<ChainView>, JournalRange)> {
     let journal_range = read_journal_range(conn)?;
     let sql = "SELECT node, count(*) FROM pointsman_order WHERE chain = ?1 GROUP BY node ORDER BY node";
     let mut views = Vec::new();

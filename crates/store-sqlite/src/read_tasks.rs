@@ -13,14 +13,14 @@ use pointsman_store::views::{
 };
 use rusqlite::Connection;
 
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 use crate::read_orders::read_view_environment;
 use crate::tables::counters::read_task_id_namespace;
 use crate::tables::row::{query_all, query_first, read_optional_time, read_text, read_time};
 use crate::tables::{archived_tasks, tasks};
 
 /// Reads a task with its attempts, whether it is active or archived.
-pub(crate) fn read_task(conn: &Connection, seq: TaskSeq) -> Result<Option<Task>> {
+pub(crate) fn read_task(conn: &Connection, seq: TaskSeq) -> TableResult<Option<Task>> {
     let found = match tasks::read_active_task(conn, seq)? {
         Some(active_task) => Some(build_active_task(conn, active_task)?),
         None => archived_tasks::read_archived_task(conn, seq)?
@@ -33,13 +33,13 @@ pub(crate) fn read_task(conn: &Connection, seq: TaskSeq) -> Result<Option<Task>>
 }
 
 /// Reads a task by its whole public id: the UUID alone is not enough.
-pub(crate) fn read_task_by_id(conn: &Connection, id: &TaskId) -> Result<Option<Task>> {
+pub(crate) fn read_task_by_id(conn: &Connection, id: &TaskId) -> TableResult<Option<Task>> {
     let Some(seq) = decode_task_seq(read_task_id_namespace(conn)?, id) else { return Ok(None) };
     Ok(read_task(conn, seq)?.filter(|task| task.id == *id))
 }
 
 /// Returns the fences of attempts that no longer have the lease of their task.
-pub(crate) fn find_lost_fences(conn: &Connection, leased: &[(TaskSeq, i64)]) -> Result<Vec<i64>> {
+pub(crate) fn find_lost_fences(conn: &Connection, leased: &[(TaskSeq, i64)]) -> TableResult<Vec<i64>> {
     let sql = "SELECT 1 FROM pointsman_task WHERE seq = ?1 AND fence = ?2 AND phase = 5";
     let mut lost = Vec::new();
     for (task, fence) in leased {
@@ -50,7 +50,7 @@ pub(crate) fn find_lost_fences(conn: &Connection, leased: &[(TaskSeq, i64)]) -> 
     Ok(lost)
 }
 
-pub(crate) fn build_active_task(conn: &Connection, active_task: ActiveTaskRow) -> Result<Task> {
+pub(crate) fn build_active_task(conn: &Connection, active_task: ActiveTaskRow) -> TableResult<Task> {
     let (handler, tenant, subject) = read_queue_identity(conn, active_task.queue)?;
     let event = active_task.event.map(|event| read_event_type_and_key(conn, event)).transpose()?;
     let order = active_task.order_number.map(|order| read_order_key(conn, order)).transpose()?.flatten();
@@ -61,28 +61,31 @@ pub(crate) fn build_active_task(conn: &Connection, active_task: ActiveTaskRow) -
     task_from_active_row(active_task, details, read_task_id_namespace(conn)?)
 }
 
-pub(crate) fn build_archived_task(conn: &Connection, archived_task: ArchivedTaskRow) -> Result<Task> {
+pub(crate) fn build_archived_task(conn: &Connection, archived_task: ArchivedTaskRow) -> TableResult<Task> {
     let (handler, tenant, _) = read_queue_identity(conn, archived_task.queue)?;
     task_from_archived_row(archived_task, handler, tenant, read_task_id_namespace(conn)?)
 }
 
-fn read_event_type_and_key(conn: &Connection, event: EventId) -> Result<(String, Option<String>)> {
+fn read_event_type_and_key(conn: &Connection, event: EventId) -> TableResult<(String, Option<String>)> {
     let mut statement = conn.prepare_cached("SELECT type, key FROM pointsman_journal WHERE id = ?1")?;
     Ok(statement.query_row([event.as_i64()], |r| Ok((r.get(0)?, r.get(1)?)))?)
 }
 
-fn read_order_key(conn: &Connection, number: i64) -> Result<Option<String>> {
+fn read_order_key(conn: &Connection, number: i64) -> TableResult<Option<String>> {
     query_first(conn, "SELECT key FROM pointsman_order WHERE n = ?1", [number], |row| Ok(row.get(0)?))
 }
 
 /// Reads when the last unsuccessful attempt of a task ended.
-fn read_last_attempt_end_time(conn: &Connection, seq: TaskSeq) -> Result<Option<Timestamp>> {
+fn read_last_attempt_end_time(conn: &Connection, seq: TaskSeq) -> TableResult<Option<Timestamp>> {
     let sql = "SELECT max(ended) FROM pointsman_attempt WHERE task = ?1";
     Ok(conn.prepare_cached(sql)?.query_row([seq.0], |r| read_optional_time(r, 0))?)
 }
 
 /// Reads the handler, the tenant and the subject of a queue.
-fn read_queue_identity(conn: &Connection, queue: QueueId) -> Result<(HandlerName, Tenant, QueueSubject)> {
+fn read_queue_identity(
+    conn: &Connection,
+    queue: QueueId,
+) -> TableResult<(HandlerName, Tenant, QueueSubject)> {
     let sql = "SELECT h.name, q.tenant, q.collection
                FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler WHERE q.id = ?1";
     let identity = query_first(conn, sql, [queue], |row| {
@@ -94,7 +97,7 @@ fn read_queue_identity(conn: &Connection, queue: QueueId) -> Result<(HandlerName
 }
 
 /// Reads the ended attempts of a task.
-fn list_attempts(conn: &Connection, task: &Task) -> Result<Vec<AttemptRecord>> {
+fn list_attempts(conn: &Connection, task: &Task) -> TableResult<Vec<AttemptRecord>> {
     let sql = "SELECT number, started, ended, outcome, error FROM pointsman_attempt
                WHERE task = ?1 ORDER BY number DESC LIMIT ?2";
     let mut attempts = query_all(conn, sql, (task.seq.0, MAX_LISTED_ATTEMPTS as i64), |row| {
@@ -115,7 +118,7 @@ pub(crate) fn read_log_page(
     id: &TaskId,
     from: u64,
     limit: usize,
-) -> Result<Option<LogPage>> {
+) -> TableResult<Option<LogPage>> {
     let Some(task) = read_task_by_id(conn, id)? else { return Ok(None) };
     let sql =
         "SELECT n, time, level, message FROM pointsman_log WHERE task = ?1 AND n >= ?2 ORDER BY n LIMIT ?3";
@@ -134,7 +137,10 @@ pub(crate) fn read_log_page(
     Ok(Some(LogPage { lines, task_status: task.lifecycle.state.status() }))
 }
 
-pub(crate) fn list_queue_views(conn: &Connection, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
+pub(crate) fn list_queue_views(
+    conn: &Connection,
+    handler: Option<&HandlerName>,
+) -> TableResult<Vec<QueueView>> {
     let environment = read_view_environment(conn)?;
     let sql = "SELECT h.name, q.tenant, q.collection, q.ready, q.waiting, q.scheduled, q.running, q.halted, q.missing, q.id
                FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler
@@ -160,7 +166,7 @@ pub(crate) fn list_queue_views(conn: &Connection, handler: Option<&HandlerName>)
 }
 
 /// Reads the creation time of the task that the queue would run next.
-fn read_queue_head_creation_time(conn: &Connection, queue: QueueId) -> Result<Option<Timestamp>> {
+fn read_queue_head_creation_time(conn: &Connection, queue: QueueId) -> TableResult<Option<Timestamp>> {
     let sql = "SELECT created FROM pointsman_task
                WHERE queue = ?1 AND phase = 3 ORDER BY score DESC, rank, seq LIMIT 1";
     query_first(conn, sql, [queue], |row| Ok(read_time(row, 0)?))

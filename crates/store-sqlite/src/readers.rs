@@ -8,7 +8,7 @@ use pointsman_store::{ReadOutageLog, Writer};
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
-use crate::error::{Result, to_store_error};
+use crate::error::{TableResult, to_store_error};
 use crate::open;
 use crate::tables::SqliteTables;
 
@@ -41,8 +41,8 @@ impl Readers {
     /// Runs `read` in one transaction, on a consistent snapshot.
     pub(crate) async fn run_read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
-    ) -> std::result::Result<T, StoreError> {
+        read: impl FnOnce(&Connection) -> TableResult<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
         match self {
             Self::ThroughWriter(writer) => writer.run_in_transaction(|txn| read(txn.tables.conn())).await,
             Self::Pool(pool) => pool.run_read(read).await,
@@ -53,8 +53,8 @@ impl Readers {
 impl ReaderPool {
     async fn run_read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
-    ) -> std::result::Result<T, StoreError> {
+        read: impl FnOnce(&Connection) -> TableResult<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let permit = self.permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let pool = self.clone();
         let read_task = tokio::task::spawn_blocking(move || {
@@ -85,7 +85,10 @@ impl ReaderPool {
     }
 }
 
-fn run_in_read_transaction<T>(conn: &Connection, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+fn run_in_read_transaction<T>(
+    conn: &Connection,
+    read: impl FnOnce(&Connection) -> TableResult<T>,
+) -> TableResult<T> {
     conn.prepare_cached("BEGIN DEFERRED")?.execute([])?;
     let result = read(conn);
     conn.prepare_cached("COMMIT")?.execute([])?;

@@ -13,7 +13,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql};
 
 use crate::Sqlite;
-use crate::error::Result;
+use crate::error::TableResult;
 use crate::tables::SqliteTables;
 
 /// The store's own transaction, as a program uses it. Programs may keep their tables in the same file, under any name
@@ -23,11 +23,11 @@ struct UnitOfWorkTransaction<'a> {
 }
 
 impl SqlTransaction for UnitOfWorkTransaction<'_> {
-    fn execute(&mut self, sql: &str, parameters: &[SqlValue]) -> std::result::Result<usize, SqlError> {
+    fn execute(&mut self, sql: &str, parameters: &[SqlValue]) -> Result<usize, SqlError> {
         self.prepare_checked(sql)?.execute(bind_values(parameters)).map_err(to_sql_error)
     }
 
-    fn query(&mut self, sql: &str, parameters: &[SqlValue]) -> std::result::Result<Vec<SqlRow>, SqlError> {
+    fn query(&mut self, sql: &str, parameters: &[SqlValue]) -> Result<Vec<SqlRow>, SqlError> {
         let mut statement = self.prepare_checked(sql)?;
         let columns = statement.column_count();
         let mut rows = statement.query(bind_values(parameters)).map_err(to_sql_error)?;
@@ -42,7 +42,7 @@ impl SqlTransaction for UnitOfWorkTransaction<'_> {
 
 impl UnitOfWorkTransaction<'_> {
     /// Prepares a statement. Refuses statements that would end the shared transaction or change the store's tables.
-    fn prepare_checked(&self, sql: &str) -> std::result::Result<rusqlite::CachedStatement<'_>, SqlError> {
+    fn prepare_checked(&self, sql: &str) -> Result<rusqlite::CachedStatement<'_>, SqlError> {
         let keyword = parse_first_keyword(sql, CommentNesting::Flat);
         if FORBIDDEN_STATEMENTS.contains(&keyword.as_str()) {
             return Err(SqlError::TransactionControl(keyword));
@@ -71,13 +71,9 @@ const FORBIDDEN_STATEMENTS: [&str; 10] =
 
 impl Sqlite {
     /// Runs `work` and journals the events it returns, in one transaction. If it fails or panics, nothing is written.
-    pub async fn transact<F>(
-        &self,
-        work: F,
-        now: Timestamp,
-    ) -> std::result::Result<EmitReceipt, TransactError>
+    pub async fn transact<F>(&self, work: F, now: Timestamp) -> Result<EmitReceipt, TransactError>
     where
-        F: FnOnce(&mut dyn SqlTransaction) -> std::result::Result<Vec<NewEvent>, BoxError> + Send + 'static,
+        F: FnOnce(&mut dyn SqlTransaction) -> Result<Vec<NewEvent>, BoxError> + Send + 'static,
     {
         let outcome = self.writer.run_in_transaction(move |txn| run_unit_of_work(txn, work, now)).await?;
         outcome.map_err(TransactError::WorkFailed)
@@ -89,9 +85,9 @@ fn run_unit_of_work<F>(
     txn: &mut Txn<'_, SqliteTables>,
     work: F,
     now: Timestamp,
-) -> Result<std::result::Result<EmitReceipt, BoxError>>
+) -> TableResult<Result<EmitReceipt, BoxError>>
 where
-    F: FnOnce(&mut dyn SqlTransaction) -> std::result::Result<Vec<NewEvent>, BoxError>,
+    F: FnOnce(&mut dyn SqlTransaction) -> Result<Vec<NewEvent>, BoxError>,
 {
     let conn = txn.tables.conn();
     conn.execute_batch("SAVEPOINT unit")?;

@@ -349,7 +349,7 @@ async fn ended_orders_with_generated_ids_leave_no_record() {
 #[tokio::test]
 async fn a_transaction_that_panics_is_rolled_back_and_the_store_continues() {
     let store = Sqlite::in_memory(NOW).unwrap();
-    let panicking = store.writer().run_in_transaction(|txn| -> pointsman_store::error::Result<()> {
+    let panicking = store.writer().run_in_transaction(|txn| -> pointsman_store::error::TableResult<()> {
         txn.tables.write_named_text("rolled_back", "text")?;
         panic!("a fault in a transaction");
     });

@@ -10,7 +10,7 @@ use pointsman_core::store::{
 };
 use pointsman_core::{Tenant, Timestamp};
 
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 use crate::row::OrderRow;
 use crate::tables::Tables;
 use crate::writer::Txn;
@@ -27,7 +27,7 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         batch: OrderBatch,
         now: Timestamp,
-    ) -> Result<std::result::Result<OrderBatchReceipt, OrderBatchError>> {
+    ) -> TableResult<Result<OrderBatchReceipt, OrderBatchError>> {
         match self.read_recorded_answer(batch.idempotency_key.as_ref())? {
             Ok(Some(orders)) => return Ok(Ok(OrderBatchReceipt { orders, repeated: true })),
             Ok(None) => {}
@@ -50,7 +50,7 @@ impl<T: Tables> Txn<'_, T> {
     fn check_order_batch(
         &self,
         batch: &OrderBatch,
-    ) -> Result<std::result::Result<CheckedOrderBatch, (usize, OrderError)>> {
+    ) -> TableResult<Result<CheckedOrderBatch, (usize, OrderError)>> {
         let (mut explicit_keys, mut start_nodes) =
             (ExplicitOrderKeys::new(), Vec::with_capacity(batch.orders.len()));
         for (index, new_order) in batch.orders.iter().enumerate() {
@@ -79,7 +79,7 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         new_order: NewOrder,
         now: Timestamp,
-    ) -> Result<std::result::Result<AddedOrder, OrderError>> {
+    ) -> TableResult<Result<AddedOrder, OrderError>> {
         Ok(match self.check_new_order(&new_order, true)? {
             Ok(node) => Ok(self.insert_checked_order(new_order, node, &ExplicitOrderKeys::new(), now)?),
             Err(error) => Err(error),
@@ -91,7 +91,7 @@ impl<T: Tables> Txn<'_, T> {
         &self,
         new_order: &NewOrder,
         reuse_ended_id: bool,
-    ) -> Result<std::result::Result<ChainNodeId, OrderError>> {
+    ) -> TableResult<Result<ChainNodeId, OrderError>> {
         let Some(chain) = self
             .state
             .chains
@@ -126,7 +126,7 @@ impl<T: Tables> Txn<'_, T> {
         new_order: &NewOrder,
         explicit_keys: &ExplicitOrderKeys,
         now: Timestamp,
-    ) -> Result<OrderKey> {
+    ) -> TableResult<OrderKey> {
         let mut tenant_and_key = (
             new_order.tenant.clone(),
             OrderKey { id: self.generate_order_id(now)?, chain: new_order.chain.clone() },
@@ -139,7 +139,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(tenant_and_key.1)
     }
 
-    fn generate_order_id(&mut self, now: Timestamp) -> Result<OrderId> {
+    fn generate_order_id(&mut self, now: Timestamp) -> TableResult<OrderId> {
         OrderId::new(self.state.event_id_generator.next(now).to_string()).map_err(Fault::damaged)
     }
 
@@ -150,7 +150,7 @@ impl<T: Tables> Txn<'_, T> {
         node: ChainNodeId,
         explicit_keys: &ExplicitOrderKeys,
         now: Timestamp,
-    ) -> Result<AddedOrder> {
+    ) -> TableResult<AddedOrder> {
         let key = match &new_order.id {
             Some(id) => OrderKey { chain: new_order.chain.clone(), id: id.clone() },
             None => self.generate_order_key(&new_order, explicit_keys, now)?,

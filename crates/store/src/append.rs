@@ -11,7 +11,7 @@ use pointsman_core::task::{TaskLifecycle, TaskSubject};
 use pointsman_core::{Event, EventId, NewEvent, ObjectKey, Priority, TaskId, TaskSeq, Timestamp};
 
 use crate::claim::PendingClaim;
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 use crate::lanes::TaskGrouping;
 use crate::row::{ActiveTaskRow, HandlerId, ObjectNumber, TaskPhase, WaitingTask};
 use crate::tables::Tables;
@@ -25,7 +25,7 @@ impl<T: Tables> Txn<'_, T> {
         batch: EmitBatch,
         slots: &mut PendingClaim,
         now: Timestamp,
-    ) -> Result<std::result::Result<EmitReceipt, IdempotencyError>> {
+    ) -> TableResult<Result<EmitReceipt, IdempotencyError>> {
         match self.read_recorded_answer(batch.idempotency_key.as_ref())? {
             Ok(Some(events)) => return Ok(Ok(EmitReceipt { events, repeated: true })),
             Ok(None) => {}
@@ -43,7 +43,7 @@ impl<T: Tables> Txn<'_, T> {
         events: Vec<NewEvent>,
         slots: &mut PendingClaim,
         now: Timestamp,
-    ) -> Result<Vec<EmittedEventReceipt>> {
+    ) -> TableResult<Vec<EmittedEventReceipt>> {
         events.into_iter().map(|event| self.append_event(event, None, slots, now)).collect()
     }
 
@@ -55,7 +55,7 @@ impl<T: Tables> Txn<'_, T> {
         preassigned_id: Option<EventId>,
         slots: &mut PendingClaim,
         now: Timestamp,
-    ) -> Result<EmittedEventReceipt> {
+    ) -> TableResult<EmittedEventReceipt> {
         self.append_event(event, preassigned_id, slots, now)
     }
 
@@ -65,7 +65,7 @@ impl<T: Tables> Txn<'_, T> {
         preassigned_id: Option<EventId>,
         slots: &mut PendingClaim,
         now: Timestamp,
-    ) -> Result<EmittedEventReceipt> {
+    ) -> TableResult<EmittedEventReceipt> {
         let id = self.state.event_id_generator.use_preassigned_or_next(preassigned_id, now);
         let handlers = self.state.find_handlers_of_event_type(&new_event.event_type);
         let first_task = self.state.allocate_task_numbers(handlers.len());
@@ -116,7 +116,7 @@ impl<T: Tables> Txn<'_, T> {
         priority: Priority,
         due: Timestamp,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let order = NewOrder {
             id: Some(OrderId::new(event.id.to_string()).map_err(Fault::damaged)?),
             value: event.value.clone(),
@@ -141,7 +141,7 @@ impl<T: Tables> Txn<'_, T> {
         event: &Event,
         first_task: TaskSeq,
         task_count: usize,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         self.state.counters.journaled_event_count += 1;
         self.tables.insert_event(event, self.state.counters.journaled_event_count, first_task, task_count)
     }
@@ -153,7 +153,7 @@ impl<T: Tables> Txn<'_, T> {
         object: Option<ObjectNumber>,
         slots: &mut PendingClaim,
         now: Timestamp,
-    ) -> Result<TaskId> {
+    ) -> TableResult<TaskId> {
         let handler = self.state.handler(task.handler)?.clone();
         let queue = self.state.get_or_create_event_queue(self.tables, handler.id, &event.tenant)?;
         let TaskGrouping { lane, concurrency_group, key_bucket } =
@@ -212,7 +212,7 @@ impl<T: Tables> Txn<'_, T> {
         handler: HandlerId,
         event: &Arc<Event>,
         now: Timestamp,
-    ) -> Result<TaskId> {
+    ) -> TableResult<TaskId> {
         let task = NewTask {
             seq: self.state.allocate_task_numbers(1),
             handler,

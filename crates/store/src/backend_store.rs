@@ -17,8 +17,9 @@ use pointsman_core::store::{
     FireRequest, IdempotencyError, IdempotencyKey, IdempotencyRecord, Journal, JournalQuery, LogPage,
     NewCollectionRun, NodeCapabilities, NodeId, NodeView, ObjectView, OrderBatch, OrderBatchError,
     OrderBatchReceipt, OrderCommand, OrderCursor, OrderError, OrderPage, OrderView, Orders, PruneReport,
-    QueueView, Registration, Registry, ReplayReport, RescueReport, RescueSweep, Result, ScheduleDef,
-    ScheduleProgress, Schedules, Store, StoreError, StoreListener, TaskFilter, TaskPage, TaskQueue, Tasks,
+    QueueView, Registration, Registry, ReplayReport, RescueReport, RescueSweep, ScheduleDef,
+    ScheduleProgress, Schedules, Store, StoreError, StoreListener, StoreResult, TaskFilter, TaskPage,
+    TaskQueue, Tasks,
 };
 use pointsman_core::task::gates::Gate;
 use pointsman_core::task::{Task, TaskCommand, TaskCommandError, TaskSeq};
@@ -51,12 +52,12 @@ impl<R: StoreReader> BackendStore<R> {
     }
 
     /// Fails if the store takes no new events and orders now, because it is full. Called before they are accepted.
-    fn check_accepts_new_work(&self) -> Result<()> {
+    fn check_accepts_new_work(&self) -> StoreResult<()> {
         self.reader.emit_refusal_reason().map_or(Ok(()), |reason| Err(StoreError::Full(reason)))
     }
 
     /// Re-evaluates all orders whose chains have changed, batch by batch.
-    async fn reevaluate_orders_of_changed_chains(&self, now: Timestamp) -> Result<()> {
+    async fn reevaluate_orders_of_changed_chains(&self, now: Timestamp) -> StoreResult<()> {
         while self.writer.run_in_transaction(move |txn| txn.reevaluate_order_batch(now)).await? {}
         Ok(())
     }
@@ -110,7 +111,7 @@ impl<R: StoreReader> Journal for BackendStore<R> {
         batches: Vec<EmitBatch>,
         claim: Option<ClaimRequest>,
         now: Timestamp,
-    ) -> Result<(Vec<std::result::Result<EmitReceipt, IdempotencyError>>, ClaimResult)> {
+    ) -> StoreResult<(Vec<Result<EmitReceipt, IdempotencyError>>, ClaimResult)> {
         self.check_accepts_new_work()?;
         let request = JobRequest {
             position: JobPosition::First,
@@ -122,7 +123,7 @@ impl<R: StoreReader> Journal for BackendStore<R> {
                 let mut slots =
                     txn.prepare_claim(claim, batches.iter().flat_map(|batch| &batch.events), now)?;
                 let receipts = batches.into_iter().map(|batch| txn.append_emit_batch(batch, &mut slots, now));
-                let receipts = receipts.collect::<crate::error::Result<_>>()?;
+                let receipts = receipts.collect::<crate::error::TableResult<_>>()?;
                 Ok((receipts, txn.claim_tasks(slots, now)?))
             })
             .await
@@ -131,7 +132,7 @@ impl<R: StoreReader> Journal for BackendStore<R> {
     async fn find_idempotent_response(
         &self,
         idempotency: IdempotencyKey,
-    ) -> Result<std::result::Result<Option<String>, IdempotencyError>> {
+    ) -> StoreResult<Result<Option<String>, IdempotencyError>> {
         self.writer.run_in_transaction(move |txn| txn.read_recorded_answer_text(&idempotency)).await
     }
 
@@ -140,13 +141,13 @@ impl<R: StoreReader> Journal for BackendStore<R> {
         idempotency: IdempotencyKey,
         answer: String,
         now: Timestamp,
-    ) -> Result<std::result::Result<IdempotencyRecord, IdempotencyError>> {
+    ) -> StoreResult<Result<IdempotencyRecord, IdempotencyError>> {
         self.writer
             .run_in_transaction(move |txn| txn.write_idempotency_record_if_absent(&idempotency, answer, now))
             .await
     }
 
-    async fn publish_engine_events(&self, events: Vec<EngineEvent>, now: Timestamp) -> Result<()> {
+    async fn publish_engine_events(&self, events: Vec<EngineEvent>, now: Timestamp) -> StoreResult<()> {
         self.writer
             .run_in_transaction(move |txn| {
                 events.iter().try_for_each(|event| txn.publish_engine_event(event, now))
@@ -154,15 +155,15 @@ impl<R: StoreReader> Journal for BackendStore<R> {
             .await
     }
 
-    async fn read_journal_range(&self) -> Result<JournalRange> {
+    async fn read_journal_range(&self) -> StoreResult<JournalRange> {
         self.reader.read_journal_range().await
     }
 
-    async fn read_events(&self, query: JournalQuery) -> Result<EventPage> {
+    async fn read_events(&self, query: JournalQuery) -> StoreResult<EventPage> {
         self.reader.read_events(query).await
     }
 
-    async fn read_event(&self, id: EventId) -> Result<Option<EventView>> {
+    async fn read_event(&self, id: EventId) -> StoreResult<Option<EventView>> {
         self.reader.read_event(id).await
     }
 
@@ -171,7 +172,7 @@ impl<R: StoreReader> Journal for BackendStore<R> {
         tenant: &Tenant,
         key: &ObjectKey,
         limit: usize,
-    ) -> Result<Option<ObjectView>> {
+    ) -> StoreResult<Option<ObjectView>> {
         self.reader.read_object(tenant, key, limit).await
     }
 
@@ -181,18 +182,18 @@ impl<R: StoreReader> Journal for BackendStore<R> {
         history: Retention,
         objects: Duration,
         now: Timestamp,
-    ) -> Result<PruneReport> {
+    ) -> StoreResult<PruneReport> {
         self.writer.run_in_transaction(move |txn| txn.prune_store_batch(journal, history, objects, now)).await
     }
 }
 
 #[async_trait]
 impl<R: StoreReader> TaskQueue for BackendStore<R> {
-    async fn schedule_tasks(&self, target_count: usize, now: Timestamp) -> Result<usize> {
+    async fn schedule_tasks(&self, target_count: usize, now: Timestamp) -> StoreResult<usize> {
         self.writer.run_in_transaction(move |txn| txn.schedule_tasks_ahead(target_count, now)).await
     }
 
-    async fn claim_tasks(&self, claim: ClaimRequest, now: Timestamp) -> Result<ClaimResult> {
+    async fn claim_tasks(&self, claim: ClaimRequest, now: Timestamp) -> StoreResult<ClaimResult> {
         self.writer
             .run_in_transaction(move |txn| {
                 let slots = txn.prepare_claim(Some(claim), std::iter::empty(), now)?;
@@ -206,7 +207,7 @@ impl<R: StoreReader> TaskQueue for BackendStore<R> {
         attempts: Vec<FinishedAttempt>,
         claim: Option<ClaimRequest>,
         now: Timestamp,
-    ) -> Result<(Vec<std::result::Result<FinishReceipt, TaskCommandError>>, ClaimResult)> {
+    ) -> StoreResult<(Vec<Result<FinishReceipt, TaskCommandError>>, ClaimResult)> {
         let request = JobRequest {
             position: JobPosition::Last,
             input: (attempts, claim),
@@ -221,13 +222,13 @@ impl<R: StoreReader> TaskQueue for BackendStore<R> {
                 )?;
                 let receipts =
                     attempts.into_iter().map(|attempt| txn.finish_attempt(attempt, &mut slots, now));
-                let receipts = receipts.collect::<crate::error::Result<_>>()?;
+                let receipts = receipts.collect::<crate::error::TableResult<_>>()?;
                 Ok((receipts, txn.claim_tasks(slots, now)?))
             })
             .await
     }
 
-    async fn append_log_lines(&self, lines: Vec<AttemptLogLine>) -> Result<usize> {
+    async fn append_log_lines(&self, lines: Vec<AttemptLogLine>) -> StoreResult<usize> {
         self.writer.run_in_transaction(move |txn| txn.append_running_attempt_logs(lines)).await
     }
 
@@ -236,11 +237,11 @@ impl<R: StoreReader> TaskQueue for BackendStore<R> {
         task: TaskSeq,
         fence: i64,
         until: Timestamp,
-    ) -> Result<std::result::Result<(), TaskCommandError>> {
+    ) -> StoreResult<Result<(), TaskCommandError>> {
         self.writer.run_in_transaction(move |txn| txn.renew_lease(task, fence, until)).await
     }
 
-    async fn find_lost_attempts(&self, leases: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+    async fn find_lost_attempts(&self, leases: Vec<(TaskSeq, i64)>) -> StoreResult<Vec<i64>> {
         match leases.is_empty() {
             true => Ok(vec![]),
             false => self.reader.find_lost_attempts(leases).await,
@@ -252,7 +253,7 @@ impl<R: StoreReader> TaskQueue for BackendStore<R> {
         run: NewCollectionRun,
         idempotency: Option<IdempotencyKey>,
         now: Timestamp,
-    ) -> Result<std::result::Result<CollectionRunReceipt, CollectionRunError>> {
+    ) -> StoreResult<Result<CollectionRunReceipt, CollectionRunError>> {
         self.writer
             .run_in_transaction(move |txn| {
                 txn.create_requested_collection_run(&run, idempotency.as_ref(), now)
@@ -260,7 +261,7 @@ impl<R: StoreReader> TaskQueue for BackendStore<R> {
             .await
     }
 
-    async fn rescue_tasks(&self, sweep: RescueSweep, now: Timestamp) -> Result<RescueReport> {
+    async fn rescue_tasks(&self, sweep: RescueSweep, now: Timestamp) -> StoreResult<RescueReport> {
         let (report, registrants_expired) = self
             .writer
             .run_in_transaction(move |txn| {
@@ -277,73 +278,82 @@ impl<R: StoreReader> TaskQueue for BackendStore<R> {
 
 #[async_trait]
 impl<R: StoreReader> Registry for BackendStore<R> {
-    async fn register_definitions(&self, registration: Registration, now: Timestamp) -> Result<()> {
+    async fn register_definitions(&self, registration: Registration, now: Timestamp) -> StoreResult<()> {
         self.writer.run_in_transaction(move |txn| txn.register_definitions(registration, now)).await?;
         self.reevaluate_orders_of_changed_chains(now).await
     }
 
-    async fn read_merged_registration(&self) -> Result<Registration> {
+    async fn read_merged_registration(&self) -> StoreResult<Registration> {
         self.writer.run_in_transaction(|txn| txn.merged_registration()).await
     }
 
-    async fn list_registrants(&self) -> Result<Vec<String>> {
+    async fn list_registrants(&self) -> StoreResult<Vec<String>> {
         self.writer.run_in_transaction(|txn| txn.list_registrants()).await
     }
 
-    async fn join_node(&self, name: &str, now: Timestamp) -> Result<NodeId> {
+    async fn join_node(&self, name: &str, now: Timestamp) -> StoreResult<NodeId> {
         let name = name.to_string();
         self.writer.run_in_transaction(move |txn| txn.join_node(&name, now)).await
     }
 
-    async fn store_node_capabilities(&self, node: NodeId, capabilities: NodeCapabilities) -> Result<()> {
+    async fn store_node_capabilities(&self, node: NodeId, capabilities: NodeCapabilities) -> StoreResult<()> {
         self.writer.run_in_transaction(move |txn| txn.write_node_capabilities(node, &capabilities)).await
     }
 
-    async fn list_nodes(&self) -> Result<Vec<NodeView>> {
+    async fn list_nodes(&self) -> StoreResult<Vec<NodeView>> {
         self.reader.list_nodes().await
     }
 
-    async fn read_store_server_clock(&self) -> Result<Option<Timestamp>> {
+    async fn read_store_server_clock(&self) -> StoreResult<Option<Timestamp>> {
         self.reader.read_server_clock().await
     }
 
-    async fn record_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
+    async fn record_heartbeat(&self, node: NodeId, now: Timestamp) -> StoreResult<bool> {
         self.writer.run_in_transaction(move |txn| txn.record_heartbeat(node, now)).await
     }
 
-    async fn remove_node(&self, node: NodeId, now: Timestamp) -> Result<()> {
+    async fn remove_node(&self, node: NodeId, now: Timestamp) -> StoreResult<()> {
         self.writer.run_in_transaction(move |txn| txn.remove_node(node, now)).await
     }
 
-    async fn set_rule(&self, rule: Rule) -> Result<()> {
+    async fn set_rule(&self, rule: Rule) -> StoreResult<()> {
         self.writer.run_in_transaction(move |txn| txn.add_rule(rule)).await
     }
 
-    async fn lift_rule(&self, kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> Result<bool> {
+    async fn lift_rule(
+        &self,
+        kind: RuleKind,
+        scope: &RuleScope,
+        tenant: Option<&Tenant>,
+    ) -> StoreResult<bool> {
         let (scope, tenant) = (scope.clone(), tenant.cloned());
         self.writer.run_in_transaction(move |txn| txn.remove_rule(kind, &scope, tenant.as_ref())).await
     }
 
-    async fn list_rules(&self) -> Result<Vec<Rule>> {
+    async fn list_rules(&self) -> StoreResult<Vec<Rule>> {
         self.reader.list_rules().await
     }
 
-    async fn list_queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
+    async fn list_queues(&self, handler: Option<&HandlerName>) -> StoreResult<Vec<QueueView>> {
         self.reader.list_queues(handler).await
     }
 
-    async fn append_audit_entry(&self, entry: AuditEntry) -> Result<()> {
+    async fn append_audit_entry(&self, entry: AuditEntry) -> StoreResult<()> {
         self.writer.run_in_transaction(move |txn| txn.record_audit_entry(&entry)).await
     }
 
-    async fn list_audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>> {
+    async fn list_audit_entries(
+        &self,
+        before: Option<i64>,
+        limit: usize,
+    ) -> StoreResult<Vec<(i64, AuditEntry)>> {
         self.reader.list_audit_entries(before, limit).await
     }
 }
 
 #[async_trait]
 impl<R: StoreReader> Tasks for BackendStore<R> {
-    async fn read_task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>> {
+    async fn read_task(&self, id: &TaskId) -> StoreResult<Option<(Task, JournalRange)>> {
         self.reader.read_task(id).await
     }
 
@@ -352,15 +362,15 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
         filter: TaskFilter,
         before: Option<TaskSeq>,
         limit: usize,
-    ) -> Result<TaskPage> {
+    ) -> StoreResult<TaskPage> {
         self.reader.list_tasks(filter, before, limit).await
     }
 
-    async fn read_logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
+    async fn read_logs(&self, id: &TaskId, from: u64, limit: usize) -> StoreResult<Option<LogPage>> {
         self.reader.read_logs(id, from, limit).await
     }
 
-    async fn explain_waiting(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
+    async fn explain_waiting(&self, id: &TaskId, now: Timestamp) -> StoreResult<Option<Vec<Gate>>> {
         let id = id.clone();
         self.writer.run_in_transaction(move |txn| txn.explain_waiting(&id, now)).await
     }
@@ -369,7 +379,7 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
         &self,
         tasks: Vec<TaskSeq>,
         now: Timestamp,
-    ) -> Result<Vec<std::result::Result<(), TaskCommandError>>> {
+    ) -> StoreResult<Vec<Result<(), TaskCommandError>>> {
         self.writer
             .run_in_transaction(move |txn| {
                 let retry_task = |task| {
@@ -382,11 +392,7 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
             .await
     }
 
-    async fn cancel_task(
-        &self,
-        id: &TaskId,
-        now: Timestamp,
-    ) -> Result<std::result::Result<(), TaskCommandError>> {
+    async fn cancel_task(&self, id: &TaskId, now: Timestamp) -> StoreResult<Result<(), TaskCommandError>> {
         let id = id.clone();
         self.writer
             .run_in_transaction(move |txn| match txn.find_task_by_id(&id)? {
@@ -398,7 +404,7 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
             .await
     }
 
-    async fn adopt_missing_tasks(&self, handler: &HandlerName, now: Timestamp) -> Result<u64> {
+    async fn adopt_missing_tasks(&self, handler: &HandlerName, now: Timestamp) -> StoreResult<u64> {
         // Each batch is one transaction, so that emits do not wait until the whole backlog is adopted.
         let mut adopted = 0;
         loop {
@@ -417,7 +423,7 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
         handler: &HandlerName,
         from: EventId,
         now: Timestamp,
-    ) -> Result<ReplayReport> {
+    ) -> StoreResult<ReplayReport> {
         let handler = handler.clone();
         self.writer.run_in_transaction(move |txn| txn.replay_missed_events(&handler, from, now)).await
     }
@@ -429,7 +435,7 @@ impl<R: StoreReader> Schedules for BackendStore<R> {
         &self,
         schedules: Vec<ScheduleDef>,
         now: Timestamp,
-    ) -> Result<Vec<ScheduleProgress>> {
+    ) -> StoreResult<Vec<ScheduleProgress>> {
         self.writer.run_in_transaction(move |txn| txn.register_schedules(schedules, now)).await
     }
 
@@ -437,7 +443,7 @@ impl<R: StoreReader> Schedules for BackendStore<R> {
         &self,
         requests: Vec<FireRequest>,
         now: Timestamp,
-    ) -> Result<Vec<(Fire, bool)>> {
+    ) -> StoreResult<Vec<(Fire, bool)>> {
         let request = JobRequest {
             position: JobPosition::Last,
             input: requests,
@@ -446,7 +452,7 @@ impl<R: StoreReader> Schedules for BackendStore<R> {
         self.writer.run_job(request, move |txn, requests| txn.process_fire_requests(requests, now)).await
     }
 
-    async fn mark_caught_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
+    async fn mark_caught_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> StoreResult<()> {
         let schedule = schedule.clone();
         self.writer.run_in_transaction(move |txn| txn.advance_catch_up(&schedule, up_to)).await
     }
@@ -456,7 +462,7 @@ impl<R: StoreReader> Schedules for BackendStore<R> {
         schedule: &ScheduleName,
         before: Option<Timestamp>,
         limit: usize,
-    ) -> Result<FirePage> {
+    ) -> StoreResult<FirePage> {
         self.reader.list_fires(schedule, before, limit).await
     }
 }
@@ -467,12 +473,16 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         &self,
         batch: OrderBatch,
         now: Timestamp,
-    ) -> Result<std::result::Result<OrderBatchReceipt, OrderBatchError>> {
+    ) -> StoreResult<Result<OrderBatchReceipt, OrderBatchError>> {
         self.check_accepts_new_work()?;
         self.writer.run_in_transaction(move |txn| txn.add_orders(batch, now)).await
     }
 
-    async fn read_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>> {
+    async fn read_order(
+        &self,
+        tenant: &Tenant,
+        key: &OrderKey,
+    ) -> StoreResult<Option<(OrderView, JournalRange)>> {
         self.reader.read_order(tenant, key).await
     }
 
@@ -482,7 +492,7 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         tenant: Option<&Tenant>,
         after: Option<OrderCursor>,
         limit: usize,
-    ) -> Result<OrderPage> {
+    ) -> StoreResult<OrderPage> {
         self.reader.list_orders(path, tenant, after, limit).await
     }
 
@@ -490,7 +500,7 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
-    ) -> Result<OrderPage> {
+    ) -> StoreResult<OrderPage> {
         self.reader.list_all_orders(path, tenant).await
     }
 
@@ -499,7 +509,7 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         path: &PathFilter,
         tenant: Option<&Tenant>,
         now: Timestamp,
-    ) -> Result<(OrderStatistics, JournalRange)> {
+    ) -> StoreResult<(OrderStatistics, JournalRange)> {
         self.reader.read_order_statistics(path, tenant, now).await
     }
 
@@ -509,12 +519,12 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         key: &OrderKey,
         command: OrderCommand,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderError>> {
+    ) -> StoreResult<Result<(), OrderError>> {
         let (tenant, key) = (tenant.clone(), key.clone());
         self.writer.run_in_transaction(move |txn| txn.apply_order_command(&tenant, &key, command, now)).await
     }
 
-    async fn list_chains(&self) -> Result<(Vec<ChainView>, JournalRange)> {
+    async fn list_chains(&self) -> StoreResult<(Vec<ChainView>, JournalRange)> {
         self.reader.list_chains().await
     }
 
@@ -523,7 +533,7 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         chain: &ChainPath,
         stopped: bool,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderError>> {
+    ) -> StoreResult<Result<(), OrderError>> {
         let chain = chain.clone();
         let result =
             self.writer.run_in_transaction(move |txn| txn.set_chain_stopped(&chain, stopped, now)).await?;
@@ -537,7 +547,7 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         node: &chain::ChainNodeId,
         action: ChainNodeAction,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderError>> {
+    ) -> StoreResult<Result<(), OrderError>> {
         let (chain, node) = (chain.clone(), node.clone());
         let result = self
             .writer

@@ -13,7 +13,7 @@ use pointsman_core::task::QueueSubject;
 use pointsman_core::task::retry::RetryPolicy;
 use pointsman_core::{EventType, HandlerName, Timestamp};
 
-use crate::error::Result;
+use crate::error::TableResult;
 use crate::queues::QueueState;
 use crate::row::ChainRow;
 use crate::tables::Tables;
@@ -33,7 +33,7 @@ pub struct ChainRegistry {
 }
 
 impl ChainRegistry {
-    pub(crate) fn load(tables: &dyn Tables) -> Result<Self> {
+    pub(crate) fn load(tables: &dyn Tables) -> TableResult<Self> {
         let routes = read_named_json(tables, "chain_routes")?.unwrap_or_default();
         Ok(Self { routes, ..Self::from_rows(tables.list_chains()?) })
     }
@@ -102,7 +102,7 @@ impl<T: Tables> Txn<'_, T> {
         chains: &[Chain],
         routes: &ChainRoutes,
         new_handlers: &[HandlerName],
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         write_named_json(self.tables, "chain_routes", routes)?;
         self.tables.set_defined_chains(chains)?;
         let before = std::mem::replace(&mut self.state.chains, ChainRegistry::load(self.tables)?);
@@ -125,7 +125,7 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         files: &BTreeMap<String, String>,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let before = self.tables.list_configured_object_digests()?;
         for key in before.keys().filter(|key| !files.contains_key(*key)) {
             self.tables.delete_configured_object_digest(key)?;
@@ -146,7 +146,7 @@ impl<T: Tables> Txn<'_, T> {
         change: FileBasedChange,
         key: &str,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         self.publish_engine_event(&EngineEvent::FileBasedChanged { change, key: key.into() }, now)
     }
 
@@ -156,7 +156,7 @@ impl<T: Tables> Txn<'_, T> {
         path: &ChainPath,
         stopped: bool,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderError>> {
+    ) -> TableResult<Result<(), OrderError>> {
         let Some(chain_row) =
             self.state.chains.find_chain(path).filter(|chain_row| chain_row.is_defined).cloned()
         else {
@@ -183,7 +183,7 @@ impl<T: Tables> Txn<'_, T> {
         node: &ChainNodeId,
         action: ChainNodeAction,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderError>> {
+    ) -> TableResult<Result<(), OrderError>> {
         let Some(chain_row) =
             self.state.chains.find_chain(path).filter(|chain_row| chain_row.is_defined).cloned()
         else {
@@ -222,7 +222,7 @@ impl<T: Tables> Txn<'_, T> {
         chain_row: &ChainRow,
         state: ChainState,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let path = chain_row.chain.path.clone();
         self.tables.write_chain_state(&path, &state)?;
         self.state.chains.chains.insert(path.clone(), Arc::new(ChainRow { state, ..chain_row.clone() }));
@@ -234,13 +234,13 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Marks all orders of a chain for re-evaluation.
-    fn mark_orders_of_chain_for_reevaluation(&self, path: &ChainPath) -> Result<()> {
+    fn mark_orders_of_chain_for_reevaluation(&self, path: &ChainPath) -> TableResult<()> {
         self.tables.write_reevaluation_cursor(path, Some(0))
     }
 
     /// Re-evaluates a batch of orders whose chains have changed; returns whether there may be more. Batches keep emits
     /// from waiting for all orders; the cursor is stored and survives a restart.
-    pub(crate) fn reevaluate_order_batch(&mut self, now: Timestamp) -> Result<bool> {
+    pub(crate) fn reevaluate_order_batch(&mut self, now: Timestamp) -> TableResult<bool> {
         let Some((path, after)) = self.tables.find_reevaluation_cursor()? else { return Ok(false) };
         let numbers = self.tables.list_order_numbers_after(&path, after, MAX_ORDERS_PER_REEVALUATION)?;
         for number in &numbers {

@@ -8,7 +8,7 @@ use pointsman_core::task::lifecycle::transition;
 use pointsman_core::task::{Lease, TaskCommand, TaskLifecycle, TaskSubject};
 use pointsman_core::{NewEvent, Priority, TaskId, Timestamp};
 
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 use crate::lifecycle::AttemptOutput;
 use crate::row::{ActiveTaskRow, TaskPhase};
 use crate::tables::Tables;
@@ -33,7 +33,7 @@ pub struct PendingClaim {
 impl<T: Tables> Txn<'_, T> {
     /// Schedules tasks ahead of their claims until `target_count` tasks are `scheduled`, as far as there are any;
     /// returns how many are scheduled now.
-    pub(crate) fn schedule_tasks_ahead(&mut self, target_count: usize, now: Timestamp) -> Result<usize> {
+    pub(crate) fn schedule_tasks_ahead(&mut self, target_count: usize, now: Timestamp) -> TableResult<usize> {
         self.make_due_tasks_ready(now)?;
         let already_scheduled = usize::try_from(self.state.scheduled_count).unwrap_or(0);
         let mut scheduled = already_scheduled;
@@ -55,7 +55,7 @@ impl<T: Tables> Txn<'_, T> {
         claim: Option<ClaimRequest>,
         events: impl Iterator<Item = &'e NewEvent>,
         now: Timestamp,
-    ) -> Result<PendingClaim> {
+    ) -> TableResult<PendingClaim> {
         if claim.is_none() {
             return Ok(PendingClaim::default());
         }
@@ -68,7 +68,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Locks tasks for the free slots of a claim.
-    pub(crate) fn claim_tasks(&mut self, slots: PendingClaim, now: Timestamp) -> Result<ClaimResult> {
+    pub(crate) fn claim_tasks(&mut self, slots: PendingClaim, now: Timestamp) -> TableResult<ClaimResult> {
         let PendingClaim {
             request: claim,
             claimed_tasks: mut tasks,
@@ -125,7 +125,7 @@ impl<T: Tables> Txn<'_, T> {
         claim: &ClaimRequest,
         max: usize,
         now: Timestamp,
-    ) -> Result<(Vec<ActiveTaskRow>, bool)> {
+    ) -> TableResult<(Vec<ActiveTaskRow>, bool)> {
         let mut selected_tasks: Vec<ActiveTaskRow> = Vec::new();
         if self.state.scheduled_count == 0 || claim.is_by_pull_worker() {
             return Ok((selected_tasks, false));
@@ -151,7 +151,7 @@ impl<T: Tables> Txn<'_, T> {
         &self,
         selected_tasks: &[ActiveTaskRow],
         handler: &RegisteredHandler,
-    ) -> Result<usize> {
+    ) -> TableResult<usize> {
         let mut count = 0;
         for task_row in selected_tasks {
             count += usize::from(self.state.queue(task_row.queue)?.handler == handler.id);
@@ -165,12 +165,12 @@ impl<T: Tables> Txn<'_, T> {
         selected_tasks: Vec<ActiveTaskRow>,
         claim: &ClaimRequest,
         now: Timestamp,
-    ) -> Result<Vec<ClaimedTask>> {
+    ) -> TableResult<Vec<ClaimedTask>> {
         self.prefetch_task_subjects(&selected_tasks)?;
         selected_tasks.into_iter().map(|task_row| self.lock_task(task_row, claim, now)).collect()
     }
 
-    fn prefetch_task_subjects(&self, selected_tasks: &[ActiveTaskRow]) -> Result<()> {
+    fn prefetch_task_subjects(&self, selected_tasks: &[ActiveTaskRow]) -> TableResult<()> {
         let events = selected_tasks.iter().filter_map(|task_row| task_row.event);
         let events: BTreeSet<_> =
             events.filter(|id| self.state.recent_events.find_event(*id).is_none()).collect();
@@ -187,7 +187,7 @@ impl<T: Tables> Txn<'_, T> {
         mut task_row: ActiveTaskRow,
         claim: &ClaimRequest,
         now: Timestamp,
-    ) -> Result<ClaimedTask> {
+    ) -> TableResult<ClaimedTask> {
         let order = self.read_order_of_task(&task_row)?;
         let subject = match &order {
             Some(order) => TaskSubject::Step(self.build_step_run_of_task(&task_row, order)?),
@@ -213,7 +213,7 @@ impl<T: Tables> Txn<'_, T> {
         handler: &RegisteredHandler,
         task: &TaskId,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         self.publish_attempt_start_if_observed(task_row, handler, task, now)?;
         self.state.record_served_rank(task_row.queue, task_row.score, task_row.rank)?;
         if self.state.must_check_handler_limits(handler.id)? {
@@ -232,7 +232,7 @@ impl<T: Tables> Txn<'_, T> {
         handler: &RegisteredHandler,
         claim: &ClaimRequest,
         now: Timestamp,
-    ) -> Result<Lease> {
+    ) -> TableResult<Lease> {
         let fence = self.state.allocate_fence();
         let lease = match claim.claimant {
             Claimant::Node(node) => Lease { node, fence, since: now, until: None },
@@ -262,7 +262,7 @@ impl<T: Tables> Txn<'_, T> {
         handler: &RegisteredHandler,
         slots: &mut PendingClaim,
         now: Timestamp,
-    ) -> Result<bool> {
+    ) -> TableResult<bool> {
         let queue = self.state.queue(task_row.queue)?;
         let would_run_now = task_row.phase == TaskPhase::Ready
             && !handler.def.pull
@@ -292,7 +292,7 @@ impl<T: Tables> Txn<'_, T> {
         slots: &mut PendingClaim,
         id: &TaskId,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let Some(claim) = slots.request.clone() else { return Ok(()) };
         let lease = self.grant_lease(&mut task_row, handler, &claim, now)?;
         self.tables.insert_active_task(&task_row)?;
@@ -333,7 +333,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Makes due tasks ready, and reopens handlers whose limits allow more tasks again.
-    pub(crate) fn make_due_tasks_ready(&mut self, now: Timestamp) -> Result<()> {
+    pub(crate) fn make_due_tasks_ready(&mut self, now: Timestamp) -> TableResult<()> {
         self.state.refresh_due_limiters(now)?;
         if self.state.counters.next_due.is_none_or(|due| due > now) {
             return Ok(());

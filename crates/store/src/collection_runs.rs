@@ -6,7 +6,7 @@ use pointsman_core::store::{
 use pointsman_core::task::{QueueSubject, TaskCommand, TaskLifecycle};
 use pointsman_core::{Priority, SourceCollection, TaskSeq, Tenant, Timestamp};
 
-use crate::error::Result;
+use crate::error::TableResult;
 use crate::lanes::TaskGrouping;
 use crate::lifecycle::AttemptOutput;
 use crate::row::{ActiveTaskRow, HandlerId, QueueId, TaskPhase, WaitingTask};
@@ -27,7 +27,7 @@ impl<T: Tables> Txn<'_, T> {
         run: &NewCollectionRun,
         planned_at: Option<Timestamp>,
         now: Timestamp,
-    ) -> Result<std::result::Result<CollectionRunReceipt, NoSuchCollection>> {
+    ) -> TableResult<Result<CollectionRunReceipt, NoSuchCollection>> {
         let Some(collection_def) = self.find_source_collection_def(&run.source_collection) else {
             return Ok(Err(NoSuchCollection(run.source_collection.clone())));
         };
@@ -70,7 +70,7 @@ impl<T: Tables> Txn<'_, T> {
         run: &NewCollectionRun,
         idempotency: Option<&IdempotencyKey>,
         now: Timestamp,
-    ) -> Result<std::result::Result<CollectionRunReceipt, CollectionRunError>> {
+    ) -> TableResult<Result<CollectionRunReceipt, CollectionRunError>> {
         match self.read_recorded_answer::<CollectionRunReceipt>(idempotency)? {
             Ok(Some(receipt)) => return Ok(Ok(CollectionRunReceipt { repeated: true, ..receipt })),
             Ok(None) => {}
@@ -90,7 +90,7 @@ impl<T: Tables> Txn<'_, T> {
         source_collection: &SourceCollection,
         output: AttemptOutput<'_>,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let Some(collection_def) = self.find_source_collection_def(source_collection) else { return Ok(()) };
         if let Some(seq) =
             self.find_collection_task_in_lane(collection_def.source, source_collection.collection.as_str())?
@@ -120,7 +120,7 @@ impl<T: Tables> Txn<'_, T> {
         priority: Priority,
         planned_at: Option<Timestamp>,
         now: Timestamp,
-    ) -> Result<TaskSeq> {
+    ) -> TableResult<TaskSeq> {
         let handler = self.state.handler(collection_def.source)?.clone();
         let grouping =
             TaskGrouping::for_source_collection(self.state.hash_salt, collection_def.source, collection);

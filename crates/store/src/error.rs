@@ -36,7 +36,8 @@ impl fmt::Display for Fault {
     }
 }
 
-pub type Result<T> = std::result::Result<T, Fault>;
+/// The result of reading or writing tables inside a transaction.
+pub type TableResult<T> = Result<T, Fault>;
 
 /// Returns the message of a panic.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> &str {

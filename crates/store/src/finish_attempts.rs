@@ -9,7 +9,7 @@ use pointsman_core::task::{Lease, LogLine, TaskCommand, TaskCommandError, TaskSe
 use pointsman_core::{Json, Timestamp};
 
 use crate::claim::PendingClaim;
-use crate::error::Result;
+use crate::error::TableResult;
 use crate::lifecycle::AttemptOutput;
 use crate::tables::Tables;
 use crate::writer::Txn;
@@ -22,7 +22,7 @@ impl<T: Tables> Txn<'_, T> {
         attempt: FinishedAttempt,
         slots: &mut PendingClaim,
         now: Timestamp,
-    ) -> Result<std::result::Result<FinishReceipt, TaskCommandError>> {
+    ) -> TableResult<Result<FinishReceipt, TaskCommandError>> {
         let FinishedAttempt {
             task_seq: task,
             fence,
@@ -74,7 +74,7 @@ impl<T: Tables> Txn<'_, T> {
         }))
     }
 
-    fn find_task_handler(&self, task: TaskSeq) -> Result<Option<Arc<RegisteredHandler>>> {
+    fn find_task_handler(&self, task: TaskSeq) -> TableResult<Option<Arc<RegisteredHandler>>> {
         let queue = match self.state.running_tasks.get(&task) {
             Some(running) => Some(running.row.queue),
             None => self.tables.read_active_task(task)?.map(|task_row| task_row.queue),
@@ -89,7 +89,7 @@ impl<T: Tables> Txn<'_, T> {
         handler: &RegisteredHandler,
         target: TargetHealth,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         self.state.update_limiter_state(handler.id, |limiter_state| {
             limiter_state.record_target_health(target, &handler.def.retry, now)
         })?;
@@ -98,7 +98,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Appends log lines of running attempts; drops lines of attempts that have ended. Returns how many lines were
     /// stored.
-    pub(crate) fn append_running_attempt_logs(&mut self, lines: Vec<AttemptLogLine>) -> Result<usize> {
+    pub(crate) fn append_running_attempt_logs(&mut self, lines: Vec<AttemptLogLine>) -> TableResult<usize> {
         let mut stored_count = 0;
         let mut lines = lines.into_iter().peekable();
         while let Some(first) = lines.next() {
@@ -120,7 +120,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Releases the task of an attempt whose start was never reported to its claimant, if the commit that began the
     /// attempt took effect. If the commit did not, another attempt may have the same fence, so the whole lease is
     /// compared.
-    pub(crate) fn release_unreported_attempt(&mut self, task: TaskSeq, lease: Lease) -> Result<()> {
+    pub(crate) fn release_unreported_attempt(&mut self, task: TaskSeq, lease: Lease) -> TableResult<()> {
         let now = self.state.last_observed_time();
         if let Some(task_row) =
             self.tables.read_active_task(task)?.filter(|task_row| task_row.lease() == Some(lease))
@@ -138,7 +138,7 @@ impl<T: Tables> Txn<'_, T> {
         task: TaskSeq,
         fence: i64,
         until: Timestamp,
-    ) -> Result<std::result::Result<(), TaskCommandError>> {
+    ) -> TableResult<Result<(), TaskCommandError>> {
         let Some(task_row) = self.read_cached_or_active_task(task)? else {
             let ended_status = self
                 .tables
@@ -163,7 +163,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Ok(()))
     }
 
-    fn append_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> Result<()> {
+    fn append_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> TableResult<()> {
         if lines.is_empty() {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 use crate::tables::Tables;
 use crate::writer::Txn;
 
@@ -18,7 +18,7 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn read_recorded_answer<A: DeserializeOwned>(
         &self,
         idempotency: Option<&IdempotencyKey>,
-    ) -> Result<std::result::Result<Option<A>, IdempotencyError>> {
+    ) -> TableResult<Result<Option<A>, IdempotencyError>> {
         let Some(idempotency_key) = idempotency else { return Ok(Ok(None)) };
         let Some((digest, answer)) =
             self.tables.read_idempotency_record(&idempotency_key.tenant, &idempotency_key.key)?
@@ -37,7 +37,7 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn read_recorded_answer_text(
         &self,
         idempotency: &IdempotencyKey,
-    ) -> Result<std::result::Result<Option<String>, IdempotencyError>> {
+    ) -> TableResult<Result<Option<String>, IdempotencyError>> {
         let text = |answer| match answer {
             Value::String(text) => text,
             answer => answer.to_string(),
@@ -51,7 +51,7 @@ impl<T: Tables> Txn<'_, T> {
         idempotency: Option<&IdempotencyKey>,
         answer: &A,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let Some(idempotency_key) = idempotency else { return Ok(()) };
         let answer = serde_json::to_string(answer).map_err(Fault::damaged)?;
         self.tables.write_idempotency_record(idempotency_key, &answer, now)
@@ -63,7 +63,7 @@ impl<T: Tables> Txn<'_, T> {
         idempotency: &IdempotencyKey,
         answer: String,
         now: Timestamp,
-    ) -> Result<std::result::Result<IdempotencyRecord, IdempotencyError>> {
+    ) -> TableResult<Result<IdempotencyRecord, IdempotencyError>> {
         Ok(match self.read_recorded_answer::<String>(Some(idempotency))? {
             Ok(Some(answer)) => Ok(IdempotencyRecord { response: answer, repeated: true }),
             Ok(None) => {

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 
 use pointsman_core::{LaneOrdering, TaskSeq, Timestamp};
 
-use crate::error::Result;
+use crate::error::TableResult;
 use crate::key_round_robin::key_bucket_of_hash;
 use crate::row::{HandlerId, ObjectNumber, QueueId, TaskPhase, WaitingTask};
 use crate::tables::Tables;
@@ -56,7 +56,7 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         waiting: &WaitingTask,
         now: Timestamp,
-    ) -> Result<(TaskPhase, i64)> {
+    ) -> TableResult<(TaskPhase, i64)> {
         if waiting.due > now {
             if self.state.counters.next_due.is_none_or(|earliest| waiting.due < earliest) {
                 self.state.counters.next_due = Some(waiting.due);
@@ -82,7 +82,7 @@ impl<T: Tables> Txn<'_, T> {
         waiting: &WaitingTask,
         from: TaskPhase,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let (phase, rank) = self.phase_when_unblocked(waiting, now)?;
         if phase == from {
             return Ok(());
@@ -91,7 +91,7 @@ impl<T: Tables> Txn<'_, T> {
         self.state.update_counts_for_phase_change(waiting.queue, Some(from), Some(phase))
     }
 
-    pub(crate) fn is_lane_occupied(&self, lane: Option<i64>) -> Result<bool> {
+    pub(crate) fn is_lane_occupied(&self, lane: Option<i64>) -> TableResult<bool> {
         match lane {
             Some(lane) => Ok(self.tables.read_lane_head(lane)?.is_some()),
             None => Ok(false),
@@ -104,7 +104,7 @@ impl<T: Tables> Txn<'_, T> {
         &self,
         source: HandlerId,
         collection: &str,
-    ) -> Result<Option<TaskSeq>> {
+    ) -> TableResult<Option<TaskSeq>> {
         let lane = TaskGrouping::for_source_collection(self.state.hash_salt, source, collection).lane;
         let Some(lane) = lane else { return Ok(None) };
         for (seq, queue) in self.tables.list_lane_tasks(lane)? {
@@ -116,12 +116,12 @@ impl<T: Tables> Txn<'_, T> {
         Ok(None)
     }
 
-    pub(crate) fn is_lane_head(&self, lane: i64, lane_position: i64) -> Result<bool> {
+    pub(crate) fn is_lane_head(&self, lane: i64, lane_position: i64) -> TableResult<bool> {
         Ok(self.tables.read_lane_head(lane)?.is_none_or(|head| head.lane_position >= lane_position))
     }
 
     /// Unblocks the head of a lane, if it is blocked.
-    pub(crate) fn unblock_lane_head(&mut self, lane: Option<i64>, now: Timestamp) -> Result<()> {
+    pub(crate) fn unblock_lane_head(&mut self, lane: Option<i64>, now: Timestamp) -> TableResult<()> {
         let Some(lane) = lane else { return Ok(()) };
         match self.tables.read_lane_head(lane)?.filter(|head| head.phase == TaskPhase::BlockedByTask) {
             Some(head) => self.advance_waiting_task(&head.task, TaskPhase::BlockedByTask, now),
@@ -129,7 +129,7 @@ impl<T: Tables> Txn<'_, T> {
         }
     }
 
-    fn is_concurrency_group_full(&self, concurrency_group: i64, queue: QueueId) -> Result<bool> {
+    fn is_concurrency_group_full(&self, concurrency_group: i64, queue: QueueId) -> TableResult<bool> {
         Ok(self.read_concurrency_group(concurrency_group, queue)?.1)
     }
 
@@ -138,7 +138,7 @@ impl<T: Tables> Txn<'_, T> {
         &self,
         concurrency_group: i64,
         queue: QueueId,
-    ) -> Result<(Vec<TaskSeq>, bool)> {
+    ) -> TableResult<(Vec<TaskSeq>, bool)> {
         let handler = self.state.handler(self.state.queue(queue)?.handler)?;
         let limit = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |limit| limit as usize);
         let counted = self.tables.list_counted_tasks_of_concurrency_group(concurrency_group, limit)?;
@@ -152,7 +152,7 @@ impl<T: Tables> Txn<'_, T> {
         concurrency_group: i64,
         queue: QueueId,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         while !self.is_concurrency_group_full(concurrency_group, queue)? {
             let Some(next) = self.tables.find_oldest_blocked_in_concurrency_group(concurrency_group)? else {
                 return Ok(());

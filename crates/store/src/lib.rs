@@ -77,7 +77,7 @@ mod writer_status;
 pub use backend_store::BackendStore;
 pub use chains::ChainRegistry;
 pub use claim::PendingClaim;
-pub use error::{Fault, Result};
+pub use error::{Fault, TableResult};
 pub use lanes::{LANES_PER_OBJECT, lane_number, lane_range_of_object, object_of_lane};
 pub use read_set::add_emit_batches_to_read_set;
 pub use set_aside_log::SetAsideEntryLog;

@@ -10,7 +10,7 @@ use pointsman_core::task::{
 };
 use pointsman_core::{EventId, HandlerDef, Priority, SourceCollection, Timestamp};
 
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 use crate::lanes::TaskGrouping;
 use crate::orders::step_outcome_of_command;
 use crate::row::{
@@ -50,7 +50,7 @@ impl<T: Tables> Txn<'_, T> {
         command: TaskCommand,
         output: AttemptOutput<'_>,
         now: Timestamp,
-    ) -> Result<std::result::Result<TaskLifecycle, TaskCommandError>> {
+    ) -> TableResult<Result<TaskLifecycle, TaskCommandError>> {
         match self.read_cached_or_active_task(seq)? {
             Some(task_row) => self.apply_command_to_active_task(task_row, command, output, now),
             None => match self.tables.read_archived_task(seq)? {
@@ -61,7 +61,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns an unfinished task, from the cache of running tasks or from the table.
-    pub(crate) fn read_cached_or_active_task(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
+    pub(crate) fn read_cached_or_active_task(&self, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>> {
         match self.state.running_tasks.get(&seq) {
             Some(running) => Ok(Some(running.row.clone())),
             None => self.tables.read_active_task(seq),
@@ -74,7 +74,7 @@ impl<T: Tables> Txn<'_, T> {
         command: TaskCommand,
         output: AttemptOutput<'_>,
         now: Timestamp,
-    ) -> Result<std::result::Result<TaskLifecycle, TaskCommandError>> {
+    ) -> TableResult<Result<TaskLifecycle, TaskCommandError>> {
         let handler = self.state.handler(self.state.queue(task_row.queue)?.handler)?.clone();
         let task_row = if command == TaskCommand::AdoptMissing {
             self.regroup_task(task_row, &handler)?
@@ -155,7 +155,7 @@ impl<T: Tables> Txn<'_, T> {
         &self,
         task_row: &ActiveTaskRow,
         handler: &'h RegisteredHandler,
-    ) -> Result<Cow<'h, HandlerDef>> {
+    ) -> TableResult<Cow<'h, HandlerDef>> {
         let retry_override = match task_row.order_number {
             Some(_) => self.state.chains.find_retry_override(&self.state.queue(task_row.queue)?.subject),
             None => None,
@@ -172,7 +172,7 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         mut task_row: ActiveTaskRow,
         handler: &RegisteredHandler,
-    ) -> Result<ActiveTaskRow> {
+    ) -> TableResult<ActiveTaskRow> {
         if task_row.event.is_none() {
             return Ok(task_row);
         }
@@ -196,7 +196,7 @@ impl<T: Tables> Txn<'_, T> {
         phase: Option<TaskPhase>,
         handler: &RegisteredHandler,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         if let Some(concurrency_group) = task_row.concurrency_group
             && task_row.phase.counts_in_concurrency_group()
             && !phase.is_some_and(TaskPhase::counts_in_concurrency_group)
@@ -211,7 +211,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns the subject of an unfinished task. An event is stored as long as it has unfinished tasks.
-    pub(crate) fn read_task_subject(&self, task_row: &ActiveTaskRow) -> Result<TaskSubject> {
+    pub(crate) fn read_task_subject(&self, task_row: &ActiveTaskRow) -> TableResult<TaskSubject> {
         if let Some(order) = self.read_order_of_task(task_row)? {
             return self.build_step_run_of_task(task_row, &order).map(TaskSubject::Step);
         }
@@ -227,7 +227,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(TaskSubject::Event(Arc::new(event)))
     }
 
-    fn collection_run_of_queue(&self, queue: QueueId) -> Result<CollectionRun> {
+    fn collection_run_of_queue(&self, queue: QueueId) -> TableResult<CollectionRun> {
         let queue = self.state.queue(queue)?;
         let collection = queue
             .collection()
@@ -239,7 +239,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Returns whether a source's task cannot return to its lane, because another task of its collection is queued or
     /// running.
-    fn is_source_collection_busy(&self, task_row: &ActiveTaskRow) -> Result<bool> {
+    fn is_source_collection_busy(&self, task_row: &ActiveTaskRow) -> TableResult<bool> {
         let queue = self.state.queue(task_row.queue)?;
         match queue.collection() {
             Some(collection) => {
@@ -262,7 +262,7 @@ impl<T: Tables> Txn<'_, T> {
         mut archived_row: ArchivedTaskRow,
         command: TaskCommand,
         now: Timestamp,
-    ) -> Result<std::result::Result<TaskLifecycle, TaskCommandError>> {
+    ) -> TableResult<Result<TaskLifecycle, TaskCommandError>> {
         let queue = self.state.queue(archived_row.queue)?.clone();
         let handler = self.state.handler(queue.handler)?.clone();
         let object = match (&queue.subject, &archived_row.key) {
@@ -339,7 +339,7 @@ impl<T: Tables> Txn<'_, T> {
         lifecycle: TaskLifecycle,
         error: Option<&str>,
         now: Timestamp,
-    ) -> Result<TaskPhase> {
+    ) -> TableResult<TaskPhase> {
         let before = task_row.phase;
         (task_row.phase, task_row.rank) = match lifecycle.state {
             TaskState::New { due } => self.phase_in_state_new(&task_row, due, now)?,
@@ -370,7 +370,7 @@ impl<T: Tables> Txn<'_, T> {
         task_row: &ActiveTaskRow,
         due: Timestamp,
         now: Timestamp,
-    ) -> Result<(TaskPhase, i64)> {
+    ) -> TableResult<(TaskPhase, i64)> {
         // A task that was in another phase has passed the sync gate already.
         let may_be_gated = matches!(task_row.phase, TaskPhase::Missing | TaskPhase::SyncGated);
         if let Some(event) = task_row.event.filter(|_| may_be_gated)
@@ -387,7 +387,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns whether a synchronous task of the event, at an earlier sync stage, has not ended its first attempt yet.
-    fn is_gated_at_sync_stage(&self, event: EventId, sync_stage: i64) -> Result<bool> {
+    fn is_gated_at_sync_stage(&self, event: EventId, sync_stage: i64) -> TableResult<bool> {
         if sync_stage == 0 {
             return Ok(false);
         }
@@ -395,7 +395,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Moves gated tasks of the event on, unless they still wait for a synchronous task.
-    fn release_gated_tasks(&mut self, event: EventId, now: Timestamp) -> Result<()> {
+    fn release_gated_tasks(&mut self, event: EventId, now: Timestamp) -> TableResult<()> {
         for SyncGatedTask { task: waiting, lane, lane_position, sync_stage } in
             self.tables.list_sync_gated_tasks(event)?
         {
@@ -427,7 +427,7 @@ impl<T: Tables> Txn<'_, T> {
         outcome: AttemptOutcome,
         error: Option<&str>,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         if outcome == AttemptOutcome::Succeeded {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use pointsman_core::Timestamp;
 use pointsman_core::limit::{Admission, LimiterAndBreakerState};
 
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 use crate::row::{HandlerId, QueueId};
 use crate::tables::Tables;
 use crate::writer_state::WriterState;
@@ -54,7 +54,7 @@ const CLOCK_SET_BACK_THRESHOLD: Duration = Duration::from_secs(60);
 impl WriterState {
     /// Returns queues that wait at a handler's limiter to the fair queue, lowest virtual time first, until it contains
     /// one for each free slot.
-    pub(crate) fn admit_waiting_queues(&mut self, handler: HandlerId, free_slots: u32) -> Result<()> {
+    pub(crate) fn admit_waiting_queues(&mut self, handler: HandlerId, free_slots: u32) -> TableResult<()> {
         let limiter = self.limiter(handler)?;
         let free_count = usize::try_from(free_slots.saturating_sub(limiter.queues_in_fair_queue_count))
             .unwrap_or(usize::MAX);
@@ -67,7 +67,7 @@ impl WriterState {
         Ok(())
     }
 
-    pub(crate) fn limiter(&self, handler: HandlerId) -> Result<&HandlerLimiter> {
+    pub(crate) fn limiter(&self, handler: HandlerId) -> TableResult<&HandlerLimiter> {
         let index = usize::try_from(handler - 1).unwrap_or(usize::MAX);
         self.limiters
             .by_handler
@@ -75,7 +75,7 @@ impl WriterState {
             .ok_or_else(|| Fault::damaged(format!("handler {handler} does not exist")))
     }
 
-    pub(crate) fn limiter_mut(&mut self, handler: HandlerId) -> Result<&mut HandlerLimiter> {
+    pub(crate) fn limiter_mut(&mut self, handler: HandlerId) -> TableResult<&mut HandlerLimiter> {
         let index = usize::try_from(handler - 1).unwrap_or(usize::MAX);
         self.limiters
             .by_handler
@@ -94,7 +94,7 @@ impl WriterState {
     }
 
     /// Returns whether any limit applies to a handler. Tasks of the other handlers, which are most, skip all checks.
-    pub(crate) fn must_check_handler_limits(&self, handler: HandlerId) -> Result<bool> {
+    pub(crate) fn must_check_handler_limits(&self, handler: HandlerId) -> TableResult<bool> {
         let limits = &self.handler(handler)?.def.limits;
         let limiter = self.limiter(handler)?;
         let limiter_state = &limiter.state;
@@ -105,7 +105,7 @@ impl WriterState {
             || limiter.is_exhausted)
     }
 
-    pub(crate) fn check_handler_limits(&self, handler: HandlerId, now: Timestamp) -> Result<Admission> {
+    pub(crate) fn check_handler_limits(&self, handler: HandlerId, now: Timestamp) -> TableResult<Admission> {
         let limiter = self.limiter(handler)?;
         let running_count = u32::try_from(limiter.running_count).unwrap_or(0);
         Ok(limiter.state.admission(&self.handler(handler)?.def.limits, running_count, now))
@@ -116,7 +116,7 @@ impl WriterState {
         &mut self,
         handler: HandlerId,
         change: impl FnOnce(&mut LimiterAndBreakerState),
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let limiter = self.limiter_mut(handler)?;
         let before = limiter.state;
         change(&mut limiter.state);
@@ -128,7 +128,11 @@ impl WriterState {
     }
 
     /// Computes the free slots of a handler at `now`, and returns as many waiting queues to the fair queue.
-    pub(crate) fn refresh_handler_free_slots(&mut self, handler: HandlerId, now: Timestamp) -> Result<()> {
+    pub(crate) fn refresh_handler_free_slots(
+        &mut self,
+        handler: HandlerId,
+        now: Timestamp,
+    ) -> TableResult<()> {
         let admission = self.check_handler_limits(handler, now)?;
         let available_at = match admission {
             Admission::RateLimited(at) | Admission::BreakerOpen(at) => Some(at),
@@ -161,7 +165,7 @@ impl WriterState {
 
     /// Applies the limits of handlers whose tasks may start again by now. If the clock was set back, does so for all
     /// handlers, because their times come from a clock that was ahead.
-    pub(crate) fn refresh_due_limiters(&mut self, now: Timestamp) -> Result<()> {
+    pub(crate) fn refresh_due_limiters(&mut self, now: Timestamp) -> TableResult<()> {
         if now.plus(CLOCK_SET_BACK_THRESHOLD) < std::mem::replace(&mut self.limiters.last_checked_at, now) {
             for handler in 1..=self.limiters.by_handler.len() as HandlerId {
                 self.refresh_handler_free_slots(handler, now)?;
@@ -184,7 +188,7 @@ impl WriterState {
     }
 
     /// Writes the limiter states that changed.
-    pub(crate) fn flush_limiter_states(&mut self, tables: &dyn Tables) -> Result<()> {
+    pub(crate) fn flush_limiter_states(&mut self, tables: &dyn Tables) -> TableResult<()> {
         for handler in std::mem::take(&mut self.limiters.dirty_handlers) {
             let limiter = self.limiter_mut(handler)?;
             limiter.is_dirty = false;

@@ -6,7 +6,7 @@
 
 use pointsman_core::{EventId, Tenant};
 
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 use crate::row::{HandlerId, ObjectNumber, ObjectRow};
 use crate::tables::Tables;
 use crate::writer::Txn;
@@ -36,7 +36,7 @@ impl<T: Tables> Txn<'_, T> {
         key: &str,
         handlers: &[(HandlerId, bool)],
         id: EventId,
-    ) -> Result<UpdatedObject> {
+    ) -> TableResult<UpdatedObject> {
         let previous_row = self.tables.read_object(tenant, key)?;
         let number = match &previous_row {
             Some(row) if row.number != 0 => row.number,
@@ -54,14 +54,14 @@ impl<T: Tables> Txn<'_, T> {
         &self,
         tenant: &Tenant,
         key: Option<&str>,
-    ) -> Result<Option<ObjectNumber>> {
+    ) -> TableResult<Option<ObjectNumber>> {
         let Some(key) = key else { return Ok(None) };
         let found = self.find_object_number(tenant, key)?;
         found.ok_or_else(|| Fault::damaged(format!("the object {key} does not exist"))).map(Some)
     }
 
     /// Returns the number of an object; `None` if retention has deleted it.
-    pub(crate) fn find_object_number(&self, tenant: &Tenant, key: &str) -> Result<Option<ObjectNumber>> {
+    pub(crate) fn find_object_number(&self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectNumber>> {
         Ok(self.tables.read_object(tenant, key)?.map(|object| object.number))
     }
 }

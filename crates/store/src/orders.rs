@@ -7,7 +7,7 @@ use pointsman_core::store::{OrderCommand, OrderError};
 use pointsman_core::task::{QueueSubject, StepRun, TaskCommand, TaskLifecycle, TaskSeq, TaskState};
 use pointsman_core::{Event, EventId, HandlerName, Json, TaskId, Tenant, Timestamp};
 
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 use crate::lifecycle::AttemptOutput;
 use crate::row::{ActiveTaskRow, OrderRow, TaskPhase, WaitingTask};
 use crate::tables::Tables;
@@ -15,7 +15,7 @@ use crate::writer::Txn;
 
 impl<T: Tables> Txn<'_, T> {
     /// Publishes an engine event that belongs to no tenant.
-    pub(crate) fn publish_engine_event(&mut self, event: &EngineEvent, now: Timestamp) -> Result<()> {
+    pub(crate) fn publish_engine_event(&mut self, event: &EngineEvent, now: Timestamp) -> TableResult<()> {
         self.publish_tenant_engine_event(&Tenant::no_tenant(), event, now).map(drop)
     }
 
@@ -25,7 +25,7 @@ impl<T: Tables> Txn<'_, T> {
         tenant: &Tenant,
         event: &EngineEvent,
         now: Timestamp,
-    ) -> Result<EventId> {
+    ) -> TableResult<EventId> {
         let event =
             Event { tenant: tenant.clone(), ..event.to_event(self.state.event_id_generator.next(now)) };
         self.insert_event(&event, TaskSeq(0), 0)?;
@@ -38,7 +38,7 @@ impl<T: Tables> Txn<'_, T> {
         key: &OrderKey,
         command: OrderCommand,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderError>> {
+    ) -> TableResult<Result<(), OrderError>> {
         let Some(order_row) = self.tables.find_order_by_key(tenant, key)? else {
             return Ok(Err(OrderError::NoSuchOrder(key.clone())));
         };
@@ -64,7 +64,7 @@ impl<T: Tables> Txn<'_, T> {
         node: Option<ChainNodeId>,
         planned_at: Option<Timestamp>,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderError>> {
+    ) -> TableResult<Result<(), OrderError>> {
         let path = order_row.order.key.chain.clone();
         if let Some(target_node) = &node {
             let Some(chain) =
@@ -110,7 +110,7 @@ impl<T: Tables> Txn<'_, T> {
         number: i64,
         input: OrderInput,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         match self.tables.read_order(number)? {
             Some(order_row) => self.apply_order_input(order_row, input, now).map(drop),
             None => Ok(()),
@@ -123,7 +123,7 @@ impl<T: Tables> Txn<'_, T> {
         order_row: OrderRow,
         input: OrderInput,
         now: Timestamp,
-    ) -> Result<OrderRow> {
+    ) -> TableResult<OrderRow> {
         let OrderRow { number, order } = order_row;
         let before = order.clone();
         let chain_row = self.state.chains.find_chain(&order.key.chain).cloned();
@@ -171,7 +171,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Deletes an ended order and records its outcome. A generated id is never used for a second order, so it needs no
     /// record.
-    fn end_order(&self, order_row: &OrderRow, outcome: OrderOutcome, now: Timestamp) -> Result<()> {
+    fn end_order(&self, order_row: &OrderRow, outcome: OrderOutcome, now: Timestamp) -> TableResult<()> {
         self.tables.delete_order(order_row.number)?;
         if order_row.order.key.id.is_generated() {
             return Ok(());
@@ -181,7 +181,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Cancels a step task that its order no longer needs. A task without an attempt is deleted and leaves no record.
-    fn cancel_step_task(&mut self, task: Option<TaskSeq>, now: Timestamp) -> Result<()> {
+    fn cancel_step_task(&mut self, task: Option<TaskSeq>, now: Timestamp) -> TableResult<()> {
         let Some(task_row) = task.map(|task| self.tables.read_active_task(task)).transpose()?.flatten()
         else {
             return Ok(());
@@ -202,7 +202,7 @@ impl<T: Tables> Txn<'_, T> {
         task: Option<TaskSeq>,
         node: &ChainNodeId,
         handler: &HandlerName,
-    ) -> Result<bool> {
+    ) -> TableResult<bool> {
         let Some(task) = task else { return Ok(false) };
         let Some(task_row) = self.tables.read_active_task(task)? else { return Ok(false) };
         let queue = self.state.queue(task_row.queue)?;
@@ -217,7 +217,7 @@ impl<T: Tables> Txn<'_, T> {
         order_row: &OrderRow,
         handler: &HandlerName,
         now: Timestamp,
-    ) -> Result<Option<TaskSeq>> {
+    ) -> TableResult<Option<TaskSeq>> {
         let order = &order_row.order;
         let Some(handler) = self.state.find_handler(handler).cloned() else { return Ok(None) };
         let subject = QueueSubject::ChainNode { chain: order.key.chain.clone(), node: order.node.clone() };
@@ -259,7 +259,7 @@ impl<T: Tables> Txn<'_, T> {
         &self,
         task_row: &ActiveTaskRow,
         order: &OrderRow,
-    ) -> Result<StepRun> {
+    ) -> TableResult<StepRun> {
         match &self.state.queue(task_row.queue)?.subject {
             QueueSubject::ChainNode { node, .. } => order.build_step_run(node),
             QueueSubject::Events | QueueSubject::Collection(_) => {
@@ -269,7 +269,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns the order whose step a task is.
-    pub(crate) fn read_order_of_task(&self, task_row: &ActiveTaskRow) -> Result<Option<OrderRow>> {
+    pub(crate) fn read_order_of_task(&self, task_row: &ActiveTaskRow) -> TableResult<Option<OrderRow>> {
         let Some(number) = task_row.order_number else { return Ok(None) };
         let order = self.tables.read_order(number)?;
         order
@@ -283,7 +283,7 @@ impl<T: Tables> Txn<'_, T> {
         order: Option<OrderRow>,
         task: &TaskId,
         now: Timestamp,
-    ) -> Result<Option<OrderRow>> {
+    ) -> TableResult<Option<OrderRow>> {
         let Some(order) = order else { return Ok(None) };
         self.apply_order_input(order, OrderInput::StepStarted { task: task.clone() }, now).map(Some)
     }
@@ -295,7 +295,7 @@ impl<T: Tables> Txn<'_, T> {
         order: Option<OrderRow>,
         outcome: Option<StepOutcome>,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let (Some(number), Some(outcome)) = (task_row.order_number, outcome) else { return Ok(()) };
         let order = match order {
             Some(order) => Some(order),

@@ -9,7 +9,7 @@ use pointsman_core::journal::Retention;
 use pointsman_core::store::PruneReport;
 use pointsman_core::{EventId, Timestamp};
 
-use crate::error::Result;
+use crate::error::TableResult;
 use crate::tables::Tables;
 use crate::writer::Txn;
 
@@ -26,7 +26,7 @@ impl<T: Tables> Txn<'_, T> {
         history: Retention,
         object_retention: Duration,
         now: Timestamp,
-    ) -> Result<PruneReport> {
+    ) -> TableResult<PruneReport> {
         self.advance_low_water_mark(journal, now)?;
         let (events, more_events) = self.delete_expired_events()?;
         let (tasks, more_tasks) = self.delete_expired_archived_tasks(history, now)?;
@@ -50,7 +50,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Deletes expired events that no unfinished task needs. `pruned_up_to` is the cursor of this round, so that events
     /// kept for their tasks are visited once per round.
-    fn delete_expired_events(&mut self) -> Result<(u64, bool)> {
+    fn delete_expired_events(&mut self) -> TableResult<(u64, bool)> {
         let (deleted, reached) =
             self.tables.delete_expired_events(self.state.pruned_up_to, self.state.counters.expired_up_to)?;
         self.state.pruned_up_to = reached.unwrap_or(EventId::ZERO);
@@ -58,7 +58,11 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Deletes archived tasks beyond the maximum count or age.
-    fn delete_expired_archived_tasks(&mut self, retention: Retention, now: Timestamp) -> Result<(u64, bool)> {
+    fn delete_expired_archived_tasks(
+        &mut self,
+        retention: Retention,
+        now: Timestamp,
+    ) -> TableResult<(u64, bool)> {
         let surplus = count_above_retention(self.state.counters.archived_task_count, retention);
         let (deleted, has_more) =
             self.tables.delete_expired_archived_tasks(surplus, now.minus(retention.max_age))?;
@@ -67,7 +71,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Moves the low-water mark of the journal up to the last event that exceeds the maximum age or count.
-    fn advance_low_water_mark(&mut self, retention: Retention, now: Timestamp) -> Result<()> {
+    fn advance_low_water_mark(&mut self, retention: Retention, now: Timestamp) -> TableResult<()> {
         let expired_by_age =
             EventId::from_i64(now.minus(retention.max_age).millis().max(0).saturating_mul(1000));
         let mut low_water_mark = expired_by_age.min(self.state.event_id_generator.last_id());

@@ -23,7 +23,7 @@ use std::time::Duration;
 use pointsman_core::{EventId, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
+use crate::error::TableResult;
 use crate::tables::Tables;
 use crate::writer::Txn;
 use crate::writer_state::write_named_json;
@@ -80,7 +80,7 @@ impl ObjectPruneRound {
 
 impl<T: Tables> Txn<'_, T> {
     /// Deletes a batch of unused objects; returns how many, and whether the round continues.
-    pub(crate) fn prune_objects(&mut self, retention: Duration, now: Timestamp) -> Result<(u64, bool)> {
+    pub(crate) fn prune_objects(&mut self, retention: Duration, now: Timestamp) -> TableResult<(u64, bool)> {
         let cutoff = self.compute_object_cutoff(retention, now);
         if cutoff == EventId::ZERO {
             return Ok((0, false));
@@ -124,7 +124,7 @@ impl<T: Tables> Txn<'_, T> {
         latest: Option<ObjectPruneRound>,
         cutoff: EventId,
         now: Timestamp,
-    ) -> Result<Option<ObjectPruneRound>> {
+    ) -> TableResult<Option<ObjectPruneRound>> {
         let min_count =
             if latest.is_some_and(|round| round.began_recently(now)) { PRUNE_ROUND_BATCH_SIZE } else { 1 };
         let is_due = self.tables.list_idle_objects(cutoff, min_count)?.len() >= min_count;
@@ -138,7 +138,7 @@ impl<T: Tables> Txn<'_, T> {
         after: EventId,
         cutoff: EventId,
         checked_id: EventId,
-    ) -> Result<PruneRoundStep> {
+    ) -> TableResult<PruneRoundStep> {
         let (events, next) =
             self.tables.list_events_of_unfinished_tasks(after, cutoff, PRUNE_ROUND_BATCH_SIZE)?;
         self.tables.mark_objects_of_events_in_use(&events, cutoff, checked_id)?;
@@ -149,7 +149,7 @@ impl<T: Tables> Txn<'_, T> {
         &self,
         round: &ObjectPruneRound,
         checked_id: EventId,
-    ) -> Result<(u64, PruneRoundStep)> {
+    ) -> TableResult<(u64, PruneRoundStep)> {
         let ObjectPruneRound { cutoff, last_dropped_event, .. } = *round;
         let idle = self.tables.list_idle_objects(cutoff, PRUNE_ROUND_BATCH_SIZE)?;
         let next =
@@ -169,7 +169,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Marks the object of an old event as in use, because a task of the event is unfinished again: a round that has
     /// already passed the event must not delete the object.
-    pub(crate) fn mark_object_in_use(&self, tenant: &Tenant, key: &str, now: Timestamp) -> Result<()> {
+    pub(crate) fn mark_object_in_use(&self, tenant: &Tenant, key: &str, now: Timestamp) -> TableResult<()> {
         self.tables.mark_objects_in_use(&[(tenant.clone(), key.to_string(), first_event_id_at(now))])
     }
 }

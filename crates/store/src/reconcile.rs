@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pointsman_core::{LaneOrdering, Priority, Timestamp};
 
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 use crate::lanes::TaskGrouping;
 use crate::row::{ActiveTaskRow, QueueId, TaskPhase, WaitingTask};
 use crate::tables::Tables;
@@ -19,7 +19,7 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         handlers_before: &[Arc<RegisteredHandler>],
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         for old in handlers_before {
             let new = self.state.handler(old.id)?.clone();
             let queues = self.state.iter_queues().filter(|queue| queue.handler == new.id);
@@ -41,7 +41,7 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn rescore_tasks_after_ageing_change(
         &mut self,
         handlers_before: &[Arc<RegisteredHandler>],
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         for old in handlers_before {
             let new = self.state.handler(old.id)?.clone();
             if new.def.limits.ageing_interval != old.def.limits.ageing_interval {
@@ -56,7 +56,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
-    fn rescore_queue_tasks(&mut self, queue: QueueId, handler: &RegisteredHandler) -> Result<()> {
+    fn rescore_queue_tasks(&mut self, queue: QueueId, handler: &RegisteredHandler) -> TableResult<()> {
         for (seq, priority, created_at) in self.tables.list_tasks_to_rescore(queue)? {
             let priority = Priority::try_from(priority).map_err(Fault::damaged)?;
             self.tables.set_task_score(seq, handler.def.limits.task_score_in_queue(priority, created_at))?;
@@ -71,7 +71,7 @@ impl<T: Tables> Txn<'_, T> {
         queue: QueueId,
         handler: &RegisteredHandler,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let limit = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |limit| limit as usize);
         let tenant = self.state.queue(queue)?.tenant.clone();
         let mut counts_by_key: HashMap<String, usize> = HashMap::new();
@@ -116,7 +116,12 @@ impl<T: Tables> Txn<'_, T> {
         self.state.refresh_handler_free_slots(handler.id, now)
     }
 
-    fn change_task_phase(&mut self, waiting: &WaitingTask, from: TaskPhase, to: TaskPhase) -> Result<()> {
+    fn change_task_phase(
+        &mut self,
+        waiting: &WaitingTask,
+        from: TaskPhase,
+        to: TaskPhase,
+    ) -> TableResult<()> {
         let rank = match to {
             TaskPhase::Ready => {
                 self.state.assign_task_rank(self.tables, waiting.queue, waiting.score, waiting.key_bucket)?

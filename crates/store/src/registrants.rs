@@ -11,7 +11,7 @@ use pointsman_core::Timestamp;
 use pointsman_core::store::Registration;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
+use crate::error::TableResult;
 use crate::tables::Tables;
 use crate::writer::Txn;
 use crate::writer_state::{read_named_json, write_named_json};
@@ -43,7 +43,7 @@ struct Registrants {
 }
 
 impl Registrants {
-    fn load(tables: &dyn Tables) -> Result<Self> {
+    fn load(tables: &dyn Tables) -> TableResult<Self> {
         Ok(read_named_json(tables, REGISTRANTS_TEXT_NAME)?.unwrap_or_default())
     }
 
@@ -99,21 +99,25 @@ impl Registrants {
 
 impl<T: Tables> Txn<'_, T> {
     /// Stores the registration of a registrant, and applies the union of all registrations.
-    pub(crate) fn register_definitions(&mut self, registration: Registration, now: Timestamp) -> Result<()> {
+    pub(crate) fn register_definitions(
+        &mut self,
+        registration: Registration,
+        now: Timestamp,
+    ) -> TableResult<()> {
         let mut registrants = Registrants::load(self.tables)?;
         registrants.upsert_registrant(registration, now);
         write_named_json(self.tables, REGISTRANTS_TEXT_NAME, &registrants)?;
         self.apply_registration(&registrants.merge_registrations(), now)
     }
 
-    pub(crate) fn list_registrants(&self) -> Result<Vec<String>> {
+    pub(crate) fn list_registrants(&self) -> TableResult<Vec<String>> {
         let registrants = Registrants::load(self.tables)?;
         Ok(registrants.registrants.into_iter().map(|registrant| registrant.registration.registrant).collect())
     }
 
     /// Expires registrants that have had no live node for a day; returns whether there were any. A sole registrant
     /// never expires.
-    pub(crate) fn expire_registrants(&mut self, now: Timestamp) -> Result<bool> {
+    pub(crate) fn expire_registrants(&mut self, now: Timestamp) -> TableResult<bool> {
         if now.duration_since(self.state.registrants_checked_at) < LIVENESS_CHECK_INTERVAL {
             return Ok(false);
         }

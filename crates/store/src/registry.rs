@@ -5,7 +5,7 @@ use pointsman_core::task::{TaskCommand, TaskState, TaskStatus};
 use pointsman_core::{HandlerName, Rule, RuleKind, RuleScope, TaskId, Tenant, Timestamp};
 
 use crate::chains::is_step_queue_of_chain;
-use crate::error::Result;
+use crate::error::TableResult;
 use crate::lifecycle::AttemptOutput;
 use crate::queues::QueueState;
 use crate::row::{ActiveTaskRow, QueueId, TaskPhase};
@@ -28,7 +28,11 @@ const PENDING_PHASES: [TaskPhase; 5] = [
 
 impl<T: Tables> Txn<'_, T> {
     /// Replaces the effective registration: the union of what all registrants have registered.
-    pub(crate) fn apply_registration(&mut self, registration: &Registration, now: Timestamp) -> Result<()> {
+    pub(crate) fn apply_registration(
+        &mut self,
+        registration: &Registration,
+        now: Timestamp,
+    ) -> TableResult<()> {
         self.state.clear_fair_queues()?;
         let handlers_before = std::mem::take(&mut self.state.handlers);
         self.tables.set_defined_handlers(&registration.handlers)?;
@@ -52,7 +56,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns the effective registration, without the name of a registrant.
-    pub(crate) fn merged_registration(&self) -> Result<Registration> {
+    pub(crate) fn merged_registration(&self) -> TableResult<Registration> {
         let defined = self.state.handlers.iter().filter(|h| h.is_defined);
         Ok(Registration {
             registrant: String::new(),
@@ -66,7 +70,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Adds a node to the cluster; returns its id.
-    pub(crate) fn join_node(&mut self, name: &str, now: Timestamp) -> Result<NodeId> {
+    pub(crate) fn join_node(&mut self, name: &str, now: Timestamp) -> TableResult<NodeId> {
         self.state.event_id_generator.observe_clock(now);
         let node = self.tables.insert_node(name, now)?;
         self.state.live_nodes.insert(node);
@@ -74,7 +78,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Records a heartbeat; returns `false` if the node has been declared gone.
-    pub(crate) fn record_heartbeat(&mut self, node: NodeId, now: Timestamp) -> Result<bool> {
+    pub(crate) fn record_heartbeat(&mut self, node: NodeId, now: Timestamp) -> TableResult<bool> {
         self.state.event_id_generator.observe_clock(now);
         self.tables.record_node_heartbeat(node, now)
     }
@@ -83,16 +87,16 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         node: NodeId,
         capabilities: &NodeCapabilities,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         self.tables.write_node_capabilities(node, capabilities)
     }
 
-    pub(crate) fn record_audit_entry(&mut self, entry: &AuditEntry) -> Result<()> {
+    pub(crate) fn record_audit_entry(&mut self, entry: &AuditEntry) -> TableResult<()> {
         self.tables.insert_audit_entry(entry)
     }
 
     /// Removes a node that leaves, and releases the tasks it still has locked.
-    pub(crate) fn remove_node(&mut self, node: NodeId, now: Timestamp) -> Result<()> {
+    pub(crate) fn remove_node(&mut self, node: NodeId, now: Timestamp) -> TableResult<()> {
         self.mark_node_gone(node)?;
         for task_row in self.tables.list_tasks_locked_by_node(node)? {
             if let TaskState::Locked(lease) = task_row.lifecycle.state {
@@ -106,13 +110,13 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Marks a node as gone. It gets no more tasks, even if it is still running.
-    fn mark_node_gone(&mut self, node: NodeId) -> Result<()> {
+    fn mark_node_gone(&mut self, node: NodeId) -> TableResult<()> {
         self.tables.mark_node_gone(node)?;
         self.state.live_nodes.remove(&node);
         Ok(())
     }
 
-    pub(crate) fn add_rule(&mut self, rule: Rule) -> Result<()> {
+    pub(crate) fn add_rule(&mut self, rule: Rule) -> TableResult<()> {
         self.tables.write_rule(&rule)?;
         self.state.load_rules(self.tables)?;
         for queue in self.refresh_paused_flags_in_scope(&rule.scope)? {
@@ -122,7 +126,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Reloads rules that were changed directly in the database.
-    pub fn reload_rules(&mut self, now: Timestamp) -> Result<()> {
+    pub fn reload_rules(&mut self, now: Timestamp) -> TableResult<()> {
         let rules_before = std::mem::take(&mut self.state.rules);
         self.state.load_rules(self.tables)?;
         if self.state.rules == rules_before {
@@ -136,7 +140,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Updates which of the queues in a rule's scope are paused; returns those that are paused now.
-    fn refresh_paused_flags_in_scope(&mut self, scope: &RuleScope) -> Result<Vec<QueueId>> {
+    fn refresh_paused_flags_in_scope(&mut self, scope: &RuleScope) -> TableResult<Vec<QueueId>> {
         let handler = match scope {
             RuleScope::Handler(name) => name,
             RuleScope::Collection(collection) => &collection.source,
@@ -153,7 +157,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Returns the scheduled tasks of a queue to `new`. There are never more of them than tasks are scheduled ahead,
     /// however long the queue is.
-    pub(crate) fn unschedule_queue_tasks(&mut self, queue: QueueId, now: Timestamp) -> Result<()> {
+    pub(crate) fn unschedule_queue_tasks(&mut self, queue: QueueId, now: Timestamp) -> TableResult<()> {
         let scheduled = usize::try_from(self.state.queue(queue)?.counts.scheduled).unwrap_or(0);
         if scheduled == 0 {
             return Ok(());
@@ -169,7 +173,7 @@ impl<T: Tables> Txn<'_, T> {
         kind: RuleKind,
         scope: &RuleScope,
         tenant: Option<&Tenant>,
-    ) -> Result<bool> {
+    ) -> TableResult<bool> {
         if !self.state.has_rule(kind, scope, tenant) {
             return Ok(false);
         }
@@ -181,7 +185,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Releases tasks of silent nodes and of expired worker leases, and marks tasks without a handler as missing.
-    pub(crate) fn rescue_tasks(&mut self, sweep: RescueSweep, now: Timestamp) -> Result<RescueReport> {
+    pub(crate) fn rescue_tasks(&mut self, sweep: RescueSweep, now: Timestamp) -> TableResult<RescueReport> {
         let mut report = RescueReport::default();
         for node in self.tables.list_nodes_silent_since(now.minus(sweep.node_timeout))? {
             self.mark_node_gone(node)?;
@@ -212,7 +216,7 @@ impl<T: Tables> Txn<'_, T> {
         task_row: ActiveTaskRow,
         error: &str,
         now: Timestamp,
-    ) -> Result<Option<(TaskId, TaskStatus)>> {
+    ) -> TableResult<Option<(TaskId, TaskStatus)>> {
         let TaskState::Locked(lease) = task_row.lifecycle.state else { return Ok(None) };
         let handler = self.state.queue(task_row.queue)?.handler;
         let id =
@@ -228,7 +232,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Marks tasks whose handler is no longer defined as `missing`; returns how many.
-    fn mark_undefined_tasks_missing(&mut self, now: Timestamp) -> Result<u64> {
+    fn mark_undefined_tasks_missing(&mut self, now: Timestamp) -> TableResult<u64> {
         let mut marked_count = 0;
         let has_waiting_tasks = |q: &&QueueState| q.counts.ready + q.counts.waiting + q.counts.scheduled > 0;
         let undefined = self.state.iter_queues().filter(|q| !q.is_defined).filter(has_waiting_tasks);
@@ -250,7 +254,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Adopts some of a handler's missing tasks; fewer than [`MAX_ADOPTED_PER_TRANSACTION`] if no more are left.
-    pub(crate) fn adopt_missing_tasks(&mut self, handler: &HandlerName, now: Timestamp) -> Result<u64> {
+    pub(crate) fn adopt_missing_tasks(&mut self, handler: &HandlerName, now: Timestamp) -> TableResult<u64> {
         let Some(handler) = self.state.find_handler(handler).map(|h| h.id) else { return Ok(0) };
         let adoptable =
             self.state.iter_queues().filter(|q| q.handler == handler && q.is_defined && q.counts.missing > 0);

@@ -11,7 +11,7 @@ use pointsman_core::store::ReplayReport;
 use pointsman_core::{EventId, HandlerName, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 use crate::row::HandlerId;
 use crate::tables::Tables;
 use crate::writer::Txn;
@@ -30,7 +30,7 @@ impl<T: Tables> Txn<'_, T> {
         handler: &HandlerName,
         from: EventId,
         now: Timestamp,
-    ) -> Result<ReplayReport> {
+    ) -> TableResult<ReplayReport> {
         let Some(id) = self.state.find_handler(handler).filter(|h| h.is_defined).map(|h| h.id) else {
             return Ok(ReplayReport::default());
         };
@@ -78,7 +78,7 @@ impl<T: Tables> Txn<'_, T> {
         handler: HandlerId,
         was_defined: bool,
         is_defined: bool,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         if was_defined == is_defined {
             return Ok(());
         }
@@ -96,13 +96,13 @@ impl<T: Tables> Txn<'_, T> {
         self.write_missed_event_ranges(handler, &gaps)
     }
 
-    fn read_missed_event_ranges(&self, handler: HandlerId) -> Result<Vec<MissedEventRange>> {
+    fn read_missed_event_ranges(&self, handler: HandlerId) -> TableResult<Vec<MissedEventRange>> {
         let json = self.tables.read_missed_event_ranges_json(handler)?;
         serde_json::from_str(&json)
             .map_err(|e| Fault::damaged(format!("cannot decode the gaps of a handler: {e}")))
     }
 
-    fn write_missed_event_ranges(&self, handler: HandlerId, gaps: &[MissedEventRange]) -> Result<()> {
+    fn write_missed_event_ranges(&self, handler: HandlerId, gaps: &[MissedEventRange]) -> TableResult<()> {
         let json = serde_json::to_string(gaps).map_err(Fault::damaged)?;
         self.tables.write_missed_event_ranges_json(handler, &json)
     }

@@ -9,7 +9,7 @@ use pointsman_core::task::{
 };
 use pointsman_core::{EventId, HandlerDef, ObjectKey, TaskSeq, Tenant, Timestamp};
 
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 use crate::lifecycle::AttemptOutput;
 pub use crate::phase::TaskPhase;
 
@@ -82,9 +82,9 @@ impl ActiveTaskRow {
     pub fn decode_state(
         phase: TaskPhase,
         due: Timestamp,
-        lease: impl FnOnce() -> Result<Lease>,
+        lease: impl FnOnce() -> TableResult<Lease>,
         reason: Option<i64>,
-    ) -> Result<TaskState> {
+    ) -> TableResult<TaskState> {
         Ok(match phase {
             TaskPhase::BlockedByTask | TaskPhase::SyncGated | TaskPhase::Delayed | TaskPhase::Ready => {
                 TaskState::New { due }
@@ -158,7 +158,7 @@ impl ArchivedTaskRow {
     }
 
     /// Decodes the state from its columns.
-    pub fn decode_state(status: i64, reason: Option<i64>) -> Result<TaskState> {
+    pub fn decode_state(status: i64, reason: Option<i64>) -> TableResult<TaskState> {
         Ok(match status {
             STATUS_DONE => TaskState::Done,
             _ => TaskState::Error { reason: decode_error_reason(reason)?, halts_lane: false },
@@ -331,7 +331,7 @@ pub struct OrderRow {
 impl OrderRow {
     /// Returns the run of the order's step at a chain node. The node is that of the task, which the order may have
     /// left.
-    pub fn build_step_run(&self, node: &ChainNodeId) -> Result<StepRun> {
+    pub fn build_step_run(&self, node: &ChainNodeId) -> TableResult<StepRun> {
         let Order { key, tenant, value, origin, .. } = &self.order;
         Ok(StepRun {
             object_key: ObjectKey::new(key.to_string()).map_err(Fault::damaged)?,
@@ -375,7 +375,7 @@ pub fn encode_error_reason(reason: ErrorReason) -> i64 {
     }
 }
 
-fn decode_error_reason(code: Option<i64>) -> Result<ErrorReason> {
+fn decode_error_reason(code: Option<i64>) -> TableResult<ErrorReason> {
     match code {
         Some(0) => Ok(ErrorReason::Failed),
         Some(1) => Ok(ErrorReason::Crashed),
@@ -395,7 +395,7 @@ pub fn encode_attempt_outcome(outcome: AttemptOutcome) -> i64 {
     }
 }
 
-pub fn decode_attempt_outcome(code: i64) -> Result<AttemptOutcome> {
+pub fn decode_attempt_outcome(code: i64) -> TableResult<AttemptOutcome> {
     const ALL: [AttemptOutcome; 6] = [
         AttemptOutcome::Succeeded,
         AttemptOutcome::Failed,

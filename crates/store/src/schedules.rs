@@ -11,7 +11,7 @@ use pointsman_core::task::TaskCommand;
 use pointsman_core::{EventId, NewEvent, ScheduleName, TaskId, Timestamp};
 
 use crate::claim::PendingClaim;
-use crate::error::Result;
+use crate::error::TableResult;
 use crate::lifecycle::AttemptOutput;
 use crate::row::ScheduleRow;
 use crate::tables::Tables;
@@ -43,7 +43,7 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         schedules: Vec<ScheduleDef>,
         now: Timestamp,
-    ) -> Result<Vec<ScheduleProgress>> {
+    ) -> TableResult<Vec<ScheduleProgress>> {
         let mut registered = self.tables.list_schedules()?;
         let (mut progress, mut registered_names) = (Vec::with_capacity(schedules.len()), Vec::new());
         for schedule in schedules {
@@ -91,7 +91,7 @@ impl<T: Tables> Txn<'_, T> {
         not_registered_here: BTreeMap<String, ScheduleRow>,
         registered_names: &mut Vec<String>,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         if !self.record_planning_activity(now)? {
             registered_names.extend(not_registered_here.into_keys());
             return Ok(());
@@ -103,7 +103,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Records that a node plans schedules now; returns whether a node did so within the last two hours.
-    fn record_planning_activity(&mut self, now: Timestamp) -> Result<bool> {
+    fn record_planning_activity(&mut self, now: Timestamp) -> TableResult<bool> {
         let last: Option<i64> = read_named_json(self.tables, "planned")?;
         let is_within = |time: Duration| last.is_some_and(|last| last >= now.minus(time).micros());
         if !is_within(REGISTRATION_RECORD_INTERVAL) {
@@ -117,11 +117,11 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         requests: Vec<FireRequest>,
         now: Timestamp,
-    ) -> Result<Vec<(Fire, bool)>> {
+    ) -> TableResult<Vec<(Fire, bool)>> {
         requests.into_iter().map(|request| self.process_fire_request(request, now)).collect()
     }
 
-    fn process_fire_request(&mut self, request: FireRequest, now: Timestamp) -> Result<(Fire, bool)> {
+    fn process_fire_request(&mut self, request: FireRequest, now: Timestamp) -> TableResult<(Fire, bool)> {
         let FireRequest { schedule, planned_at, decision } = request;
         let existing = self.tables.read_fire(&schedule, planned_at)?;
         let is_catch_up = matches!(decision, FireDecision::Fire { punctuality: Punctuality::CaughtUp, .. });
@@ -148,7 +148,7 @@ impl<T: Tables> Txn<'_, T> {
         planned_at: Timestamp,
         decision: FireDecision,
         now: Timestamp,
-    ) -> Result<FireResult> {
+    ) -> TableResult<FireResult> {
         if self.state.is_schedule_paused(schedule) {
             return Ok(FireResult::from_skip_reason(SkipReason::PausedByRule));
         }
@@ -194,7 +194,7 @@ impl<T: Tables> Txn<'_, T> {
         punctuality: Punctuality,
         overlap: OverlapPolicy,
         now: Timestamp,
-    ) -> Result<FireResult> {
+    ) -> TableResult<FireResult> {
         let unfinished = match overlap {
             OverlapPolicy::Queue => vec![],
             OverlapPolicy::Skip | OverlapPolicy::Cancel => {
@@ -219,7 +219,7 @@ impl<T: Tables> Txn<'_, T> {
         })
     }
 
-    pub(crate) fn advance_catch_up(&mut self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
+    pub(crate) fn advance_catch_up(&mut self, schedule: &ScheduleName, up_to: Timestamp) -> TableResult<()> {
         self.tables.advance_catch_up(schedule, up_to)
     }
 }

@@ -11,7 +11,7 @@ use pointsman_core::limit::Admission;
 use pointsman_core::store::{ClaimRequest, Claimant};
 use pointsman_core::{HandlerName, Timestamp};
 
-use crate::error::Result;
+use crate::error::TableResult;
 use crate::fair_queue::TenantIndex;
 use crate::queues::WorkerPool;
 use crate::row::{ActiveTaskRow, HandlerId, QueueId};
@@ -60,7 +60,7 @@ impl<T: Tables> Txn<'_, T> {
         claim: &ClaimRequest,
         max: usize,
         now: Timestamp,
-    ) -> Result<Vec<ActiveTaskRow>> {
+    ) -> TableResult<Vec<ActiveTaskRow>> {
         let Some(scope) = self.selection_scope_of_claim(claim) else { return Ok(vec![]) };
         if let Some(tenant) = scope.only_tenant {
             for handler in scope.only_handlers.iter().flatten() {
@@ -71,7 +71,11 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Selects up to `max` tasks to schedule ahead.
-    pub(crate) fn select_for_look_ahead(&mut self, max: usize, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
+    pub(crate) fn select_for_look_ahead(
+        &mut self,
+        max: usize,
+        now: Timestamp,
+    ) -> TableResult<Vec<ActiveTaskRow>> {
         let scope = SelectionScope {
             pools: vec![WorkerPool::Nodes],
             only_handlers: None,
@@ -82,7 +86,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns whether a claim would find more tasks.
-    pub(crate) fn has_more_for_claim(&mut self, claim: &ClaimRequest, now: Timestamp) -> Result<bool> {
+    pub(crate) fn has_more_for_claim(&mut self, claim: &ClaimRequest, now: Timestamp) -> TableResult<bool> {
         let Some(scope) = self.selection_scope_of_claim(claim) else { return Ok(false) };
         Ok(self.find_next_queue_with_free_slot(&scope, &mut Selection::default(), now)?.is_some())
     }
@@ -134,7 +138,7 @@ impl<T: Tables> Txn<'_, T> {
         scope: &SelectionScope,
         max: usize,
         now: Timestamp,
-    ) -> Result<Vec<ActiveTaskRow>> {
+    ) -> TableResult<Vec<ActiveTaskRow>> {
         let mut selection = Selection::default();
         for _ in 0..max {
             let Some(queue) = self.find_next_queue_with_free_slot(scope, &mut selection, now)? else { break };
@@ -168,7 +172,7 @@ impl<T: Tables> Txn<'_, T> {
         scope: &SelectionScope,
         selection: &mut Selection,
         now: Timestamp,
-    ) -> Result<Option<QueueId>> {
+    ) -> TableResult<Option<QueueId>> {
         for pool in self.state.sort_pools_by_virtual_time(&scope.pools) {
             while let Some(queue) = self.find_next_queue_in_pool(scope, pool) {
                 let handler = self.state.queue(queue)?.handler;

@@ -5,7 +5,7 @@ use pointsman_core::handler::AttemptEventPolicy;
 use pointsman_core::task::{QueueSubject, TaskCommand, TaskLifecycle, TaskState, TaskSubject};
 use pointsman_core::{TaskId, Timestamp};
 
-use crate::error::Result;
+use crate::error::TableResult;
 use crate::lifecycle::AttemptOutput;
 use crate::row::{ActiveTaskRow, TaskPhase};
 use crate::tables::Tables;
@@ -30,7 +30,7 @@ impl<T: Tables> Txn<'_, T> {
         handler: &RegisteredHandler,
         task: &TaskId,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         match handler.def.observe {
             AttemptEventPolicy::All => {
                 let (handler, task) = (handler.def.name.clone(), task.clone());
@@ -47,7 +47,7 @@ impl<T: Tables> Txn<'_, T> {
         handler: &RegisteredHandler,
         command: TaskCommand,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let TaskAfterCommand { row_before: task_row, subject, lifecycle, output } = task;
         let attempt_failed = matches!(command, TaskCommand::Fail { .. } | TaskCommand::ExpireLease { .. });
         let is_published = match handler.def.observe {
@@ -88,7 +88,7 @@ impl<T: Tables> Txn<'_, T> {
         task_row: &ActiveTaskRow,
         event: &EngineEvent,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let tenant = self.state.queue(task_row.queue)?.tenant.clone();
         self.publish_tenant_engine_event(&tenant, event, now).map(drop)
     }
@@ -99,7 +99,7 @@ impl<T: Tables> Txn<'_, T> {
         task_row: &ActiveTaskRow,
         subject: Option<&TaskSubject>,
         handler: &RegisteredHandler,
-    ) -> Result<TaskId> {
+    ) -> TableResult<TaskId> {
         match (&self.state.queue(task_row.queue)?.subject, subject) {
             (QueueSubject::Events, Some(subject)) => {
                 self.state.build_task_id(handler.id, subject.name(), task_row.seq)

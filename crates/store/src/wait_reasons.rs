@@ -4,7 +4,7 @@ use pointsman_core::task::gates::{Gate, GateInputs, MAX_COUNTED_TASKS_AHEAD, eva
 use pointsman_core::task::{Task, TaskId, TaskSeq, TaskStatus};
 use pointsman_core::{HandlerName, Timestamp};
 
-use crate::error::Result;
+use crate::error::TableResult;
 use crate::row::{ActiveTaskRow, HandlerId, TaskPhase};
 use crate::tables::{Tables, decode_task_seq};
 use crate::writer::Txn;
@@ -14,14 +14,14 @@ const MAX_LISTED_BLOCKING_TASKS: usize = 10;
 
 impl<T: Tables> Txn<'_, T> {
     /// Explains why a task waits, gate by gate; an ended task has no gates. `None` if there is no such task.
-    pub(crate) fn explain_waiting(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
+    pub(crate) fn explain_waiting(&self, id: &TaskId, now: Timestamp) -> TableResult<Option<Vec<Gate>>> {
         let Some(task) = self.find_task_by_id(id)? else { return Ok(None) };
         let Some(task_row) = self.tables.read_active_task(task.seq)? else { return Ok(Some(vec![])) };
         Ok(Some(evaluate_gates(&self.collect_gate_inputs(&task_row, &task.handler)?, now)))
     }
 
     /// Returns the task with this public id. All parts of the id must match, not only its uuid.
-    pub(crate) fn find_task_by_id(&self, id: &TaskId) -> Result<Option<Task>> {
+    pub(crate) fn find_task_by_id(&self, id: &TaskId) -> TableResult<Option<Task>> {
         let Some(seq) = decode_task_seq(self.state.task_id_namespace, id) else { return Ok(None) };
         Ok(self.tables.read_task_with_attempts(seq)?.filter(|task| task.id == *id))
     }
@@ -30,7 +30,7 @@ impl<T: Tables> Txn<'_, T> {
         &self,
         task_row: &ActiveTaskRow,
         handler_name: &HandlerName,
-    ) -> Result<GateInputs> {
+    ) -> TableResult<GateInputs> {
         let queue = self.state.queue(task_row.queue)?;
         let handler = self.state.handler(queue.handler)?;
         let limiter = self.state.limiter(handler.id)?;
@@ -58,25 +58,25 @@ impl<T: Tables> Txn<'_, T> {
                 .into_iter()
                 .take(MAX_LISTED_BLOCKING_TASKS)
                 .filter_map(|seq| self.read_task_id(seq).transpose())
-                .collect::<Result<_>>()?,
+                .collect::<TableResult<_>>()?,
             capable_node_names: self.list_capable_nodes(handler_name)?,
             last_pull_worker_claim_at: self.state.last_pull_times.get(&handler.id).copied(),
             task_count_ahead_in_queue: self.count_tasks_ahead(task_row)?,
         })
     }
 
-    fn read_task_id(&self, seq: TaskSeq) -> Result<Option<TaskId>> {
+    fn read_task_id(&self, seq: TaskSeq) -> TableResult<Option<TaskId>> {
         Ok(self.tables.read_task_with_attempts(seq)?.map(|task| task.id))
     }
 
-    fn read_task_id_and_status(&self, seq: Option<TaskSeq>) -> Result<Option<(TaskId, TaskStatus)>> {
+    fn read_task_id_and_status(&self, seq: Option<TaskSeq>) -> TableResult<Option<(TaskId, TaskStatus)>> {
         let Some(seq) = seq else { return Ok(None) };
         let task = self.tables.read_task_with_attempts(seq)?;
         Ok(task.map(|task| (task.id, task.lifecycle.state.status())))
     }
 
     /// Returns the synchronous task of the same event that a gated task waits for.
-    fn find_blocking_sync_task(&self, task_row: &ActiveTaskRow) -> Result<Option<(TaskId, TaskStatus)>> {
+    fn find_blocking_sync_task(&self, task_row: &ActiveTaskRow) -> TableResult<Option<(TaskId, TaskStatus)>> {
         let Some(event) = task_row.event.filter(|_| task_row.phase == TaskPhase::SyncGated) else {
             return Ok(None);
         };
@@ -85,7 +85,10 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns the head of a task's lane, if it is ahead of the task.
-    fn find_lane_head_ahead_of_task(&self, task_row: &ActiveTaskRow) -> Result<Option<(TaskId, TaskStatus)>> {
+    fn find_lane_head_ahead_of_task(
+        &self,
+        task_row: &ActiveTaskRow,
+    ) -> TableResult<Option<(TaskId, TaskStatus)>> {
         let (Some(lane), Some(lane_position)) = (task_row.lane, task_row.lane_position) else {
             return Ok(None);
         };
@@ -95,12 +98,12 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Lists some running tasks of a handler.
-    fn list_running_task_ids(&self, handler: HandlerId) -> Result<Vec<TaskId>> {
+    fn list_running_task_ids(&self, handler: HandlerId) -> TableResult<Vec<TaskId>> {
         let seqs = self.tables.list_running_tasks_of_handler(handler, MAX_LISTED_BLOCKING_TASKS)?;
         seqs.into_iter().filter_map(|seq| self.read_task_id(seq).transpose()).collect()
     }
 
-    fn list_capable_nodes(&self, handler: &HandlerName) -> Result<Vec<String>> {
+    fn list_capable_nodes(&self, handler: &HandlerName) -> TableResult<Vec<String>> {
         let live_nodes =
             self.tables.list_nodes()?.into_iter().filter(|node| self.state.live_nodes.contains(&node.id));
         let capable_nodes = live_nodes.filter(|node| node.capabilities.handlers.contains(handler));
@@ -108,7 +111,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Counts the tasks that run before a ready task: in its queue, or for a source, in all sources of the tenant.
-    fn count_tasks_ahead(&self, task_row: &ActiveTaskRow) -> Result<u64> {
+    fn count_tasks_ahead(&self, task_row: &ActiveTaskRow) -> TableResult<u64> {
         if task_row.phase != TaskPhase::Ready {
             return Ok(0);
         }

@@ -23,7 +23,7 @@ use pointsman_core::task::Lease;
 use pointsman_core::{EventId, TaskSeq, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::error::{Result, panic_message};
+use crate::error::{TableResult, panic_message};
 use crate::tables::{Backend, CacheState, ReadSet, Tables};
 use crate::writer_state::WriterState;
 use crate::writer_status::WriterStatus;
@@ -43,8 +43,8 @@ trait Job<T>: Send {
     /// But a task can get a slot of a claim only if the job with the task's event runs before the job with the claim.
     fn position(&self) -> JobPosition;
     fn add_to_read_set(&self, state: &mut WriterState, read_set: &mut ReadSet);
-    fn run_work(&mut self, txn: &mut Txn<'_, T>) -> Result<()>;
-    fn send_result(self: Box<Self>, committed: std::result::Result<(), StoreError>);
+    fn run_work(&mut self, txn: &mut Txn<'_, T>) -> TableResult<()>;
+    fn send_result(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
 /// Position of a job in its group.
@@ -75,13 +75,13 @@ struct AwaitedJob<A, F, T> {
     request: Option<JobRequest<A>>,
     work: Option<F>,
     result: Option<T>,
-    reply: oneshot::Sender<std::result::Result<T, StoreError>>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
 impl<A, F, T, B> Job<B> for AwaitedJob<A, F, T>
 where
     A: Send,
-    F: FnOnce(&mut Txn<'_, B>, A) -> Result<T> + Send,
+    F: FnOnce(&mut Txn<'_, B>, A) -> TableResult<T> + Send,
     T: Send,
 {
     fn position(&self) -> JobPosition {
@@ -94,14 +94,14 @@ where
         }
     }
 
-    fn run_work(&mut self, txn: &mut Txn<'_, B>) -> Result<()> {
+    fn run_work(&mut self, txn: &mut Txn<'_, B>) -> TableResult<()> {
         if let (Some(work), Some(request)) = (self.work.take(), self.request.take()) {
             self.result = Some(work(txn, request.input)?);
         }
         Ok(())
     }
 
-    fn send_result(self: Box<Self>, committed: std::result::Result<(), StoreError>) {
+    fn send_result(self: Box<Self>, committed: Result<(), StoreError>) {
         let Self { result, reply, .. } = *self;
         // The caller may be gone; the commit stays in effect.
         let _ = reply.send(committed.and_then(|()| result.ok_or(StoreError::Closed)));
@@ -149,7 +149,7 @@ impl<T: Tables> Writer<T> {
         backend: B,
         name: &str,
         now: Timestamp,
-    ) -> std::io::Result<Result<Self>> {
+    ) -> std::io::Result<TableResult<Self>> {
         let state = match WriterState::load(backend.tables(), now) {
             Ok(state) => state,
             Err(fault) => return Ok(Err(fault)),
@@ -180,8 +180,8 @@ impl<T: Tables> Writer<T> {
     /// Runs `work` in the next transaction; returns after its commit.
     pub async fn run_in_transaction<R: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Txn<'_, T>) -> Result<R> + Send + 'static,
-    ) -> std::result::Result<R, StoreError> {
+        work: impl FnOnce(&mut Txn<'_, T>) -> TableResult<R> + Send + 'static,
+    ) -> Result<R, StoreError> {
         self.run_job(JobRequest::without_read_set(()), move |txn, ()| work(txn)).await
     }
 
@@ -189,8 +189,8 @@ impl<T: Tables> Writer<T> {
     pub async fn run_job<A: Send + 'static, R: Send + 'static>(
         &self,
         request: JobRequest<A>,
-        work: impl FnOnce(&mut Txn<'_, T>, A) -> Result<R> + Send + 'static,
-    ) -> std::result::Result<R, StoreError> {
+        work: impl FnOnce(&mut Txn<'_, T>, A) -> TableResult<R> + Send + 'static,
+    ) -> Result<R, StoreError> {
         let (reply, result) = oneshot::channel();
         let job = Box::new(AwaitedJob { request: Some(request), work: Some(work), result: None, reply });
         {
@@ -202,11 +202,7 @@ impl<T: Tables> Writer<T> {
     }
 
     /// Returns the text stored under a name; stores `text` if there is none.
-    pub async fn get_or_init_named_text(
-        &self,
-        name: &'static str,
-        text: &str,
-    ) -> std::result::Result<String, StoreError> {
+    pub async fn get_or_init_named_text(&self, name: &'static str, text: &str) -> Result<String, StoreError> {
         let initial = text.to_string();
         let read_or_init = move |txn: &mut Txn<'_, T>| match txn.tables.read_named_text(name)? {
             Some(stored_text) => Ok(stored_text),
@@ -332,7 +328,7 @@ impl<B: Backend> WriterThread<B> {
         &mut self,
         group: &mut JobGroup<B::Tables>,
         inbox: &mut JobInbox<B::Tables>,
-    ) -> std::result::Result<usize, StoreError> {
+    ) -> Result<usize, StoreError> {
         let mut fence_at_begin = None;
         // After a panic the transaction is rolled back and the state reloaded, so nothing half-done is used again.
         let committed =
@@ -355,7 +351,7 @@ impl<B: Backend> WriterThread<B> {
         group: &mut JobGroup<B::Tables>,
         inbox: &mut JobInbox<B::Tables>,
         fence_at_begin: &mut Option<i64>,
-    ) -> Result<usize> {
+    ) -> TableResult<usize> {
         let read_set = if self.must_reload_state { ReadSet::default() } else { self.collect_read_set(group) };
         match self.backend.begin(read_set)? {
             CacheState::Fresh if !self.must_reload_state => {}
@@ -386,7 +382,7 @@ impl<B: Backend> WriterThread<B> {
         &mut self,
         group: &mut JobGroup<B::Tables>,
         inbox: &mut JobInbox<B::Tables>,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let mut added = Vec::new();
         fill_job_group(&mut added, inbox);
         if added.is_empty() {
@@ -398,7 +394,7 @@ impl<B: Backend> WriterThread<B> {
         self.backend.extend_read_set(read_set)
     }
 
-    fn run_jobs(&mut self, group: &mut JobGroup<B::Tables>) -> Result<usize> {
+    fn run_jobs(&mut self, group: &mut JobGroup<B::Tables>) -> TableResult<usize> {
         let mut txn = Txn { tables: self.backend.tables(), state: &mut self.state };
         for (task, lease) in &self.unreported_attempts {
             txn.release_unreported_attempt(*task, *lease)?;
@@ -426,7 +422,7 @@ impl<B: Backend> WriterThread<B> {
         done_count
     }
 
-    fn reload_state(&mut self, group: &[Box<dyn Job<B::Tables>>]) -> Result<()> {
+    fn reload_state(&mut self, group: &[Box<dyn Job<B::Tables>>]) -> TableResult<()> {
         self.state = WriterState::load(self.backend.tables(), self.state.event_id_generator.observed_time())?;
         // Listeners here were not notified of tasks that other nodes made ready.
         self.state.has_new_ready_tasks = true;

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::chains::ChainRegistry;
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 use crate::limiters::Limiters;
 use crate::queues::QueueStates;
 use crate::recent_events::RecentEventCache;
@@ -87,7 +87,7 @@ pub struct WriterState {
 pub(crate) const MAX_CACHED_EVENT_TYPES: usize = 10_000;
 
 impl WriterState {
-    pub(crate) fn load(tables: &dyn Tables, now: Timestamp) -> Result<Self> {
+    pub(crate) fn load(tables: &dyn Tables, now: Timestamp) -> TableResult<Self> {
         store_copy::reject_incomplete_copy(tables)?;
         let counters = tables.read_counters()?;
         let mut state = Self {
@@ -122,7 +122,7 @@ impl WriterState {
         Ok(state)
     }
 
-    pub(crate) fn load_registration(&mut self, tables: &dyn Tables) -> Result<()> {
+    pub(crate) fn load_registration(&mut self, tables: &dyn Tables) -> TableResult<()> {
         self.handlers.clear();
         self.handler_ids_by_name.clear();
         self.handlers_by_event_type.clear();
@@ -138,18 +138,22 @@ impl WriterState {
         Ok(())
     }
 
-    pub(crate) fn load_rules(&mut self, tables: &dyn Tables) -> Result<()> {
+    pub(crate) fn load_rules(&mut self, tables: &dyn Tables) -> TableResult<()> {
         self.rules = tables.list_rules()?;
         Ok(())
     }
 
-    pub(crate) fn reload_next_due(&mut self, tables: &dyn Tables) -> Result<()> {
+    pub(crate) fn reload_next_due(&mut self, tables: &dyn Tables) -> TableResult<()> {
         self.counters.next_due = tables.read_earliest_due_time()?;
         Ok(())
     }
 
     /// Applies changes that other nodes have committed.
-    pub(crate) fn apply_peer_changes(&mut self, tables: &dyn Tables, changes: PeerChanges) -> Result<()> {
+    pub(crate) fn apply_peer_changes(
+        &mut self,
+        tables: &dyn Tables,
+        changes: PeerChanges,
+    ) -> TableResult<()> {
         let PeerChanges { counters, queue_rows: queues, limiter_states, stale_tasks } = changes;
         let is_earlier = |due: &Timestamp| self.counters.next_due.is_none_or(|cached| *due < cached);
         self.has_earlier_due_time |= counters.next_due.as_ref().is_some_and(is_earlier);
@@ -192,7 +196,7 @@ impl WriterState {
         self.event_id_generator.observed_time()
     }
 
-    pub(crate) fn handler(&self, id: HandlerId) -> Result<&Arc<RegisteredHandler>> {
+    pub(crate) fn handler(&self, id: HandlerId) -> TableResult<&Arc<RegisteredHandler>> {
         let index = usize::try_from(id - 1).unwrap_or(usize::MAX);
         self.handlers.get(index).ok_or_else(|| Fault::damaged(format!("handler {id} does not exist")))
     }
@@ -243,7 +247,7 @@ impl WriterState {
     }
 
     /// Writes the counts of queues, the limiter states and the counters that changed. Called once before each commit.
-    pub fn flush_changes(&mut self, tables: &dyn Tables) -> Result<()> {
+    pub fn flush_changes(&mut self, tables: &dyn Tables) -> TableResult<()> {
         self.flush_queue_counts(tables)?;
         self.flush_limiter_states(tables)?;
         self.counters.last_event = self.event_id_generator.last_id();
@@ -277,7 +281,12 @@ impl WriterState {
         self.counters.last_order
     }
 
-    pub(crate) fn build_task_id(&self, handler: HandlerId, collection: &str, seq: TaskSeq) -> Result<TaskId> {
+    pub(crate) fn build_task_id(
+        &self,
+        handler: HandlerId,
+        collection: &str,
+        seq: TaskSeq,
+    ) -> TableResult<TaskId> {
         Ok(TaskId::new(
             self.handler(handler)?.def.name.as_str(),
             collection,
@@ -287,12 +296,15 @@ impl WriterState {
 }
 
 /// Reads a value that is stored as JSON in a named text.
-pub(crate) fn read_named_json<V: DeserializeOwned>(tables: &dyn Tables, name: &str) -> Result<Option<V>> {
+pub(crate) fn read_named_json<V: DeserializeOwned>(
+    tables: &dyn Tables,
+    name: &str,
+) -> TableResult<Option<V>> {
     let value = tables.read_named_text(name)?.map(|text| serde_json::from_str(&text)).transpose();
     value.map_err(|e| Fault::damaged(format!("cannot decode the text {name}: {e}")))
 }
 
 /// Stores a value as JSON in a named text.
-pub(crate) fn write_named_json(tables: &dyn Tables, name: &str, value: &impl Serialize) -> Result<()> {
+pub(crate) fn write_named_json(tables: &dyn Tables, name: &str, value: &impl Serialize) -> TableResult<()> {
     tables.write_named_text(name, &serde_json::to_string(value).map_err(Fault::damaged)?)
 }

@@ -4,22 +4,22 @@ use pointsman_core::RuleKind;
 use pointsman_core::chain::{ChainNodeAction, ChainNodeId, ChainPath};
 use reqwest::{Method, RequestBuilder};
 
-use super::{Client, Result};
+use super::{Client, ClientResult};
 use crate::{ChainDetail, ChainList, RuleRequestBody, SetChainNodeActionBody, SetChainStateBody};
 
 impl Client {
     /// Lists all chains, by path.
-    pub async fn list_chains(&self) -> Result<ChainList> {
+    pub async fn list_chains(&self) -> ClientResult<ChainList> {
         self.send_for_json(self.get_request(&["api", "v1", "chains"])?).await
     }
 
     /// Reads one chain.
-    pub async fn read_chain(&self, chain: &ChainPath) -> Result<ChainDetail> {
+    pub async fn read_chain(&self, chain: &ChainPath) -> ClientResult<ChainDetail> {
         self.send_for_json(self.chain_request(Method::GET, chain, &[])?).await
     }
 
     /// Stops a chain, or starts it again. When this returns, no step of a stopped chain starts.
-    pub async fn set_chain_stopped(&self, chain: &ChainPath, stopped: bool) -> Result<ChainDetail> {
+    pub async fn set_chain_stopped(&self, chain: &ChainPath, stopped: bool) -> ClientResult<ChainDetail> {
         let state = if stopped { "stopped" } else { "running" }.into();
         let request = self.chain_request(Method::PUT, chain, &["state"])?;
         self.send_for_json(request.json(&SetChainStateBody { state })).await
@@ -31,7 +31,7 @@ impl Client {
         chain: &ChainPath,
         node: &ChainNodeId,
         action: ChainNodeAction,
-    ) -> Result<ChainDetail> {
+    ) -> ClientResult<ChainDetail> {
         let request = self.chain_request(Method::PUT, chain, &["nodes", node.as_str(), "action"])?;
         self.send_for_json(request.json(&SetChainNodeActionBody { action })).await
     }
@@ -42,7 +42,7 @@ impl Client {
         kind: RuleKind,
         chain: &ChainPath,
         body: &RuleRequestBody,
-    ) -> Result<ChainDetail> {
+    ) -> ClientResult<ChainDetail> {
         self.send_for_json(self.chain_request(Method::PUT, chain, &[kind.as_str()])?.json(body)).await
     }
 
@@ -52,7 +52,7 @@ impl Client {
         kind: RuleKind,
         chain: &ChainPath,
         body: &RuleRequestBody,
-    ) -> Result<ChainDetail> {
+    ) -> ClientResult<ChainDetail> {
         self.send_for_json(self.chain_request(Method::DELETE, chain, &[kind.as_str()])?.json(body)).await
     }
 
@@ -61,7 +61,7 @@ impl Client {
         method: Method,
         chain: &ChainPath,
         trailing_segments: &[&str],
-    ) -> Result<RequestBuilder> {
+    ) -> ClientResult<RequestBuilder> {
         Ok(self.build_request(method, self.order_or_chain_url("chains", chain.as_str(), trailing_segments)?))
     }
 }

@@ -3,17 +3,17 @@
 use pointsman_core::RuleKind;
 use reqwest::Method;
 
-use super::{Client, Result};
+use super::{Client, ClientResult};
 use crate::{AdoptBody, AdoptResponse, HandlerDetail, HandlerList, RuleRequestBody};
 
 impl Client {
     /// Lists all handlers and sources.
-    pub async fn list_handlers(&self) -> Result<HandlerList> {
+    pub async fn list_handlers(&self) -> ClientResult<HandlerList> {
         self.send_for_json(self.get_request(&["api", "v1", "handlers"])?).await
     }
 
     /// Reads one handler or source with its routes, counts and rules.
-    pub async fn read_handler(&self, name: &str) -> Result<HandlerDetail> {
+    pub async fn read_handler(&self, name: &str) -> ClientResult<HandlerDetail> {
         self.send_for_json(self.get_request(&["api", "v1", "handlers", name])?).await
     }
 
@@ -24,7 +24,7 @@ impl Client {
         kind: RuleKind,
         name: &str,
         body: &RuleRequestBody,
-    ) -> Result<HandlerDetail> {
+    ) -> ClientResult<HandlerDetail> {
         let url = self.resource_url(&["api", "v1", "handlers", name, kind.as_str()])?;
         self.send_for_json(self.build_request(Method::PUT, url).json(body)).await
     }
@@ -35,14 +35,14 @@ impl Client {
         kind: RuleKind,
         name: &str,
         body: &RuleRequestBody,
-    ) -> Result<HandlerDetail> {
+    ) -> ClientResult<HandlerDetail> {
         let url = self.resource_url(&["api", "v1", "handlers", name, kind.as_str()])?;
         self.send_for_json(self.build_request(Method::DELETE, url).json(body)).await
     }
 
     /// Adopts a handler's `missing` tasks, and replays history to it if the body says from where. While the response
     /// says that there is more, call it again to continue.
-    pub async fn adopt_tasks(&self, handler: &str, body: &AdoptBody) -> Result<AdoptResponse> {
+    pub async fn adopt_tasks(&self, handler: &str, body: &AdoptBody) -> ClientResult<AdoptResponse> {
         self.send_for_json(self.post_request(&["api", "v1", "handlers", handler, "adopt"])?.json(body)).await
     }
 }

@@ -1,11 +1,11 @@
 //! The health check.
 
-use super::{Client, Result};
+use super::{Client, ClientResult};
 use crate::HealthBody;
 
 impl Client {
     /// Reads whether the server and its store work.
-    pub async fn read_health(&self) -> Result<HealthBody> {
+    pub async fn read_health(&self) -> ClientResult<HealthBody> {
         self.send_for_json(self.get_request(&["healthz"])?).await
     }
 }

@@ -51,7 +51,8 @@ pub use streams::SseFrameStream;
 /// The address of a server that was started without any configuration.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7646";
 
-type Result<T> = std::result::Result<T, ClientError>;
+/// The result of an API call.
+type ClientResult<T> = Result<T, ClientError>;
 
 /// How long the server may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -75,7 +76,7 @@ impl fmt::Debug for Client {
 
 impl Client {
     /// Creates a client for the server at this URL, which sends this token if there is one. Connects when first used.
-    pub fn new(url: &str, token: Option<&str>) -> Result<Self> {
+    pub fn new(url: &str, token: Option<&str>) -> ClientResult<Self> {
         let base_url = parse_base_url(url)?;
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("pointsman/", env!("CARGO_PKG_VERSION")))
@@ -102,7 +103,7 @@ impl Client {
 
     /// The URL of a resource. Each segment is escaped, so that a key may contain slashes. The base URL can always have
     /// a path: [`parse_base_url`] checks that.
-    fn resource_url(&self, segments: &[&str]) -> Result<Url> {
+    fn resource_url(&self, segments: &[&str]) -> ClientResult<Url> {
         // URLs resolve dots and drop line breaks and tabs: the request would go to another resource.
         let is_rewritten = |s: &&&str| matches!(**s, "" | "." | "..") || s.contains(['\t', '\n', '\r']);
         if let Some(bad) = segments.iter().find(is_rewritten) {
@@ -115,11 +116,11 @@ impl Client {
         Ok(url)
     }
 
-    fn get_request(&self, segments: &[&str]) -> Result<RequestBuilder> {
+    fn get_request(&self, segments: &[&str]) -> ClientResult<RequestBuilder> {
         Ok(self.build_request(Method::GET, self.resource_url(segments)?))
     }
 
-    fn post_request(&self, segments: &[&str]) -> Result<RequestBuilder> {
+    fn post_request(&self, segments: &[&str]) -> ClientResult<RequestBuilder> {
         Ok(self.build_request(Method::POST, self.resource_url(segments)?))
     }
 
@@ -127,14 +128,19 @@ impl Client {
         &self,
         segments: &[&str],
         parameters: &queries::QueryParameters,
-    ) -> Result<RequestBuilder> {
+    ) -> ClientResult<RequestBuilder> {
         let mut url = self.resource_url(segments)?;
         parameters.append_to(&mut url);
         Ok(self.build_request(Method::GET, url))
     }
 
     /// The URL of an order or a chain. The slashes of its absolute path are not escaped.
-    fn order_or_chain_url(&self, collection: &str, path: &str, trailing_segments: &[&str]) -> Result<Url> {
+    fn order_or_chain_url(
+        &self,
+        collection: &str,
+        path: &str,
+        trailing_segments: &[&str],
+    ) -> ClientResult<Url> {
         let mut segments = vec!["api", "v1", collection];
         segments.extend(path.trim_start_matches('/').split('/'));
         segments.extend(trailing_segments);
@@ -150,7 +156,7 @@ impl Client {
     }
 
     /// Sends a request; an error response becomes an error.
-    async fn send(&self, request: RequestBuilder) -> Result<Response> {
+    async fn send(&self, request: RequestBuilder) -> ClientResult<Response> {
         let response = request.send().await.map_err(|e| self.transport_error(e))?;
         if response.status().is_success() {
             return Ok(response);
@@ -161,7 +167,7 @@ impl Client {
     }
 
     /// Sends a request and parses the JSON of its response.
-    async fn send_for_json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T> {
+    async fn send_for_json<T: DeserializeOwned>(&self, request: RequestBuilder) -> ClientResult<T> {
         self.read_json(self.send(request.timeout(CALL_TIMEOUT)).await?).await
     }
 
@@ -169,13 +175,13 @@ impl Client {
     async fn send_for_json_and_created_flag<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,
-    ) -> Result<(T, bool)> {
+    ) -> ClientResult<(T, bool)> {
         let response = self.send(request.timeout(CALL_TIMEOUT)).await?;
         let created = response.status() == StatusCode::CREATED;
         Ok((self.read_json(response).await?, created))
     }
 
-    async fn read_json<T: DeserializeOwned>(&self, response: Response) -> Result<T> {
+    async fn read_json<T: DeserializeOwned>(&self, response: Response) -> ClientResult<T> {
         let body = response.bytes().await.map_err(|e| self.transport_error(e))?;
         serde_json::from_slice(&body)
             .map_err(|e| ClientError::InvalidResponse { url: self.url().into(), reason: e.to_string() })
@@ -200,7 +206,7 @@ fn with_idempotency_key(request: RequestBuilder, idempotency_key: Option<&str>) 
 }
 
 /// Parses the URL of a server. Errors do not repeat one that may contain a password.
-fn parse_base_url(text: &str) -> Result<Url> {
+fn parse_base_url(text: &str) -> ClientResult<Url> {
     let hint = "write one like http://127.0.0.1:7646";
     let quoted_url = if text.contains('@') { "this".into() } else { format!("{text:?}") };
     let url = Url::parse(text)

@@ -1,11 +1,11 @@
 //! Calls about the nodes of the cluster.
 
-use super::{Client, Result};
+use super::{Client, ClientResult};
 use crate::NodeList;
 
 impl Client {
     /// Lists the nodes that are alive, and those that left or died last.
-    pub async fn list_nodes(&self) -> Result<NodeList> {
+    pub async fn list_nodes(&self) -> ClientResult<NodeList> {
         self.send_for_json(self.get_request(&["api", "v1", "nodes"])?).await
     }
 }

@@ -5,7 +5,7 @@ use pointsman_core::order::OrderStatistics;
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
 
-use super::{Client, Result};
+use super::{Client, ClientResult};
 
 /// Counts of orders by state, and the newest event id when they were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ impl Client {
         &self,
         path: &str,
         tenant: Option<&Tenant>,
-    ) -> Result<OrderStatisticsBody> {
+    ) -> ClientResult<OrderStatisticsBody> {
         let mut url = self.resource_url(&["jobscheduler", "master", "api", "order"])?;
         url.query_pairs_mut().append_pair("return", "OrderStatistics");
         if let Some(tenant) = tenant {

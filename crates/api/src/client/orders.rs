@@ -5,7 +5,7 @@ use pointsman_core::chain::OrderKey;
 use reqwest::{Method, RequestBuilder};
 use serde::Serialize;
 
-use super::{Client, OrderQuery, Result, with_idempotency_key};
+use super::{Client, ClientResult, OrderQuery, with_idempotency_key};
 use crate::{AddOrdersResponse, ChangeOrderBody, OrderBody, OrderList};
 
 /// An order's key and the tenant it belongs to.
@@ -24,7 +24,7 @@ impl From<OrderKey> for TenantOrderKey {
 
 impl Client {
     /// Lists one page of orders, by path.
-    pub async fn list_orders(&self, query: &OrderQuery) -> Result<OrderList> {
+    pub async fn list_orders(&self, query: &OrderQuery) -> ClientResult<OrderList> {
         self.send_for_json(
             self.get_request_with_parameters(&["api", "v1", "orders"], &query.to_parameters())?,
         )
@@ -32,7 +32,7 @@ impl Client {
     }
 
     /// Reads one order.
-    pub async fn read_order(&self, order: &TenantOrderKey) -> Result<OrderBody> {
+    pub async fn read_order(&self, order: &TenantOrderKey) -> ClientResult<OrderBody> {
         self.send_for_json(self.order_request(Method::GET, order, &[])?).await
     }
 
@@ -42,28 +42,32 @@ impl Client {
         &self,
         orders: &impl Serialize,
         idempotency_key: Option<&str>,
-    ) -> Result<AddOrdersResponse> {
+    ) -> ClientResult<AddOrdersResponse> {
         let request = self.post_request(&["api", "v1", "orders"])?.json(orders);
         self.send_for_json(with_idempotency_key(request, idempotency_key)).await
     }
 
     /// Changes an order's value, node or planned time. Refused while a step of it runs.
-    pub async fn change_order(&self, order: &TenantOrderKey, change: &ChangeOrderBody) -> Result<OrderBody> {
+    pub async fn change_order(
+        &self,
+        order: &TenantOrderKey,
+        change: &ChangeOrderBody,
+    ) -> ClientResult<OrderBody> {
         self.send_for_json(self.order_request(Method::PUT, order, &[])?.json(change)).await
     }
 
     /// Suspends an order at its node. A running step finishes.
-    pub async fn suspend_order(&self, order: &TenantOrderKey) -> Result<OrderBody> {
+    pub async fn suspend_order(&self, order: &TenantOrderKey) -> ClientResult<OrderBody> {
         self.send_for_json(self.order_request(Method::POST, order, &["suspend"])?).await
     }
 
     /// Resumes a suspended order.
-    pub async fn resume_order(&self, order: &TenantOrderKey) -> Result<OrderBody> {
+    pub async fn resume_order(&self, order: &TenantOrderKey) -> ClientResult<OrderBody> {
         self.send_for_json(self.order_request(Method::POST, order, &["resume"])?).await
     }
 
     /// Removes an order; returns it as it was.
-    pub async fn remove_order(&self, order: &TenantOrderKey) -> Result<OrderBody> {
+    pub async fn remove_order(&self, order: &TenantOrderKey) -> ClientResult<OrderBody> {
         self.send_for_json(self.order_request(Method::DELETE, order, &[])?).await
     }
 
@@ -72,7 +76,7 @@ impl Client {
         method: Method,
         order: &TenantOrderKey,
         trailing_segments: &[&str],
-    ) -> Result<RequestBuilder> {
+    ) -> ClientResult<RequestBuilder> {
         let mut url = self.order_or_chain_url("orders", &order.key.to_string(), trailing_segments)?;
         if let Some(tenant) = &order.tenant {
             url.query_pairs_mut().append_pair("tenant", tenant.as_str());

@@ -4,12 +4,12 @@ use pointsman_core::RuleKind;
 use reqwest::Method;
 
 use super::queries::QueryParameters;
-use super::{Client, Result, with_idempotency_key};
+use super::{Client, ClientResult, with_idempotency_key};
 use crate::{FireList, RuleRequestBody, RunScheduleResponse, ScheduleDetail, ScheduleList};
 
 impl Client {
     /// Lists all schedules, page by page.
-    pub async fn list_schedules(&self) -> Result<ScheduleList> {
+    pub async fn list_schedules(&self) -> ClientResult<ScheduleList> {
         let mut all = self.list_schedule_page(None).await?;
         while let Some(cursor) = all.next.take() {
             let page = self.list_schedule_page(Some(&cursor)).await?;
@@ -19,19 +19,24 @@ impl Client {
         Ok(all)
     }
 
-    async fn list_schedule_page(&self, cursor: Option<&str>) -> Result<ScheduleList> {
+    async fn list_schedule_page(&self, cursor: Option<&str>) -> ClientResult<ScheduleList> {
         let mut parameters = QueryParameters::default();
         parameters.add("cursor", &cursor);
         self.send_for_json(self.get_request_with_parameters(&["api", "v1", "schedules"], &parameters)?).await
     }
 
     /// Reads one schedule, by its name or as `source/collection`.
-    pub async fn read_schedule(&self, name: &str) -> Result<ScheduleDetail> {
+    pub async fn read_schedule(&self, name: &str) -> ClientResult<ScheduleDetail> {
         self.send_for_json(self.get_request(&["api", "v1", "schedules", name])?).await
     }
 
     /// Lists the outcomes of a schedule's planned times, the latest first; with `before`, only earlier ones.
-    pub async fn list_fires(&self, name: &str, before: Option<&str>, limit: Option<u32>) -> Result<FireList> {
+    pub async fn list_fires(
+        &self,
+        name: &str,
+        before: Option<&str>,
+        limit: Option<u32>,
+    ) -> ClientResult<FireList> {
         let mut parameters = QueryParameters::default();
         parameters.add("before", &before);
         parameters.add("limit", &limit);
@@ -47,7 +52,7 @@ impl Client {
         &self,
         name: &str,
         idempotency_key: Option<&str>,
-    ) -> Result<RunScheduleResponse> {
+    ) -> ClientResult<RunScheduleResponse> {
         let request = self.post_request(&["api", "v1", "schedules", name, "run"])?;
         self.send_for_json(with_idempotency_key(request, idempotency_key)).await
     }
@@ -58,13 +63,13 @@ impl Client {
         kind: RuleKind,
         name: &str,
         body: &RuleRequestBody,
-    ) -> Result<ScheduleDetail> {
+    ) -> ClientResult<ScheduleDetail> {
         let url = self.resource_url(&["api", "v1", "schedules", name, kind.as_str()])?;
         self.send_for_json(self.build_request(Method::PUT, url).json(body)).await
     }
 
     /// Deletes a pause or a block of a schedule.
-    pub async fn delete_schedule_rule(&self, kind: RuleKind, name: &str) -> Result<ScheduleDetail> {
+    pub async fn delete_schedule_rule(&self, kind: RuleKind, name: &str) -> ClientResult<ScheduleDetail> {
         let url = self.resource_url(&["api", "v1", "schedules", name, kind.as_str()])?;
         self.send_for_json(self.build_request(Method::DELETE, url)).await
     }

@@ -10,7 +10,7 @@ use futures::{Stream, StreamExt};
 use reqwest::RequestBuilder;
 
 use super::sse_parser::{SseFrame, SseParser};
-use super::{Client, ClientError, EventQuery, LogQuery, Result};
+use super::{Client, ClientError, ClientResult, EventQuery, LogQuery};
 
 /// A stream that delivers nothing for this long is dead. The server sends keep-alive comments far more often.
 const STREAM_SILENCE_TIMEOUT: Duration = Duration::from_secs(90);
@@ -22,7 +22,7 @@ impl Client {
         &self,
         query: &EventQuery,
         last_event_id: Option<u64>,
-    ) -> Result<SseFrameStream> {
+    ) -> ClientResult<SseFrameStream> {
         let mut request =
             self.get_request_with_parameters(&["api", "v1", "stream"], &query.to_parameters())?;
         if let Some(id) = last_event_id {
@@ -32,14 +32,14 @@ impl Client {
     }
 
     /// Streams a task's log from its first line, until the task has ended.
-    pub async fn follow_task_logs(&self, id: &str, query: &LogQuery) -> Result<SseFrameStream> {
+    pub async fn follow_task_logs(&self, id: &str, query: &LogQuery) -> ClientResult<SseFrameStream> {
         let mut parameters = query.to_parameters();
         parameters.add("follow", &Some(true));
         self.open_stream(self.get_request_with_parameters(&["api", "v1", "tasks", id, "logs"], &parameters)?)
             .await
     }
 
-    async fn open_stream(&self, request: RequestBuilder) -> Result<SseFrameStream> {
+    async fn open_stream(&self, request: RequestBuilder) -> ClientResult<SseFrameStream> {
         let response = self.send(request.header("accept", "text/event-stream")).await?;
         let bytes = response.bytes_stream().boxed();
         Ok(SseFrameStream {
@@ -68,7 +68,7 @@ impl fmt::Debug for SseFrameStream {
 
 impl SseFrameStream {
     /// Waits for the next frame; `None` when the server has ended the stream.
-    pub async fn next(&mut self) -> Result<Option<SseFrame>> {
+    pub async fn next(&mut self) -> ClientResult<Option<SseFrame>> {
         loop {
             if let Some(frame) = self.unreturned_frames.pop_front() {
                 return Ok(Some(frame));

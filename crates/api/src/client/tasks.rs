@@ -3,23 +3,23 @@
 use reqwest::Method;
 
 use super::queries::QueryParameters;
-use super::{Client, LogQuery, Result, TaskQuery, with_idempotency_key};
+use super::{Client, ClientResult, LogQuery, TaskQuery, with_idempotency_key};
 use crate::{LogList, SourceRunResponse, TaskDetail, TaskList, TaskWhyBody};
 
 impl Client {
     /// Lists one page of tasks, the newest first.
-    pub async fn list_tasks(&self, query: &TaskQuery) -> Result<TaskList> {
+    pub async fn list_tasks(&self, query: &TaskQuery) -> ClientResult<TaskList> {
         self.send_for_json(self.get_request_with_parameters(&["api", "v1", "tasks"], &query.to_parameters())?)
             .await
     }
 
     /// Reads a task with its attempts and its result.
-    pub async fn read_task(&self, id: &str) -> Result<TaskDetail> {
+    pub async fn read_task(&self, id: &str) -> ClientResult<TaskDetail> {
         self.send_for_json(self.get_request(&["api", "v1", "tasks", id])?).await
     }
 
     /// Reads the lines that a task's log has now.
-    pub async fn read_task_logs(&self, id: &str, query: &LogQuery) -> Result<LogList> {
+    pub async fn read_task_logs(&self, id: &str, query: &LogQuery) -> ClientResult<LogList> {
         self.send_for_json(
             self.get_request_with_parameters(&["api", "v1", "tasks", id, "logs"], &query.to_parameters())?,
         )
@@ -27,17 +27,17 @@ impl Client {
     }
 
     /// Reads why a task does not run: the gates it has to pass before it starts.
-    pub async fn read_task_why(&self, id: &str) -> Result<TaskWhyBody> {
+    pub async fn read_task_why(&self, id: &str) -> ClientResult<TaskWhyBody> {
         self.send_for_json(self.get_request(&["api", "v1", "tasks", id, "why"])?).await
     }
 
     /// Runs a task in `error` again.
-    pub async fn retry_task(&self, id: &str) -> Result<TaskDetail> {
+    pub async fn retry_task(&self, id: &str) -> ClientResult<TaskDetail> {
         self.send_for_json(self.post_request(&["api", "v1", "tasks", id, "retry"])?).await
     }
 
     /// Ends a task; a running attempt is stopped.
-    pub async fn cancel_task(&self, id: &str) -> Result<TaskDetail> {
+    pub async fn cancel_task(&self, id: &str) -> ClientResult<TaskDetail> {
         self.send_for_json(self.post_request(&["api", "v1", "tasks", id, "cancel"])?).await
     }
 
@@ -49,7 +49,7 @@ impl Client {
         source: &str,
         collection: &str,
         idempotency_key: Option<&str>,
-    ) -> Result<(SourceRunResponse, bool)> {
+    ) -> ClientResult<(SourceRunResponse, bool)> {
         let mut parameters = QueryParameters::default();
         parameters.add("source", &Some(source));
         parameters.add("collection", &Some(collection));

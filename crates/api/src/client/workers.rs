@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Client, Result};
+use super::{Client, ClientResult};
 use crate::worker::{
     AddLogsBody, AddLogsResponse, AttemptEndResponse, ClaimBody, ClaimedTaskList, DoneBody, FailBody,
     HeartbeatBody, HeartbeatResponse, SnoozeBody,
@@ -11,7 +11,7 @@ use crate::worker::{
 
 impl Client {
     /// Claims tasks. Waits as long as the body's own `wait` says.
-    pub async fn claim_tasks(&self, body: &ClaimBody) -> Result<ClaimedTaskList> {
+    pub async fn claim_tasks(&self, body: &ClaimBody) -> ClientResult<ClaimedTaskList> {
         let request = self.post_request(&["api", "v1", "worker", "claim"])?.json(body);
         match body.wait {
             Some(_) => self.read_json(self.send(request).await?).await,
@@ -20,27 +20,27 @@ impl Client {
     }
 
     /// Extends the lease of a claimed task.
-    pub async fn send_heartbeat(&self, id: &str, body: &HeartbeatBody) -> Result<HeartbeatResponse> {
+    pub async fn send_heartbeat(&self, id: &str, body: &HeartbeatBody) -> ClientResult<HeartbeatResponse> {
         self.post_task_report(id, "heartbeat", body).await
     }
 
     /// Adds lines to the log of a claimed task.
-    pub async fn add_task_logs(&self, id: &str, body: &AddLogsBody) -> Result<AddLogsResponse> {
+    pub async fn add_task_logs(&self, id: &str, body: &AddLogsBody) -> ClientResult<AddLogsResponse> {
         self.post_task_report(id, "logs", body).await
     }
 
     /// Reports that the attempt succeeded, with the events it emits.
-    pub async fn complete_task(&self, id: &str, body: &DoneBody) -> Result<AttemptEndResponse> {
+    pub async fn complete_task(&self, id: &str, body: &DoneBody) -> ClientResult<AttemptEndResponse> {
         self.post_task_report(id, "done", body).await
     }
 
     /// Reports that the attempt failed.
-    pub async fn fail_task(&self, id: &str, body: &FailBody) -> Result<AttemptEndResponse> {
+    pub async fn fail_task(&self, id: &str, body: &FailBody) -> ClientResult<AttemptEndResponse> {
         self.post_task_report(id, "fail", body).await
     }
 
     /// Puts the task off, at the cost of no retry.
-    pub async fn snooze_task(&self, id: &str, body: &SnoozeBody) -> Result<AttemptEndResponse> {
+    pub async fn snooze_task(&self, id: &str, body: &SnoozeBody) -> ClientResult<AttemptEndResponse> {
         self.post_task_report(id, "snooze", body).await
     }
 
@@ -49,7 +49,7 @@ impl Client {
         id: &str,
         report: &str,
         body: &impl Serialize,
-    ) -> Result<T> {
+    ) -> ClientResult<T> {
         self.send_for_json(self.post_request(&["api", "v1", "worker", id, report])?.json(body)).await
     }
 }

@@ -15,7 +15,7 @@ use pointsman_store_sqlite::doctor::{self as sqlite, CheckDepth};
 
 use crate::args::GlobalOptions;
 use crate::config::ConfigArgs;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{Output, format_count};
 use crate::root_warning;
 
@@ -49,12 +49,12 @@ pub(crate) struct DoctorCommand {
     config: ConfigArgs,
 }
 
-fn parse_duration(text: &str) -> std::result::Result<Duration, String> {
+fn parse_duration(text: &str) -> Result<Duration, String> {
     parse_http_duration(text).map_err(|e| e.to_string())
 }
 
 impl DoctorCommand {
-    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> CommandResult {
         let output = Output::new(global);
         let inputs = self.config.to_inputs();
         let (mut findings, store) = check_configuration(&inputs);
@@ -78,7 +78,7 @@ impl DoctorCommand {
         }
     }
 
-    async fn check_store(&self, store: &StoreUrl) -> Result<Vec<Finding>> {
+    async fn check_store(&self, store: &StoreUrl) -> CommandResult<Vec<Finding>> {
         match store {
             StoreUrl::Postgres(url) => Ok(postgres::examine(url.full_url(), self.max_transaction_age).await),
             StoreUrl::Redis(url) => Ok(redis::examine(url.full_url()).await),

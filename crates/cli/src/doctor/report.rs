@@ -2,7 +2,7 @@
 
 use pointsman_store::finding::{Finding, FindingSeverity};
 
-use crate::failure::Result;
+use crate::failure::CommandResult;
 use crate::output::{Output, escape_controls, format_count};
 
 pub(super) fn findings_to_json(findings: &[Finding]) -> serde_json::Value {
@@ -18,7 +18,7 @@ fn count_with_severity(findings: &[Finding], severity: FindingSeverity) -> u64 {
 }
 
 /// Prints one line per check, its advice below, and the totals.
-pub(super) fn print_findings(output: Output, findings: &[Finding]) -> Result {
+pub(super) fn print_findings(output: Output, findings: &[Finding]) -> CommandResult {
     let width = findings.iter().map(|finding| finding.name.len()).max().unwrap_or(0);
     for finding in findings {
         let name = format!("{:<width$}", finding.name);

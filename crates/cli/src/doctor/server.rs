@@ -6,14 +6,14 @@ use pointsman_server::config::StoreUrl;
 use pointsman_store::finding::Finding;
 
 use crate::args::GlobalOptions;
-use crate::failure::Result;
+use crate::failure::CommandResult;
 
 /// Checks the server, if one answers. A server that does not answer is a fault only with --url.
 pub(super) async fn check_server(
     global: &GlobalOptions,
     store: Option<&StoreUrl>,
     store_findings: &[Finding],
-) -> Result<Vec<Finding>> {
+) -> CommandResult<Vec<Finding>> {
     let client = global.new_client()?;
     let url = client.url();
     Ok(match client.read_health().await {

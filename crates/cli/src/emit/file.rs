@@ -8,7 +8,7 @@ use pointsman_core::Json;
 
 use super::print_stdin_prompt;
 use crate::args::GlobalOptions;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{Output, Progress, format_count, print_to_stderr};
 
 /// The limits of one request, in events and in bytes.
@@ -16,7 +16,11 @@ const MAX_BATCH_EVENTS: usize = 1000;
 const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
 
 /// Sends a file of events, batch by batch.
-pub(super) async fn emit_events_from_file(global: &GlobalOptions, file: &Path, key: Option<&str>) -> Result {
+pub(super) async fn emit_events_from_file(
+    global: &GlobalOptions,
+    file: &Path,
+    key: Option<&str>,
+) -> CommandResult {
     let (client, output) = (global.new_client()?, Output::new(global));
     let mut events = EventFile::open(file)?;
     let progress = Progress::new_spinner();
@@ -77,7 +81,7 @@ struct EventFile {
 }
 
 impl EventFile {
-    fn open(file: &Path) -> Result<Self> {
+    fn open(file: &Path) -> CommandResult<Self> {
         let name = file.display().to_string();
         let reader: Box<dyn BufRead> = if name == "-" {
             print_stdin_prompt();
@@ -90,7 +94,7 @@ impl EventFile {
     }
 
     /// The next events that fit one request; none at the end of the file.
-    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+    fn next_batch(&mut self) -> CommandResult<Option<EventBatch>> {
         let (mut batch, mut bytes) = (EventBatch::default(), 0);
         while batch.events.len() < MAX_BATCH_EVENTS {
             let Some((line, event)) = self.next_event()? else { break };
@@ -119,7 +123,7 @@ impl EventFile {
         Failure::runtime(format!("{}, line {line}: {}{location}", self.name, problem.detail))
     }
 
-    fn next_event(&mut self) -> Result<Option<(usize, Json)>> {
+    fn next_event(&mut self) -> CommandResult<Option<(usize, Json)>> {
         if let Some(event) = self.carried_over_event.take() {
             return Ok(Some(event));
         }

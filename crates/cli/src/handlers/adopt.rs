@@ -6,7 +6,7 @@ use pointsman_api::{AdoptBody, AdoptResponse};
 use pointsman_core::EventId;
 
 use super::handler_request_failure;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{Output, Progress, format_count};
 
 /// Queue the tasks that are missing because their handler was not defined
@@ -28,7 +28,7 @@ pub(super) struct AdoptCommand {
 }
 
 impl AdoptCommand {
-    pub(super) async fn run(self, client: &Client, output: Output) -> Result {
+    pub(super) async fn run(self, client: &Client, output: Output) -> CommandResult {
         let body = AdoptBody { replay_from_event_id: self.from_event.map(EventId::get) };
         let progress = Progress::new_spinner();
         let mut total = AdoptResponse { adopted: 0, replayed: 0, has_more: true };

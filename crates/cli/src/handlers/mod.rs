@@ -9,7 +9,7 @@ use pointsman_api::{HandlerBody, LimitsBody, RuleBody};
 use pointsman_server::config::suggestion::did_you_mean_suffix;
 
 use crate::args::GlobalOptions;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{Output, escape_and_shorten, format_age};
 
 pub(crate) use show::{RULE_COLUMNS, rule_rows};
@@ -53,7 +53,7 @@ Examples:
 }
 
 impl HandlersCommand {
-    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> CommandResult {
         let (client, output) = (global.new_client()?, Output::new(global));
         match self.subcommand.unwrap_or(HandlerSubcommand::List) {
             HandlerSubcommand::List => list_handlers(&client, output).await,
@@ -66,7 +66,7 @@ impl HandlersCommand {
     }
 }
 
-async fn list_handlers(client: &Client, output: Output) -> Result {
+async fn list_handlers(client: &Client, output: Output) -> CommandResult {
     let list = client.list_handlers().await?;
     if output.is_json() {
         return Ok(output.print_json(&list)?);

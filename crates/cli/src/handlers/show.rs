@@ -3,10 +3,10 @@
 use pointsman_api::{HandlerBody, HandlerDetail, QueueBody, RuleBody, SourceBody};
 
 use super::{describe_handler_limits, describe_run_kind};
-use crate::failure::Result;
+use crate::failure::CommandResult;
 use crate::output::{Output, escape_controls, format_age, format_count, format_timestamp};
 
-pub(super) fn print_handler(output: Output, detail: &HandlerDetail) -> Result {
+pub(super) fn print_handler(output: Output, detail: &HandlerDetail) -> CommandResult {
     if output.is_json() {
         return Ok(output.print_json(detail)?);
     }

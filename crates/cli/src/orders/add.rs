@@ -9,7 +9,7 @@ use pointsman_core::{Tenant, Timestamp};
 
 use crate::args::parse_time;
 use crate::emit::{parse_priority, read_value, validate_duration};
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 use crate::output::Output;
 
 /// Add an order to a chain and print its key
@@ -63,7 +63,7 @@ pub(super) struct AddOrderCommand {
 }
 
 /// Checks a delay and returns it unchanged. A negative delay gets an error message of its own.
-fn validate_delay(text: &str) -> std::result::Result<String, String> {
+fn validate_delay(text: &str) -> Result<String, String> {
     match text.strip_prefix('-') {
         Some(positive) if validate_duration(positive).is_ok() => {
             Err("an order cannot start in the past; without --in it starts immediately".into())
@@ -73,7 +73,7 @@ fn validate_delay(text: &str) -> std::result::Result<String, String> {
 }
 
 /// Checks that a text is the key of an order or the path of a chain, and returns it unchanged.
-fn validate_order_or_chain(text: &str) -> std::result::Result<String, String> {
+fn validate_order_or_chain(text: &str) -> Result<String, String> {
     let checked = match text.contains(',') {
         true => text.parse::<OrderKey>().map(|_| ()),
         false => ChainPath::new(text).map(|_| ()),
@@ -82,7 +82,7 @@ fn validate_order_or_chain(text: &str) -> std::result::Result<String, String> {
 }
 
 impl AddOrderCommand {
-    pub(super) async fn run(self, client: &Client, output: Output) -> Result {
+    pub(super) async fn run(self, client: &Client, output: Output) -> CommandResult {
         let body = NewOrderBody {
             path: self.path_or_key,
             value: self.value.as_deref().map(read_value).transpose()?,

@@ -11,7 +11,7 @@ use super::state_description::fetch_state_description;
 use super::{ORDER_KEY_HELP, ORDER_TENANT_HELP, order_request_failure};
 use crate::args::parse_time;
 use crate::emit::read_value;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{Output, print_to_stderr};
 
 #[derive(Clone, Copy)]
@@ -38,7 +38,7 @@ pub(super) async fn control_orders(
     output: Output,
     orders: &[TenantOrderKey],
     control: OrderControl,
-) -> Result {
+) -> CommandResult {
     let mut failed = 0;
     for order in orders {
         match control_order(client, output, order, control).await {
@@ -65,7 +65,7 @@ async fn control_order(
     output: Output,
     order: &TenantOrderKey,
     control: OrderControl,
-) -> Result {
+) -> CommandResult {
     let response = match control {
         OrderControl::Suspend => client.suspend_order(order).await,
         OrderControl::Resume => client.resume_order(order).await,
@@ -131,14 +131,14 @@ pub(super) struct SetOrderCommand {
 }
 
 impl MoveOrderCommand {
-    pub(super) async fn run(self, client: &Client, output: Output) -> Result {
+    pub(super) async fn run(self, client: &Client, output: Output) -> CommandResult {
         let change = ChangeOrderBody { node: Some(self.node.to_string()), planned_at: self.at, value: None };
         change_order(client, output, &TenantOrderKey { key: self.order, tenant: self.tenant }, &change).await
     }
 }
 
 impl SetOrderCommand {
-    pub(super) async fn run(self, client: &Client, output: Output) -> Result {
+    pub(super) async fn run(self, client: &Client, output: Output) -> CommandResult {
         if self.value.is_none() && self.at.is_none() {
             return Err(Failure::usage("nothing to set")
                 .with_hint("Give a new value with --value or a new time with --at."));
@@ -154,7 +154,7 @@ async fn change_order(
     output: Output,
     order: &TenantOrderKey,
     change: &ChangeOrderBody,
-) -> Result {
+) -> CommandResult {
     let changed = match client.change_order(order, change).await {
         Ok(changed) => changed,
         Err(error) => return Err(change_order_request_failure(client, order, change, error).await),
@@ -192,7 +192,7 @@ async fn print_order_state(
     output: Output,
     order: &TenantOrderKey,
     changed: &OrderBody,
-) -> Result {
+) -> CommandResult {
     let key = &order.key;
     let line = match find_end_node_if_finished(client, order, changed).await {
         Some(end) => format!("{key}  {end}  finished"),

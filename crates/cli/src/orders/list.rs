@@ -8,7 +8,7 @@ use pointsman_core::journal::PathFilter;
 
 use super::path_without_orders::explain_path_without_orders;
 use super::state_description::{MissingChains, current_time_text, describe_order_state};
-use crate::failure::Result;
+use crate::failure::CommandResult;
 use crate::output::{Output, display_width, escape_and_shorten};
 
 /// List running orders by path
@@ -55,12 +55,12 @@ pub(super) struct OrderStatsCommand {
 }
 
 /// Checks a path filter and returns it unchanged.
-fn validate_path_filter(text: &str) -> std::result::Result<String, String> {
+fn validate_path_filter(text: &str) -> Result<String, String> {
     text.parse::<PathFilter>().map(|_| text.into()).map_err(|e| e.to_string())
 }
 
 impl ListOrdersCommand {
-    pub(super) async fn run(self, client: &Client, output: Output) -> Result {
+    pub(super) async fn run(self, client: &Client, output: Output) -> CommandResult {
         let tenant = self.tenant.as_ref().map(ToString::to_string);
         let query = OrderQuery { path: self.path.clone(), tenant, limit: self.limit, cursor: self.cursor };
         let list = client.list_orders(&query).await?;
@@ -141,7 +141,7 @@ fn remaining_value_width(rows: &[Vec<String>], terminal_width: usize) -> usize {
 }
 
 impl OrderStatsCommand {
-    pub(super) async fn run(self, client: &Client, output: Output) -> Result {
+    pub(super) async fn run(self, client: &Client, output: Output) -> CommandResult {
         let statistics =
             client.read_order_statistics(self.path.as_deref().unwrap_or("/"), self.tenant.as_ref()).await?;
         if output.is_json() {

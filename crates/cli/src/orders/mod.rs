@@ -26,7 +26,7 @@ use pointsman_core::Tenant;
 use pointsman_core::chain::OrderKey;
 
 use crate::args::GlobalOptions;
-use crate::failure::{Failure, Result, is_problem_from_pointsman_server};
+use crate::failure::{CommandResult, Failure, is_problem_from_pointsman_server};
 use crate::output::Output;
 use control::{OrderControl, control_orders};
 use list::{ListOrdersCommand, OrderStatsCommand};
@@ -121,7 +121,7 @@ impl OrderKeysArgs {
 }
 
 impl OrdersCommand {
-    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> CommandResult {
         let (client, output) = (global.new_client()?, Output::new(global));
         match self.subcommand.unwrap_or(OrderSubcommand::List(ListOrdersCommand::default())) {
             OrderSubcommand::List(list) => list.run(&client, output).await,

@@ -6,10 +6,10 @@ use pointsman_core::Tenant;
 
 use super::order_request_failure;
 use super::state_description::{MissingChains, current_time_text, describe_order_state};
-use crate::failure::Result;
+use crate::failure::CommandResult;
 use crate::output::Output;
 
-pub(super) async fn show_order(client: &Client, output: Output, key: &TenantOrderKey) -> Result {
+pub(super) async fn show_order(client: &Client, output: Output, key: &TenantOrderKey) -> CommandResult {
     let order = match client.read_order(key).await {
         Ok(order) => order,
         Err(error) => return Err(order_request_failure(client, key, error).await),

@@ -15,7 +15,7 @@ use pointsman_api::{
 use pointsman_core::{ScheduleName, Timestamp};
 
 use crate::args::{GlobalOptions, parse_time};
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 use crate::handlers::{RULE_COLUMNS, rule_rows};
 use crate::output::{Output, format_timestamp};
 
@@ -89,7 +89,7 @@ Examples:
 }
 
 impl SchedulesCommand {
-    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> CommandResult {
         let output = Output::new(global);
         match self.subcommand.unwrap_or(ScheduleSubcommand::List) {
             ScheduleSubcommand::Next(next) => next.run(output),
@@ -118,7 +118,7 @@ impl SchedulesCommand {
     }
 }
 
-async fn list_schedules(client: &Client, output: Output) -> Result {
+async fn list_schedules(client: &Client, output: Output) -> CommandResult {
     let list = client.list_schedules().await?;
     if output.is_json() {
         return Ok(output.print_json(&list)?);
@@ -162,7 +162,7 @@ fn describe_fire_outcome(fire: &FireBody) -> String {
     }
 }
 
-fn print_schedule(output: Output, detail: &ScheduleDetail) -> Result {
+fn print_schedule(output: Output, detail: &ScheduleDetail) -> CommandResult {
     if output.is_json() {
         return Ok(output.print_json(detail)?);
     }
@@ -218,7 +218,7 @@ fn describe_schedule_action(action: &ScheduleActionBody) -> String {
     }
 }
 
-fn print_rules(output: Output, rules: &[RuleBody]) -> Result {
+fn print_rules(output: Output, rules: &[RuleBody]) -> CommandResult {
     if rules.is_empty() {
         return Ok(());
     }
@@ -226,7 +226,7 @@ fn print_rules(output: Output, rules: &[RuleBody]) -> Result {
     Ok(output.print_table(&RULE_COLUMNS, rule_rows(rules), "")?)
 }
 
-fn print_fires(output: Output, list: &FireList) -> Result {
+fn print_fires(output: Output, list: &FireList) -> CommandResult {
     if output.is_json() {
         return Ok(output.print_json(list)?);
     }
@@ -243,7 +243,7 @@ fn print_fires(output: Output, list: &FireList) -> Result {
     Ok(())
 }
 
-fn print_schedule_run(output: Output, run: &RunScheduleResponse) -> Result {
+fn print_schedule_run(output: Output, run: &RunScheduleResponse) -> CommandResult {
     if output.is_json() {
         return Ok(output.print_json(run)?);
     }

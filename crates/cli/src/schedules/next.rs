@@ -5,7 +5,7 @@ use pointsman_core::Timestamp;
 use pointsman_core::cron::{Dialect, Expression, Schedule, Zone};
 
 use crate::config::{ConfigArgs, load_config_for_display};
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 use crate::output::Output;
 
 /// Explain an expression and list its next times
@@ -38,7 +38,7 @@ pub(super) struct NextFiresCommand {
 }
 
 impl NextFiresCommand {
-    pub(super) fn run(&self, output: Output) -> Result {
+    pub(super) fn run(&self, output: Output) -> CommandResult {
         let schedules = self.collect_schedules()?;
         let previews: Vec<SchedulePreview> =
             schedules.iter().map(|(name, schedule)| self.preview_schedule(name, schedule)).collect();
@@ -52,7 +52,7 @@ impl NextFiresCommand {
     }
 
     /// The given expression under its own text, or the schedules of the configuration under their names.
-    fn collect_schedules(&self) -> Result<Vec<(String, Schedule)>> {
+    fn collect_schedules(&self) -> CommandResult<Vec<(String, Schedule)>> {
         if let Some(text) = &self.expression {
             let expression = Expression::parse(text, self.dialect)
                 .map_err(|error| Failure::usage(format!("{text:?} is not an expression: {error}")))?;
@@ -93,7 +93,7 @@ struct SchedulePreview {
 }
 
 impl SchedulePreview {
-    fn print(&self, output: Output) -> Result {
+    fn print(&self, output: Output) -> CommandResult {
         output.print_line(&self.name)?;
         // The description of an interval contains the time zone.
         let zone = if self.description.ends_with("in UTC") { "" } else { &format!(" ({})", self.timezone) };

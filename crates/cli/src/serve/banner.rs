@@ -4,7 +4,7 @@ use pointsman_api::client::DEFAULT_URL;
 use pointsman_server::Server;
 use pointsman_server::config::Config;
 
-use crate::failure::Result;
+use crate::failure::CommandResult;
 use crate::output::Output;
 
 /// The values of the configuration that the banner prints; the server consumes the configuration itself.
@@ -32,7 +32,7 @@ impl Banner {
         }
     }
 
-    pub(super) fn print(&self, server: &Server, output: Output) -> Result {
+    pub(super) fn print(&self, server: &Server, output: Output) -> CommandResult {
         let url = server.address().map(|address| format!("http://{address}"));
         if output.is_json() {
             let banner =

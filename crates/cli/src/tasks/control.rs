@@ -6,7 +6,7 @@ use pointsman_core::Tenant;
 use pointsman_core::chain::OrderKey;
 
 use super::{resolve_id, task_request_failure};
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 use crate::orders::format_order_arguments;
 use crate::output::{Output, print_to_stderr};
 
@@ -23,7 +23,7 @@ pub(super) async fn control_tasks(
     output: Output,
     ids: &[String],
     control: TaskControl,
-) -> Result {
+) -> CommandResult {
     let mut failed = 0;
     for id in ids {
         match control_task(client, id, control).await {
@@ -48,7 +48,7 @@ pub(super) async fn control_tasks(
     }
 }
 
-async fn control_task(client: &Client, id: &str, control: TaskControl) -> Result<TaskDetail> {
+async fn control_task(client: &Client, id: &str, control: TaskControl) -> CommandResult<TaskDetail> {
     let id = resolve_id::resolve_task_id(client, id).await?;
     let response = match control {
         TaskControl::Retry => client.retry_task(&id).await,

@@ -8,7 +8,7 @@ use pointsman_core::{EventId, Tenant, Timestamp};
 use pointsman_server::config::suggestion::did_you_mean_suffix;
 
 use crate::args::parse_time;
-use crate::failure::Result;
+use crate::failure::CommandResult;
 use crate::handlers;
 use crate::output::{Output, escape_and_shorten, format_timestamp};
 
@@ -51,7 +51,7 @@ pub(super) struct ListTasksCommand {
 }
 
 impl ListTasksCommand {
-    pub(super) async fn run(self, client: &Client, output: Output) -> Result {
+    pub(super) async fn run(self, client: &Client, output: Output) -> CommandResult {
         let query = TaskQuery {
             status: self.status,
             handler: self.handler.or(self.source),
@@ -84,7 +84,7 @@ impl ListTasksCommand {
 }
 
 /// Reports an empty list, with a suggestion if the handler is mistyped.
-async fn print_no_tasks(client: &Client, output: Output, handler: Option<&str>) -> Result {
+async fn print_no_tasks(client: &Client, output: Output, handler: Option<&str>) -> CommandResult {
     let unknown = match handler {
         Some(name) => handlers::explain_unknown_handler(client, name).await,
         None => None,
@@ -95,7 +95,7 @@ async fn print_no_tasks(client: &Client, output: Output, handler: Option<&str>) 
 
 /// Checks the value of `--status`: a public status in any case, or a state of the task lifecycle. Returns it as the API
 /// spells it.
-pub(super) fn parse_status(text: &str) -> std::result::Result<String, String> {
+pub(super) fn parse_status(text: &str) -> Result<String, String> {
     let public = ["SCHEDULED", "RUNNING", "SUCCESS", "FAILED", "CANCELED"];
     let states = TaskStatus::ALL.map(TaskStatus::as_str);
     let public_status = public.into_iter().find(|status| status.eq_ignore_ascii_case(text));

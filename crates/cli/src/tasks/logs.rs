@@ -8,7 +8,7 @@ use pointsman_core::task::LogLevel;
 
 use super::{resolve_id, task_request_failure};
 use crate::args::parse_time;
-use crate::failure::{ExitReason, Failure, Result};
+use crate::failure::{CommandResult, ExitReason, Failure};
 use crate::output::{Output, Paint, escape_controls, time_of_day};
 
 /// Print the log of a task
@@ -36,7 +36,7 @@ pub(crate) struct TaskLogsCommand {
 }
 
 impl TaskLogsCommand {
-    pub(super) async fn run(self, client: &Client, output: Output) -> Result {
+    pub(super) async fn run(self, client: &Client, output: Output) -> CommandResult {
         if let (Some(start), Some(end)) = (self.start, self.end)
             && end <= start
         {
@@ -59,7 +59,7 @@ impl TaskLogsCommand {
 }
 
 /// Prints log lines as they arrive, until the task ends.
-pub(crate) async fn follow_log(client: &Client, output: Output, id: &str, query: &LogQuery) -> Result {
+pub(crate) async fn follow_log(client: &Client, output: Output, id: &str, query: &LogQuery) -> CommandResult {
     let mut frames = match client.follow_task_logs(id, query).await {
         Ok(frames) => frames,
         Err(error) => return Err(task_request_failure(client, id, error).await),
@@ -76,7 +76,7 @@ pub(crate) async fn follow_log(client: &Client, output: Output, id: &str, query:
         .with_hint("The server may have been stopped. Try again in a moment; the log is kept."))
 }
 
-fn print_log_line(output: Output, line: &LogLineBody) -> Result {
+fn print_log_line(output: Output, line: &LogLineBody) -> CommandResult {
     match output.is_json() {
         true => Ok(output.print_json(line)?),
         false => Ok(output.print_line(format_log_line(output.paint, line))?),

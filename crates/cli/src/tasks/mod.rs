@@ -24,7 +24,7 @@ use clap::{Args, Subcommand};
 use pointsman_api::client::{Client, ClientError};
 
 use crate::args::GlobalOptions;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 use crate::output::Output;
 use control::{TaskControl, control_tasks};
 use list::ListTasksCommand;
@@ -102,7 +102,7 @@ A running command is killed; a pull worker is notified at its next heartbeat.")]
 }
 
 impl TasksCommand {
-    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> CommandResult {
         // Clap's own check would also refuse the global options before a subcommand.
         if self.subcommand.is_some() && self.list != ListTasksCommand::default() {
             return Err(Failure::usage("put the filters after `list`, or leave the subcommand out"));

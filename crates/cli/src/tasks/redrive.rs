@@ -12,7 +12,7 @@ use pointsman_core::{Rate, Timestamp};
 
 use super::list::parse_status;
 use crate::args::parse_time;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 use crate::handlers;
 use crate::node_process::StopSignals;
 use crate::output::{Output, Progress, format_count};
@@ -82,7 +82,7 @@ const MAX_CANARIES: i64 = 1000;
 const JOB_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 impl RedriveCommand {
-    pub(super) async fn run(self, client: &Client, output: Output) -> Result {
+    pub(super) async fn run(self, client: &Client, output: Output) -> CommandResult {
         if !self.has_filter_or_all() {
             return Err(Failure::usage("give at least one filter, or --all"));
         }
@@ -127,7 +127,7 @@ impl RedriveCommand {
     }
 }
 
-fn print_no_matching_tasks(output: Output) -> Result {
+fn print_no_matching_tasks(output: Output) -> CommandResult {
     if output.is_json() {
         // The same members as a job without matching tasks.
         let empty_job = serde_json::json!({
@@ -143,7 +143,7 @@ fn describe_matched_count(count: &RedriveCount) -> String {
     if count.has_more { format!("more than {tasks}") } else { tasks }
 }
 
-fn print_dry_run(output: Output, count: &RedriveCount) -> Result {
+fn print_dry_run(output: Output, count: &RedriveCount) -> CommandResult {
     if output.is_json() {
         return Ok(output.print_json(count)?);
     }
@@ -158,7 +158,7 @@ fn print_dry_run(output: Output, count: &RedriveCount) -> Result {
 }
 
 /// Asks for confirmation at the terminal. Without a terminal, --yes is required.
-fn confirm_retry(tasks: &str) -> Result<bool> {
+fn confirm_retry(tasks: &str) -> CommandResult<bool> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(Failure::usage(format!("{tasks} would be retried; add --yes to do so"))
             .with_hint("--dry-run lists some of them."));
@@ -176,7 +176,7 @@ async fn follow_redrive_job(
     client: &Client,
     mut job: RedriveJob,
     mut signals: StopSignals,
-) -> Result<RedriveJob> {
+) -> CommandResult<RedriveJob> {
     let progress = Progress::with_steps(job.matched);
     while job.ended_at.is_empty() {
         tokio::select! {
@@ -201,7 +201,7 @@ fn lost_contact_failure(error: ClientError) -> Failure {
     )
 }
 
-fn print_outcome(output: Output, job: &RedriveJob) -> Result {
+fn print_outcome(output: Output, job: &RedriveJob) -> CommandResult {
     let mut summary =
         format!("{} of {} queued again", job.retried, format_count(job.matched, "task", "tasks"));
     if job.refused > 0 {

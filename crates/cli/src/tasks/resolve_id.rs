@@ -8,14 +8,14 @@ use super::similar_ids::{
     MAX_SEARCHED_TASKS, MAX_SUGGESTIONS, find_ids_with_similar_end, format_id_suggestion,
     list_newest_task_ids,
 };
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandResult, Failure};
 
 /// The minimum number of characters of an id's end.
 const MIN_ID_END_LENGTH: usize = 6;
 
 /// Returns the full id of a task. A text that cannot be the end of a UUID is taken for a full id; otherwise it is the id
 /// of the only task that ends in it.
-pub(super) async fn resolve_task_id<'a>(client: &Client, text: &'a str) -> Result<Cow<'a, str>> {
+pub(super) async fn resolve_task_id<'a>(client: &Client, text: &'a str) -> CommandResult<Cow<'a, str>> {
     if !is_uuid_end(text) {
         return Ok(text.into());
     }
@@ -27,7 +27,7 @@ fn is_uuid_end(text: &str) -> bool {
     (MIN_ID_END_LENGTH..=36).contains(&text.len()) && text.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
 }
 
-fn find_id_by_end<'a>(text: &str, ids: &'a [String]) -> Result<&'a str> {
+fn find_id_by_end<'a>(text: &str, ids: &'a [String]) -> CommandResult<&'a str> {
     let matching: Vec<&str> = ids.iter().map(String::as_str).filter(|id| id.ends_with(text)).collect();
     match matching.as_slice() {
         [id] => Ok(*id),

@@ -4,10 +4,10 @@ use pointsman_api::client::Client;
 use pointsman_api::{EndedAttemptBody, RunningAttemptBody, TaskBody, TaskDetail};
 
 use super::task_request_failure;
-use crate::failure::Result;
+use crate::failure::CommandResult;
 use crate::output::{Output, escape_controls, format_count, format_timestamp};
 
-pub(super) async fn show_task(client: &Client, output: Output, id: &str) -> Result {
+pub(super) async fn show_task(client: &Client, output: Output, id: &str) -> CommandResult {
     let detail = match client.read_task(id).await {
         Ok(detail) => detail,
         Err(error) => return Err(task_request_failure(client, id, error).await),

@@ -6,7 +6,7 @@ use pointsman_api::{TaskDetail, TaskGateBody, TaskWhyBody};
 use pointsman_core::task::AttemptOutcome;
 
 use super::{resolve_id, task_request_failure};
-use crate::failure::Result;
+use crate::failure::CommandResult;
 use crate::output::{Output, escape_controls, format_timestamp};
 
 /// Explain why a task is waiting
@@ -24,7 +24,7 @@ pub(super) struct WhyCommand {
 }
 
 impl WhyCommand {
-    pub(super) async fn run(self, client: &Client, output: Output) -> Result {
+    pub(super) async fn run(self, client: &Client, output: Output) -> CommandResult {
         let id = resolve_id::resolve_task_id(client, &self.id).await?;
         let why = match client.read_task_why(&id).await {
             Ok(why) => why,
@@ -55,7 +55,7 @@ fn describe_last_failure(detail: &TaskDetail) -> Option<String> {
     Some(format!("attempt {} failed{error}; {retry}", last.number))
 }
 
-fn print_gates(output: Output, why: &TaskWhyBody, last_failure: Option<String>) -> Result {
+fn print_gates(output: Output, why: &TaskWhyBody, last_failure: Option<String>) -> CommandResult {
     let status = output.paint.color_by_status(&why.status, &why.status);
     output.print_with_hanging_indent(&format!("{status}: "), &escape_controls(&why.summary))?;
     last_failure.iter().try_for_each(|line| output.print_with_hanging_indent("", line))?;

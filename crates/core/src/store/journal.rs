@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{ClaimRequest, ClaimResult, Result};
+use super::{ClaimRequest, ClaimResult, StoreResult};
 use crate::engine_event::EngineEvent;
 use crate::journal::{EventFilter, EventPage, JournalRange, Retention};
 use crate::task::{Task, TaskStatus};
@@ -156,7 +156,7 @@ pub trait Journal: Send + Sync {
         batches: Vec<EmitBatch>,
         claim: Option<ClaimRequest>,
         now: Timestamp,
-    ) -> Result<(Vec<std::result::Result<EmitReceipt, IdempotencyError>>, ClaimResult)>;
+    ) -> StoreResult<(Vec<Result<EmitReceipt, IdempotencyError>>, ClaimResult)>;
 
     /// Reads the response recorded under an idempotency key by any kind of request; None if the key is new. The
     /// responses to emits, orders and collection runs are JSON: a list of [`EmittedEventReceipt`], a list of
@@ -165,7 +165,7 @@ pub trait Journal: Send + Sync {
     async fn find_idempotent_response(
         &self,
         idempotency: IdempotencyKey,
-    ) -> Result<std::result::Result<Option<String>, IdempotencyError>>;
+    ) -> StoreResult<Result<Option<String>, IdempotencyError>>;
 
     /// Records the response to a request whose work is not done in one transaction. If requests run
     /// concurrently, one records its response; the others get that response, and `repeated`.
@@ -174,24 +174,28 @@ pub trait Journal: Send + Sync {
         idempotency: IdempotencyKey,
         response: String,
         now: Timestamp,
-    ) -> Result<std::result::Result<IdempotencyRecord, IdempotencyError>>;
+    ) -> StoreResult<Result<IdempotencyRecord, IdempotencyError>>;
 
     /// Appends events of the engine itself.
-    async fn publish_engine_events(&self, events: Vec<EngineEvent>, now: Timestamp) -> Result<()>;
+    async fn publish_engine_events(&self, events: Vec<EngineEvent>, now: Timestamp) -> StoreResult<()>;
 
     /// Reads the range of event ids that observers can read.
-    async fn read_journal_range(&self) -> Result<JournalRange>;
+    async fn read_journal_range(&self) -> StoreResult<JournalRange>;
 
     /// Reads a page of events in one transaction. It may return fewer than `limit` matches to bound the work; the
     /// page has the id up to which it was read.
-    async fn read_events(&self, query: JournalQuery) -> Result<EventPage>;
+    async fn read_events(&self, query: JournalQuery) -> StoreResult<EventPage>;
 
-    async fn read_event(&self, id: EventId) -> Result<Option<EventView>>;
+    async fn read_event(&self, id: EventId) -> StoreResult<Option<EventView>>;
 
     /// Reads an object with at most `limit` of its events in one transaction. The work for its lanes is bounded,
     /// however many tasks they have.
-    async fn read_object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize)
-    -> Result<Option<ObjectView>>;
+    async fn read_object(
+        &self,
+        tenant: &Tenant,
+        key: &ObjectKey,
+        limit: usize,
+    ) -> StoreResult<Option<ObjectView>>;
 
     /// Deletes old events, old tasks in the history and unused objects. Each call deletes at most a batch.
     ///
@@ -204,5 +208,5 @@ pub trait Journal: Send + Sync {
         history_retention: Retention,
         object_max_age: Duration,
         now: Timestamp,
-    ) -> Result<PruneReport>;
+    ) -> StoreResult<PruneReport>;
 }

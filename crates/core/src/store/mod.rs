@@ -100,4 +100,5 @@ pub enum StoreError {
     Closed,
 }
 
-pub type Result<T> = std::result::Result<T, StoreError>;
+/// The result of a store operation.
+pub type StoreResult<T> = Result<T, StoreError>;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{IdempotencyError, IdempotencyKey, Result};
+use super::{IdempotencyError, IdempotencyKey, StoreResult};
 use crate::chain::{
     Chain, ChainNodeAction, ChainNodeId, ChainPath, ChainState, MIN_GENERATED_ID_DIGITS, OrderId, OrderKey,
 };
@@ -154,7 +154,7 @@ impl fmt::Display for OrderCursor {
 
 impl FromStr for OrderCursor {
     type Err = BadName;
-    fn from_str(text: &str) -> std::result::Result<Self, BadName> {
+    fn from_str(text: &str) -> Result<Self, BadName> {
         let Some((key, tenant)) = text.split_once('@') else {
             return Err(BadName::with_reason(format!(
                 "{text:?} is not a cursor; write `/chain/path,id@tenant`"
@@ -196,10 +196,14 @@ pub trait Orders: Send + Sync {
         &self,
         batch: OrderBatch,
         now: Timestamp,
-    ) -> Result<std::result::Result<OrderBatchReceipt, OrderBatchError>>;
+    ) -> StoreResult<Result<OrderBatchReceipt, OrderBatchError>>;
 
     /// Reads an order of a tenant. Orders of several tenants may have the same key.
-    async fn read_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>>;
+    async fn read_order(
+        &self,
+        tenant: &Tenant,
+        key: &OrderKey,
+    ) -> StoreResult<Option<(OrderView, JournalRange)>>;
 
     /// Lists orders whose keys match, after `after` if given; only this tenant's if given.
     async fn list_orders(
@@ -208,14 +212,14 @@ pub trait Orders: Send + Sync {
         tenant: Option<&Tenant>,
         after: Option<OrderCursor>,
         limit: usize,
-    ) -> Result<OrderPage>;
+    ) -> StoreResult<OrderPage>;
 
     /// Lists all orders whose keys match, however many, as one snapshot. Their values are left out.
     async fn list_all_orders_without_values(
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
-    ) -> Result<OrderPage>;
+    ) -> StoreResult<OrderPage>;
 
     /// Counts the orders whose keys match, by state; only this tenant's if given.
     async fn read_order_statistics(
@@ -223,7 +227,7 @@ pub trait Orders: Send + Sync {
         path: &PathFilter,
         tenant: Option<&Tenant>,
         now: Timestamp,
-    ) -> Result<(OrderStatistics, JournalRange)>;
+    ) -> StoreResult<(OrderStatistics, JournalRange)>;
 
     async fn apply_order_command(
         &self,
@@ -231,10 +235,10 @@ pub trait Orders: Send + Sync {
         key: &OrderKey,
         command: OrderCommand,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderError>>;
+    ) -> StoreResult<Result<(), OrderError>>;
 
     /// Lists all defined chains by path; and, without nodes, those that are no longer defined but have orders.
-    async fn list_chains(&self) -> Result<(Vec<ChainView>, JournalRange)>;
+    async fn list_chains(&self) -> StoreResult<(Vec<ChainView>, JournalRange)>;
 
     /// Stops or starts a chain. When this returns, no step of a stopped chain starts.
     async fn set_chain_stopped(
@@ -242,7 +246,7 @@ pub trait Orders: Send + Sync {
         chain: &ChainPath,
         stopped: bool,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderError>>;
+    ) -> StoreResult<Result<(), OrderError>>;
 
     async fn set_chain_node_action(
         &self,
@@ -250,5 +254,5 @@ pub trait Orders: Send + Sync {
         node: &ChainNodeId,
         action: ChainNodeAction,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderError>>;
+    ) -> StoreResult<Result<(), OrderError>>;
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::Result;
+use super::StoreResult;
 use crate::chain::Chain;
 use crate::route::ChainRoutes;
 use crate::task::QueueSubject;
@@ -172,49 +172,58 @@ pub struct QueueView {
 pub trait Registry: Send + Sync {
     /// Replaces the definitions of a registrant, for all events journaled from now on. A definition that it registered
     /// before and no longer lists is removed, unless another registrant has it.
-    async fn register_definitions(&self, registration: Registration, now: Timestamp) -> Result<()>;
+    async fn register_definitions(&self, registration: Registration, now: Timestamp) -> StoreResult<()>;
 
     /// Reads the definitions of all registrants, merged. Where two define the same name, the registrant that changed
     /// its registration last wins.
-    async fn read_merged_registration(&self) -> Result<Registration>;
+    async fn read_merged_registration(&self) -> StoreResult<Registration>;
 
     /// Lists the registrants. One without a live node for a day is deleted by [`TaskQueue::rescue_tasks`](super::TaskQueue::rescue_tasks);
     /// time in which no rescue ran does not count.
-    async fn list_registrants(&self) -> Result<Vec<String>>;
+    async fn list_registrants(&self) -> StoreResult<Vec<String>>;
 
     /// Adds a node to the cluster and gives it its id.
-    async fn join_node(&self, name: &str, now: Timestamp) -> Result<NodeId>;
+    async fn join_node(&self, name: &str, now: Timestamp) -> StoreResult<NodeId>;
 
     /// Stores the capabilities of a node: its handlers, its slots and the state of its clock.
-    async fn store_node_capabilities(&self, node: NodeId, capabilities: NodeCapabilities) -> Result<()>;
+    async fn store_node_capabilities(&self, node: NodeId, capabilities: NodeCapabilities) -> StoreResult<()>;
 
     /// Lists the live nodes and those that left or died most recently, newest first.
-    async fn list_nodes(&self) -> Result<Vec<NodeView>>;
+    async fn list_nodes(&self) -> StoreResult<Vec<NodeView>>;
 
     /// Records the heartbeat of a node and its time. `false`: the node was declared dead, and other nodes have
     /// taken over its tasks.
-    async fn record_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool>;
+    async fn record_heartbeat(&self, node: NodeId, now: Timestamp) -> StoreResult<bool>;
 
     /// Reads the clock of the store's server. `None`: the store is embedded, and has no clock but that of its only
     /// node. This is a measurement; all other methods take the time as an argument.
-    async fn read_store_server_clock(&self) -> Result<Option<Timestamp>>;
+    async fn read_store_server_clock(&self) -> StoreResult<Option<Timestamp>>;
 
     /// Removes a node that shuts down properly.
-    async fn remove_node(&self, node: NodeId, now: Timestamp) -> Result<()>;
+    async fn remove_node(&self, node: NodeId, now: Timestamp) -> StoreResult<()>;
 
     /// Sets a rule. When this returns, no new attempt starts, and `scheduled` tasks are `new` again.
-    async fn set_rule(&self, rule: Rule) -> Result<()>;
+    async fn set_rule(&self, rule: Rule) -> StoreResult<()>;
 
     /// Lifts a rule; `false` if there was none.
-    async fn lift_rule(&self, kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> Result<bool>;
+    async fn lift_rule(
+        &self,
+        kind: RuleKind,
+        scope: &RuleScope,
+        tenant: Option<&Tenant>,
+    ) -> StoreResult<bool>;
 
-    async fn list_rules(&self) -> Result<Vec<Rule>>;
+    async fn list_rules(&self) -> StoreResult<Vec<Rule>>;
 
     /// Lists the queues that have unfinished tasks, of one handler or of all. Read from counters, not by counting.
-    async fn list_queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>>;
+    async fn list_queues(&self, handler: Option<&HandlerName>) -> StoreResult<Vec<QueueView>>;
 
-    async fn append_audit_entry(&self, entry: AuditEntry) -> Result<()>;
+    async fn append_audit_entry(&self, entry: AuditEntry) -> StoreResult<()>;
 
     /// Lists audit entries with their numbers, newest first, below the number `before` if given.
-    async fn list_audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>>;
+    async fn list_audit_entries(
+        &self,
+        before: Option<i64>,
+        limit: usize,
+    ) -> StoreResult<Vec<(i64, AuditEntry)>>;
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::Result;
+use super::StoreResult;
 use crate::fire::{Fire, FireDecision};
 use crate::journal::JournalRange;
 use crate::{ScheduleName, Timestamp};
@@ -51,7 +51,7 @@ pub trait Schedules: Send + Sync {
         &self,
         schedules: Vec<ScheduleDef>,
         now: Timestamp,
-    ) -> Result<Vec<ScheduleProgress>>;
+    ) -> StoreResult<Vec<ScheduleProgress>>;
 
     /// Fires or skips planned times: writes a ledger row for each and carries out its action, in one transaction. A
     /// time that has a row already stays as it is, except that a caught-up fire replaces one that was skipped because
@@ -61,10 +61,10 @@ pub trait Schedules: Send + Sync {
         &self,
         requests: Vec<FireRequest>,
         now: Timestamp,
-    ) -> Result<Vec<(Fire, bool)>>;
+    ) -> StoreResult<Vec<(Fire, bool)>>;
 
     /// Marks the planned times up to `up_to` that were skipped while the schedule was paused as caught up.
-    async fn mark_caught_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()>;
+    async fn mark_caught_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> StoreResult<()>;
 
     /// Lists the ledger rows of planned times before `before`, if given, the latest first.
     async fn list_fires(
@@ -72,5 +72,5 @@ pub trait Schedules: Send + Sync {
         schedule: &ScheduleName,
         before: Option<Timestamp>,
         limit: usize,
-    ) -> Result<FirePage>;
+    ) -> StoreResult<FirePage>;
 }

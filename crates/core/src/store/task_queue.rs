@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{EmittedEventReceipt, IdempotencyError, IdempotencyKey, NodeId, Result};
+use super::{EmittedEventReceipt, IdempotencyError, IdempotencyKey, NodeId, StoreResult};
 use crate::limit::TargetHealth;
 use crate::task::{LogLine, TaskCommandError, TaskSeq, TaskSubject};
 use crate::{
@@ -189,10 +189,10 @@ pub struct RescueReport {
 pub trait TaskQueue: Send + Sync {
     /// Schedules tasks ahead of free slots: `new` → `scheduled`, selected fairly, until `max_scheduled` tasks are
     /// scheduled in all. Returns how many are scheduled then.
-    async fn schedule_tasks(&self, max_scheduled: usize, now: Timestamp) -> Result<usize>;
+    async fn schedule_tasks(&self, max_scheduled: usize, now: Timestamp) -> StoreResult<usize>;
 
     /// Leases tasks, which become `locked`: scheduled ones first, then ready ones, selected fairly.
-    async fn claim_tasks(&self, claim: ClaimRequest, now: Timestamp) -> Result<ClaimResult>;
+    async fn claim_tasks(&self, claim: ClaimRequest, now: Timestamp) -> StoreResult<ClaimResult>;
 
     /// Ends attempts, and claims further tasks if `claim` is given. Each end is committed with all its effects or not
     /// at all; an end with a stale fence is refused and changes nothing.
@@ -201,10 +201,10 @@ pub trait TaskQueue: Send + Sync {
         attempts: Vec<FinishedAttempt>,
         claim: Option<ClaimRequest>,
         now: Timestamp,
-    ) -> Result<(Vec<std::result::Result<FinishReceipt, TaskCommandError>>, ClaimResult)>;
+    ) -> StoreResult<(Vec<Result<FinishReceipt, TaskCommandError>>, ClaimResult)>;
 
     /// Appends lines to the logs of running attempts; returns how many. Lines with a stale fence are dropped.
-    async fn append_log_lines(&self, lines: Vec<AttemptLogLine>) -> Result<usize>;
+    async fn append_log_lines(&self, lines: Vec<AttemptLogLine>) -> StoreResult<usize>;
 
     /// Extends a worker's lease until `until`. A stale fence is refused.
     async fn renew_pull_worker_lease(
@@ -212,11 +212,11 @@ pub trait TaskQueue: Send + Sync {
         task: TaskSeq,
         fence: i64,
         until: Timestamp,
-    ) -> Result<std::result::Result<(), TaskCommandError>>;
+    ) -> StoreResult<Result<(), TaskCommandError>>;
 
     /// Returns the fences of the given attempts, each a task and a fence, that have lost their lease: the task was
     /// cancelled, or claimed again.
-    async fn find_lost_attempts(&self, attempts: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>>;
+    async fn find_lost_attempts(&self, attempts: Vec<(TaskSeq, i64)>) -> StoreResult<Vec<i64>>;
 
     /// Creates a task for a collection, unless one is queued or running; then returns that one. Concurrent calls create
     /// one task. A repeat under the same idempotency key creates nothing and gets the first result.
@@ -225,8 +225,8 @@ pub trait TaskQueue: Send + Sync {
         run: NewCollectionRun,
         idempotency: Option<IdempotencyKey>,
         now: Timestamp,
-    ) -> Result<std::result::Result<CollectionRunReceipt, CollectionRunError>>;
+    ) -> StoreResult<Result<CollectionRunReceipt, CollectionRunError>>;
 
     /// Frees tasks leased by dead nodes and workers, and marks tasks whose handler is no longer defined as `missing`.
-    async fn rescue_tasks(&self, sweep: RescueSweep, now: Timestamp) -> Result<RescueReport>;
+    async fn rescue_tasks(&self, sweep: RescueSweep, now: Timestamp) -> StoreResult<RescueReport>;
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::Result;
+use super::StoreResult;
 use crate::journal::JournalRange;
 use crate::task::gates::Gate;
 use crate::task::{ErrorReason, LogLine, Task, TaskCommandError, TaskSeq};
@@ -64,35 +64,35 @@ pub const MAX_LISTED_ATTEMPTS: usize = 100;
 #[async_trait]
 pub trait Tasks: Send + Sync {
     /// Reads a task with its last attempts, at most [`MAX_LISTED_ATTEMPTS`].
-    async fn read_task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>>;
+    async fn read_task(&self, id: &TaskId) -> StoreResult<Option<(Task, JournalRange)>>;
 
     /// Lists tasks whose number is below `before`, if given. May return fewer than `limit` to bound the work.
-    async fn list_tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize)
-    -> Result<TaskPage>;
+    async fn list_tasks(
+        &self,
+        filter: TaskFilter,
+        before: Option<TaskSeq>,
+        limit: usize,
+    ) -> StoreResult<TaskPage>;
 
     /// Reads log lines from number `from` on; fewer than `limit` if they are long. `None`: no such task.
-    async fn read_logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>>;
+    async fn read_logs(&self, id: &TaskId, from: u64, limit: usize) -> StoreResult<Option<LogPage>>;
 
     /// Evaluates the gates that a task has to pass before it runs, in order; empty for one that has ended or runs.
     /// `None`: no such task.
-    async fn explain_waiting(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>>;
+    async fn explain_waiting(&self, id: &TaskId, now: Timestamp) -> StoreResult<Option<Vec<Gate>>>;
 
     /// Runs tasks in `error` again, in this order; returns a result for each. A task with a lane joins it at its end.
     async fn retry_tasks(
         &self,
         tasks: Vec<TaskSeq>,
         now: Timestamp,
-    ) -> Result<Vec<std::result::Result<(), TaskCommandError>>>;
+    ) -> StoreResult<Vec<Result<(), TaskCommandError>>>;
 
     /// Ends a task. If it runs, its attempt is fenced off.
-    async fn cancel_task(
-        &self,
-        id: &TaskId,
-        now: Timestamp,
-    ) -> Result<std::result::Result<(), TaskCommandError>>;
+    async fn cancel_task(&self, id: &TaskId, now: Timestamp) -> StoreResult<Result<(), TaskCommandError>>;
 
     /// Makes a handler's `missing` tasks `new` again; returns how many.
-    async fn adopt_missing_tasks(&self, handler: &HandlerName, now: Timestamp) -> Result<u64>;
+    async fn adopt_missing_tasks(&self, handler: &HandlerName, now: Timestamp) -> StoreResult<u64>;
 
     /// Creates tasks at the lowest priority for events from `from` on that the handler would have been sent if it had
     /// been registered, up to the first event that it was sent. Each call replays a part of the events, and the next
@@ -102,5 +102,5 @@ pub trait Tasks: Send + Sync {
         handler: &HandlerName,
         from: EventId,
         now: Timestamp,
-    ) -> Result<ReplayReport>;
+    ) -> StoreResult<ReplayReport>;
 }

@@ -1,6 +1,6 @@
 //! Copies that run code between two pages.
 
-use pointsman_core::store::{self, StoreError};
+use pointsman_core::store::{StoreError, StoreResult};
 use pointsman_store::store_copy::{
     ComparisonReport, CopyCursor, CopyEndpoint, CopyError, CopyPage, CopyRow, TableKind, copy_store,
 };
@@ -11,24 +11,24 @@ struct HookedCopyTarget<F> {
     before_page_write: F,
 }
 
-impl<F: FnMut() -> store::Result<()> + Send> CopyEndpoint for HookedCopyTarget<F> {
-    fn count_rows(&mut self, table: TableKind) -> store::Result<Option<u64>> {
+impl<F: FnMut() -> StoreResult<()> + Send> CopyEndpoint for HookedCopyTarget<F> {
+    fn count_rows(&mut self, table: TableKind) -> StoreResult<Option<u64>> {
         self.target.count_rows(table)
     }
 
-    fn read_page(&mut self, table: TableKind, after: Option<&CopyCursor>) -> store::Result<CopyPage> {
+    fn read_page(&mut self, table: TableKind, after: Option<&CopyCursor>) -> StoreResult<CopyPage> {
         self.target.read_page(table, after)
     }
 
-    fn count_outbox_events(&mut self) -> store::Result<u64> {
+    fn count_outbox_events(&mut self) -> StoreResult<u64> {
         self.target.count_outbox_events()
     }
 
-    fn is_unchanged_since_open(&mut self) -> store::Result<bool> {
+    fn is_unchanged_since_open(&mut self) -> StoreResult<bool> {
         self.target.is_unchanged_since_open()
     }
 
-    fn read_copy_progress(&mut self) -> store::Result<Option<String>> {
+    fn read_copy_progress(&mut self) -> StoreResult<Option<String>> {
         self.target.read_copy_progress()
     }
 
@@ -37,12 +37,12 @@ impl<F: FnMut() -> store::Result<()> + Send> CopyEndpoint for HookedCopyTarget<F
         table: TableKind,
         rows: Vec<CopyRow>,
         note: &str,
-    ) -> store::Result<bool> {
+    ) -> StoreResult<bool> {
         (self.before_page_write)()?;
         self.target.write_rows_and_progress(table, rows, note)
     }
 
-    fn finish_copy(&mut self) -> store::Result<bool> {
+    fn finish_copy(&mut self) -> StoreResult<bool> {
         self.target.finish_copy()
     }
 }

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 
 use pointsman_core::store::{EmitBatch, EmittedEventReceipt};
 use pointsman_core::{EventId, Json, NewEvent, Timestamp};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::tables::Tables;
 use pointsman_store::{PendingClaim, Txn};
 use uuid::Uuid;
@@ -54,7 +54,7 @@ pub(crate) fn drain_rows(
     max_rows: i64,
     now: Timestamp,
     rejected: &RejectedRowCell,
-) -> Result<DrainResult> {
+) -> TableResult<DrainResult> {
     // The query also sends the buffered writes of other jobs of this transaction, so that any later failure is caused
     // by these rows.
     let rows = take_rows(txn.tables, numbers, max_rows)?;
@@ -74,7 +74,7 @@ pub(crate) fn refuse_row(
     row_number: i64,
     reason: &str,
     now: Timestamp,
-) -> Result<DrainResult> {
+) -> TableResult<DrainResult> {
     let mut drained = DrainResult::default();
     for row in take_rows(txn.tables, row_number..=row_number, 1)? {
         drained.drained_row_count += 1;
@@ -85,13 +85,17 @@ pub(crate) fn refuse_row(
 }
 
 /// Removes rows from the outbox, and returns them.
-fn take_rows(tables: &PgTables, numbers: RangeInclusive<i64>, max_rows: i64) -> Result<Vec<OutboxRow>> {
+fn take_rows(tables: &PgTables, numbers: RangeInclusive<i64>, max_rows: i64) -> TableResult<Vec<OutboxRow>> {
     let query = query!("outbox/take_rows", INT8, INT8, INT8, INT8);
     let params = params![*numbers.start(), *numbers.end(), max_rows, MAX_BYTES_PER_DRAIN];
     tables.query_rows(query, params)?.iter().map(OutboxRow::from_row).collect()
 }
 
-fn journal_rows(txn: &mut Txn<'_, PgTables>, rows: Vec<OutboxRow>, now: Timestamp) -> Result<DrainResult> {
+fn journal_rows(
+    txn: &mut Txn<'_, PgTables>,
+    rows: Vec<OutboxRow>,
+    now: Timestamp,
+) -> TableResult<DrainResult> {
     let mut drained = DrainResult { drained_row_count: rows.len(), ..DrainResult::default() };
     let mut receipts = ReceiptBatch::default();
     for row in rows {
@@ -111,7 +115,7 @@ fn journal_rows(txn: &mut Txn<'_, PgTables>, rows: Vec<OutboxRow>, now: Timestam
     Ok(drained)
 }
 
-fn insert_refused_row(tables: &PgTables, row: OutboxRow, reason: String, now: Timestamp) -> Result<()> {
+fn insert_refused_row(tables: &PgTables, row: OutboxRow, reason: String, now: Timestamp) -> TableResult<()> {
     let query = query!(
         "outbox/insert_refused",
         INT8,
@@ -144,7 +148,7 @@ fn journal_emit_batch(
     txn: &mut Txn<'_, PgTables>,
     emit_batch: EmitBatch,
     now: Timestamp,
-) -> Result<std::result::Result<EventId, String>> {
+) -> TableResult<Result<EventId, String>> {
     let EmitBatch { events, idempotency_key: idempotency } = emit_batch;
     if let Some(key) = &idempotency
         && let Some((_, response)) = txn.tables.read_idempotency_record(&key.tenant, &key.key)?
@@ -172,7 +176,7 @@ fn journal_emit_batch(
 
 /// True if an event in the journal has the content of this one. Due times and priorities are not in the journal, and do
 /// not count. The content of a pruned event is unknown: the equal key decides.
-fn has_same_content(tables: &PgTables, event: EventId, new_event: Option<&NewEvent>) -> Result<bool> {
+fn has_same_content(tables: &PgTables, event: EventId, new_event: Option<&NewEvent>) -> TableResult<bool> {
     let Some(new_event) = new_event else { return Ok(false) };
     let Some(event) = tables.read_event(event)? else { return Ok(true) };
     let parse = |json: &Json| serde_json::from_str::<serde_json::Value>(json.as_str()).ok();
@@ -181,7 +185,7 @@ fn has_same_content(tables: &PgTables, event: EventId, new_event: Option<&NewEve
         && parse(&event.value) == parse(&new_event.value))
 }
 
-fn last_event_id(events: &[EmittedEventReceipt]) -> Result<EventId> {
+fn last_event_id(events: &[EmittedEventReceipt]) -> TableResult<EventId> {
     events.last().map(|event| event.id).ok_or_else(|| Fault::damaged("an emission without events"))
 }
 
@@ -203,7 +207,7 @@ impl ReceiptBatch {
     }
 
     /// Also flushes the write batch if there are no receipts, so that a rejected value fails here.
-    fn write(self, tables: &PgTables) -> Result<()> {
+    fn write(self, tables: &PgTables) -> TableResult<()> {
         let Self { row_numbers, receipt_ids: receipts, event_ids: events } = self;
         let query = query!("outbox/insert_receipts", INT8_ARRAY, UUID_ARRAY, INT8_ARRAY);
         tables.query_rows(query, params![row_numbers, receipts, events]).map(drop)

@@ -4,7 +4,7 @@ use pointsman_core::event::MAX_CAUSE_DEPTH;
 use pointsman_core::event_json_parser::{JsonError, RawEmitBody};
 use pointsman_core::store::{EmitBatch, IdempotencyKey};
 use pointsman_core::{Cause, EventId, TaskSeq, Tenant, Timestamp};
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio_postgres::Row;
@@ -34,7 +34,7 @@ pub(super) struct OutboxRow {
 }
 
 impl OutboxRow {
-    pub(super) fn from_row(row: &Row) -> Result<Self> {
+    pub(super) fn from_row(row: &Row) -> TableResult<Self> {
         Ok(Self {
             number: read_column(row, 0)?,
             receipt: read_column(row, 1)?,
@@ -54,7 +54,7 @@ impl OutboxRow {
     }
 
     /// Converts the row to a batch of one event; fails if the row was inserted manually and is not an event.
-    pub(super) fn to_emit_batch(&self, now: Timestamp) -> std::result::Result<EmitBatch, JsonError> {
+    pub(super) fn to_emit_batch(&self, now: Timestamp) -> Result<EmitBatch, JsonError> {
         let body = RawEmitBody {
             event_type: Some(to_raw_json("/type", &self.event_type)?),
             key: self.key.as_ref().map(|key| to_raw_json("/key", key)).transpose()?,
@@ -75,7 +75,7 @@ impl OutboxRow {
         Ok(EmitBatch { events: vec![event], idempotency_key: idempotency })
     }
 
-    fn parse_cause(&self) -> std::result::Result<Option<Cause>, JsonError> {
+    fn parse_cause(&self) -> Result<Option<Cause>, JsonError> {
         let (event, Some(task), depth) = self.cause else { return Ok(None) };
         let depth = u16::try_from(depth.unwrap_or(0)).ok().filter(|depth| *depth <= MAX_CAUSE_DEPTH);
         let depth =
@@ -83,11 +83,7 @@ impl OutboxRow {
         Ok(Some(Cause { event: event.map(EventId::from_i64), task: TaskSeq(task), depth }))
     }
 
-    fn parse_idempotency_key(
-        &self,
-        key: &str,
-        tenant: Tenant,
-    ) -> std::result::Result<IdempotencyKey, JsonError> {
+    fn parse_idempotency_key(&self, key: &str, tenant: Tenant) -> Result<IdempotencyKey, JsonError> {
         if !is_valid_idempotency_key(key) {
             let problem = "an idempotency key has 1 to 255 printable ASCII characters";
             return Err(JsonError::new("/idempotency_key", problem));
@@ -125,15 +121,15 @@ pub(crate) fn is_valid_idempotency_key(key: &str) -> bool {
     (1..=255).contains(&key.len()) && key.bytes().all(|byte| (0x20..0x7f).contains(&byte))
 }
 
-fn to_raw_json(pointer: &str, value: &impl Serialize) -> std::result::Result<Box<RawValue>, JsonError> {
+fn to_raw_json(pointer: &str, value: &impl Serialize) -> Result<Box<RawValue>, JsonError> {
     to_raw_value(value).map_err(|e| JsonError::new(pointer, e))
 }
 
-fn parse_raw_json(pointer: &str, text: &str) -> std::result::Result<Box<RawValue>, JsonError> {
+fn parse_raw_json(pointer: &str, text: &str) -> Result<Box<RawValue>, JsonError> {
     RawValue::from_string(text.into()).map_err(|e| JsonError::new(pointer, format!("not JSON: {e}")))
 }
 
-fn parse_due(micros: i64) -> std::result::Result<Timestamp, JsonError> {
+fn parse_due(micros: i64) -> Result<Timestamp, JsonError> {
     let due = Timestamp::from_micros(micros);
     let is_valid = (Timestamp::MIN..=Timestamp::MAX).contains(&due);
     is_valid

@@ -9,7 +9,7 @@ fn open_pool(url: &str, max_concurrent_reads: usize) -> SessionPool {
 }
 
 /// Returns the process id of the server's backend for the connection that the pool uses next.
-async fn backend_pid(pool: &SessionPool) -> store::Result<i32> {
+async fn backend_pid(pool: &SessionPool) -> StoreResult<i32> {
     pool.run_read_transaction((), |session, ()| {
         Box::pin(async move {
             let rows = session.query(query!("test/backend_pid"), &[]).await?;

@@ -6,7 +6,7 @@ use futures::future::{try_join, try_join4};
 use pointsman_core::journal::{EventPage, JournalRange};
 use pointsman_core::store::{EventView, JournalQuery, MAX_CAUSED_EVENTS, ObjectView};
 use pointsman_core::{Event, EventId, ObjectKey, TaskSeq, Tenant};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::views::{
     JournalPageBuilder, MAX_PAGE_PAYLOAD_BYTES, build_object_view, event_payload_size,
 };
@@ -17,7 +17,7 @@ use crate::rows::{decode_event, read_column};
 use crate::session::{Session, query};
 
 /// Reads the range of the journal: the last expired event and the newest one.
-pub(super) async fn read_journal_range(session: &Session) -> Result<JournalRange> {
+pub(super) async fn read_journal_range(session: &Session) -> TableResult<JournalRange> {
     let rows = session.query(query!("read/journal_range"), &[]).await?;
     let row = rows.first().ok_or_else(|| Fault::damaged("pointsman.last_commit has no row"))?;
     let (expired_up_to, newest) =
@@ -26,7 +26,7 @@ pub(super) async fn read_journal_range(session: &Session) -> Result<JournalRange
 }
 
 /// Reads a page of events that match a query, with the range of the journal.
-pub(super) async fn read_event_page(session: &Session, read: &JournalQuery) -> Result<EventPage> {
+pub(super) async fn read_event_page(session: &Session, read: &JournalQuery) -> TableResult<EventPage> {
     let mut chunk_size = ChunkSize::for_limit(read.limit);
     let (mut after, mut until) = (read.after_event_id, read.up_to_event_id.unwrap_or(EventId::MAX));
     let (journal_range, mut rows) =
@@ -61,7 +61,7 @@ async fn fetch_event_chunk(
     after: EventId,
     until: EventId,
     chunk_size: ChunkSize,
-) -> Result<Vec<Row>> {
+) -> TableResult<Vec<Row>> {
     let query = match read.backwards {
         false => query!("read/journal", INT8, INT8, INT8, TEXT, TEXT, INT8),
         true => query!("read/journal_backwards", INT8, INT8, INT8, TEXT, TEXT, INT8),
@@ -75,7 +75,7 @@ async fn fetch_event_chunk(
 }
 
 /// Reads an unexpired event with its tasks and the events that it caused.
-pub(super) async fn read_event_view(session: &Session, id: EventId) -> Result<Option<EventView>> {
+pub(super) async fn read_event_view(session: &Session, id: EventId) -> TableResult<Option<EventView>> {
     let (journal_range, event, seqs, caused_events) = try_join4(
         read_journal_range(session),
         find_event(session, id),
@@ -89,19 +89,19 @@ pub(super) async fn read_event_view(session: &Session, id: EventId) -> Result<Op
 }
 
 /// Finds an event that has not expired.
-async fn find_event(session: &Session, id: EventId) -> Result<Option<Event>> {
+async fn find_event(session: &Session, id: EventId) -> TableResult<Option<Event>> {
     let rows = session.query(query!("read/event", INT8), &[&id.as_i64()]).await?;
     rows.first().map(|row| decode_event(row, 0)).transpose()
 }
 
 /// Lists the tasks of an event: those created when it was journaled, and replays.
-pub(super) async fn list_task_seqs_of_event(session: &Session, event: EventId) -> Result<Vec<TaskSeq>> {
+pub(super) async fn list_task_seqs_of_event(session: &Session, event: EventId) -> TableResult<Vec<TaskSeq>> {
     let rows = session.query(query!("read/tasks_of_event", INT8), &[&event.as_i64()]).await?;
     rows.iter().map(|row| read_column(row, 0).map(TaskSeq)).collect()
 }
 
 /// Lists the events that an event caused, directly or indirectly, the nearest first. One statement fetches each level.
-async fn list_caused_events(session: &Session, id: EventId) -> Result<Vec<Arc<Event>>> {
+async fn list_caused_events(session: &Session, id: EventId) -> TableResult<Vec<Arc<Event>>> {
     let mut found: Vec<Arc<Event>> = Vec::new();
     let mut causes = vec![id.as_i64()];
     let mut bytes = 0;
@@ -127,7 +127,7 @@ pub(super) async fn read_object_view(
     tenant: &Tenant,
     key: &ObjectKey,
     limit: usize,
-) -> Result<Option<ObjectView>> {
+) -> TableResult<Option<ObjectView>> {
     let lanes = tasks::list_lanes_of_object(session, tenant, key);
     let (tenant, key) = (tenant.as_str(), key.as_str());
     let last_event_rows =
@@ -141,5 +141,5 @@ pub(super) async fn read_object_view(
     let Some(last_row) = last_rows.first() else { return Ok(None) };
     let events = event_rows.iter().take(limit).map(|row| decode_event(row, 0).map(Arc::new));
     let last_event = EventId::from_i64(read_column(last_row, 0)?);
-    Ok(Some(build_object_view(last_event, events.collect::<Result<_>>()?, lanes, journal_range)))
+    Ok(Some(build_object_view(last_event, events.collect::<TableResult<_>>()?, lanes, journal_range)))
 }

@@ -16,7 +16,7 @@ use pointsman_core::journal::{EventPage, JournalRange, PathFilter};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
     AuditEntry, ChainView, EventView, FirePage, JournalQuery, LogPage, NodeView, ObjectView, OrderCursor,
-    OrderPage, OrderView, QueueView, Result, TaskFilter, TaskPage,
+    OrderPage, OrderView, QueueView, StoreResult, TaskFilter, TaskPage,
 };
 use pointsman_core::task::{Task, TaskId, TaskSeq};
 use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, ScheduleName, Tenant, Timestamp};
@@ -69,19 +69,19 @@ fn to_sql_limit(limit: usize) -> i64 {
 impl StoreReader for Postgres {
     type Tables = PgTables;
 
-    async fn read_journal_range(&self) -> Result<JournalRange> {
+    async fn read_journal_range(&self) -> StoreResult<JournalRange> {
         self.session_pool
             .run_single_statement((), |session, ()| journal::read_journal_range(session).boxed())
             .await
     }
 
-    async fn read_events(&self, read: JournalQuery) -> Result<EventPage> {
+    async fn read_events(&self, read: JournalQuery) -> StoreResult<EventPage> {
         self.session_pool
             .run_read_transaction(read, |session, read| journal::read_event_page(session, read).boxed())
             .await
     }
 
-    async fn read_event(&self, id: EventId) -> Result<Option<EventView>> {
+    async fn read_event(&self, id: EventId) -> StoreResult<Option<EventView>> {
         self.session_pool
             .run_read_transaction(id, |session, id| journal::read_event_view(session, *id).boxed())
             .await
@@ -92,7 +92,7 @@ impl StoreReader for Postgres {
         tenant: &Tenant,
         key: &ObjectKey,
         limit: usize,
-    ) -> Result<Option<ObjectView>> {
+    ) -> StoreResult<Option<ObjectView>> {
         let input = (tenant.clone(), key.clone(), limit);
         let read = self.session_pool.run_read_transaction(input, |session, (tenant, key, limit)| {
             journal::read_object_view(session, tenant, key, *limit).boxed()
@@ -100,26 +100,26 @@ impl StoreReader for Postgres {
         read.await
     }
 
-    async fn read_server_clock(&self) -> Result<Option<Timestamp>> {
+    async fn read_server_clock(&self) -> StoreResult<Option<Timestamp>> {
         self.session_pool
             .run_single_statement((), |session, ()| nodes_rules_audit_fires::read_clock(session).boxed())
             .await
             .map(Some)
     }
 
-    async fn list_nodes(&self) -> Result<Vec<NodeView>> {
+    async fn list_nodes(&self) -> StoreResult<Vec<NodeView>> {
         self.session_pool
             .run_single_statement((), |session, ()| nodes_rules_audit_fires::list_nodes(session).boxed())
             .await
     }
 
-    async fn list_rules(&self) -> Result<Vec<Rule>> {
+    async fn list_rules(&self) -> StoreResult<Vec<Rule>> {
         self.session_pool
             .run_single_statement((), |session, ()| nodes_rules_audit_fires::list_rules(session).boxed())
             .await
     }
 
-    async fn list_queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
+    async fn list_queues(&self, handler: Option<&HandlerName>) -> StoreResult<Vec<QueueView>> {
         let handler = handler.cloned();
         self.session_pool
             .run_read_transaction(handler, |session, handler| {
@@ -128,7 +128,11 @@ impl StoreReader for Postgres {
             .await
     }
 
-    async fn list_audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>> {
+    async fn list_audit_entries(
+        &self,
+        before: Option<i64>,
+        limit: usize,
+    ) -> StoreResult<Vec<(i64, AuditEntry)>> {
         let input = (before, limit);
         let entries = self.session_pool.run_single_statement(input, |session, (before, limit)| {
             nodes_rules_audit_fires::list_audit_entries(session, *before, *limit).boxed()
@@ -136,7 +140,7 @@ impl StoreReader for Postgres {
         entries.await
     }
 
-    async fn read_task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>> {
+    async fn read_task(&self, id: &TaskId) -> StoreResult<Option<(Task, JournalRange)>> {
         let read = self.session_pool.run_read_transaction(id.clone(), |session, id| {
             async move {
                 let (task, journal_range) =
@@ -154,7 +158,7 @@ impl StoreReader for Postgres {
         filter: TaskFilter,
         before: Option<TaskSeq>,
         limit: usize,
-    ) -> Result<TaskPage> {
+    ) -> StoreResult<TaskPage> {
         let read = self.session_pool.run_read_transaction(
             (filter, before, limit),
             |session, (filter, before, limit)| {
@@ -164,13 +168,13 @@ impl StoreReader for Postgres {
         read.await
     }
 
-    async fn find_lost_attempts(&self, leased: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+    async fn find_lost_attempts(&self, leased: Vec<(TaskSeq, i64)>) -> StoreResult<Vec<i64>> {
         self.session_pool
             .run_single_statement(leased, |session, leased| tasks::list_lost_fences(session, leased).boxed())
             .await
     }
 
-    async fn read_logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
+    async fn read_logs(&self, id: &TaskId, from: u64, limit: usize) -> StoreResult<Option<LogPage>> {
         let read = self
             .session_pool
             .run_read_transaction((id.clone(), from, limit), |session, (id, from, limit)| {
@@ -179,7 +183,11 @@ impl StoreReader for Postgres {
         read.await
     }
 
-    async fn read_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>> {
+    async fn read_order(
+        &self,
+        tenant: &Tenant,
+        key: &OrderKey,
+    ) -> StoreResult<Option<(OrderView, JournalRange)>> {
         let input = (tenant.clone(), key.clone());
         self.session_pool
             .run_read_transaction(input, |session, (tenant, key)| {
@@ -194,7 +202,7 @@ impl StoreReader for Postgres {
         tenant: Option<&Tenant>,
         after: Option<OrderCursor>,
         limit: usize,
-    ) -> Result<OrderPage> {
+    ) -> StoreResult<OrderPage> {
         let input = (path.clone(), tenant.cloned(), after, limit);
         let read = self.session_pool.run_read_transaction(input, |session, (path, tenant, after, limit)| {
             orders::list_order_page(session, path, tenant.as_ref(), after.as_ref(), *limit).boxed()
@@ -202,7 +210,7 @@ impl StoreReader for Postgres {
         read.await
     }
 
-    async fn list_all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
+    async fn list_all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> StoreResult<OrderPage> {
         let read = self
             .session_pool
             .run_read_transaction((path.clone(), tenant.cloned()), |session, (path, tenant)| {
@@ -216,7 +224,7 @@ impl StoreReader for Postgres {
         path: &PathFilter,
         tenant: Option<&Tenant>,
         now: Timestamp,
-    ) -> Result<(OrderStatistics, JournalRange)> {
+    ) -> StoreResult<(OrderStatistics, JournalRange)> {
         let read = self.session_pool.run_read_transaction(
             (path.clone(), tenant.cloned(), now),
             |session, (path, tenant, now)| {
@@ -226,7 +234,7 @@ impl StoreReader for Postgres {
         read.await
     }
 
-    async fn list_chains(&self) -> Result<(Vec<ChainView>, JournalRange)> {
+    async fn list_chains(&self) -> StoreResult<(Vec<ChainView>, JournalRange)> {
         self.session_pool
             .run_read_transaction((), |session, ()| orders::list_chain_views(session).boxed())
             .await
@@ -237,7 +245,7 @@ impl StoreReader for Postgres {
         schedule: &ScheduleName,
         before: Option<Timestamp>,
         limit: usize,
-    ) -> Result<FirePage> {
+    ) -> StoreResult<FirePage> {
         let input = (schedule.clone(), before, limit);
         let read = self.session_pool.run_read_transaction(input, |session, (schedule, before, limit)| {
             nodes_rules_audit_fires::list_fires(session, schedule, *before, *limit).boxed()

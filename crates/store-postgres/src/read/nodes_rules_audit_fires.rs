@@ -3,7 +3,7 @@
 use futures::future::try_join;
 use pointsman_core::store::{AuditEntry, FirePage, NodeCapabilities, NodeView};
 use pointsman_core::{Rule, ScheduleName, Timestamp};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use tokio_postgres::Row;
 
 use super::journal::read_journal_range;
@@ -16,16 +16,16 @@ use crate::session::{Session, query};
 const MAX_LISTED_NODES: i64 = 100;
 
 /// Reads the clock of the server.
-pub(crate) async fn read_clock(session: &Session) -> Result<Timestamp> {
+pub(crate) async fn read_clock(session: &Session) -> TableResult<Timestamp> {
     let rows = session.query(query!("read/clock"), &[]).await?;
     rows.first().map_or_else(|| Err(Fault::damaged("the server returned no time")), |row| read_time(row, 0))
 }
 
-pub(crate) async fn list_nodes(session: &Session) -> Result<Vec<NodeView>> {
+pub(crate) async fn list_nodes(session: &Session) -> TableResult<Vec<NodeView>> {
     session.query(query!("read/nodes", INT8), &[&MAX_LISTED_NODES]).await?.iter().map(decode_node).collect()
 }
 
-fn decode_node(row: &Row) -> Result<NodeView> {
+fn decode_node(row: &Row) -> TableResult<NodeView> {
     let capabilities = match read_column(row, 5)? {
         "" => NodeCapabilities::default(),
         json => serde_json::from_str(json).map_err(Fault::damaged)?,
@@ -41,7 +41,7 @@ fn decode_node(row: &Row) -> Result<NodeView> {
     })
 }
 
-pub(super) async fn list_rules(session: &Session) -> Result<Vec<Rule>> {
+pub(super) async fn list_rules(session: &Session) -> TableResult<Vec<Rule>> {
     decode_rules(&session.query(query!("write/rules"), &[]).await?)
 }
 
@@ -49,7 +49,7 @@ pub(super) async fn list_audit_entries(
     session: &Session,
     before: Option<i64>,
     limit: usize,
-) -> Result<Vec<(i64, AuditEntry)>> {
+) -> TableResult<Vec<(i64, AuditEntry)>> {
     let before = before.unwrap_or(i64::MAX);
     let rows =
         session.query(query!("read/audit_entries", INT8, INT8), &[&before, &to_sql_limit(limit)]).await?;
@@ -71,12 +71,12 @@ pub(super) async fn list_fires(
     schedule: &ScheduleName,
     before: Option<Timestamp>,
     limit: usize,
-) -> Result<FirePage> {
+) -> TableResult<FirePage> {
     let (schedule, before) = (schedule.as_str(), before.map_or(i64::MAX, Timestamp::micros));
     let rows = async {
         let query = query!("read/fires", TEXT, INT8, INT8);
         Ok(session.query(query, &[&schedule, &before, &to_sql_limit(limit)]).await?)
     };
     let (journal_range, rows) = try_join(read_journal_range(session), rows).await?;
-    Ok(FirePage { fires: rows.iter().map(decode_fire).collect::<Result<_>>()?, journal_range })
+    Ok(FirePage { fires: rows.iter().map(decode_fire).collect::<TableResult<_>>()?, journal_range })
 }

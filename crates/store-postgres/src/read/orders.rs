@@ -10,7 +10,7 @@ use pointsman_core::store::{ChainView, OrderCursor, OrderPage, OrderView};
 use pointsman_core::task::{QueueSubject, TaskIdNamespace};
 use pointsman_core::{HandlerName, TaskId, Tenant, Timestamp};
 use pointsman_store::ChainRegistry;
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::ChainRow;
 use pointsman_store::views::{
     OrderPageBuilder, StepTaskColumns, ViewEnvironment, build_chain_view, order_key_range,
@@ -31,13 +31,13 @@ const ALLOW_TABLE_SCANS: &str =
     "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = on; SET LOCAL enable_hashjoin = on";
 
 /// Reads what all order views need: chains, rules and the task id namespace.
-pub(super) async fn read_view_environment(session: &Session) -> Result<ViewEnvironment> {
+pub(super) async fn read_view_environment(session: &Session) -> TableResult<ViewEnvironment> {
     let (chains, rules, task_id_namespace) =
         try_join3(list_chains(session), list_rules(session), read_task_id_namespace(session)).await?;
     Ok(ViewEnvironment { chains: ChainRegistry::from_rows(chains), rules, task_id_namespace })
 }
 
-async fn list_chains(session: &Session) -> Result<Vec<ChainRow>> {
+async fn list_chains(session: &Session) -> TableResult<Vec<ChainRow>> {
     session.query(query!("write/chains"), &[]).await?.iter().map(decode_chain).collect()
 }
 
@@ -45,7 +45,7 @@ pub(super) async fn find_order(
     session: &Session,
     tenant: &Tenant,
     key: &OrderKey,
-) -> Result<Option<(OrderView, JournalRange)>> {
+) -> TableResult<Option<(OrderView, JournalRange)>> {
     let (key, tenant) = (key.to_string(), tenant.as_str());
     let rows = async { Ok(session.query(query!("read/order", TEXT, TEXT), &[&key, &tenant]).await?) };
     let (journal_range, environment, rows) =
@@ -68,7 +68,7 @@ pub(super) async fn list_order_page(
     tenant: Option<&Tenant>,
     after: Option<&OrderCursor>,
     limit: usize,
-) -> Result<OrderPage> {
+) -> TableResult<OrderPage> {
     let after = after.map(|after| (after.key.to_string(), after.tenant.to_string())).unwrap_or_default();
     list_matching_orders(session, OrderQuery { path, tenant, after, includes_values: true }, limit).await
 }
@@ -78,7 +78,7 @@ pub(super) async fn list_all_orders(
     session: &Session,
     path: &PathFilter,
     tenant: Option<&Tenant>,
-) -> Result<OrderPage> {
+) -> TableResult<OrderPage> {
     list_matching_orders(
         session,
         OrderQuery { path, tenant, after: Default::default(), includes_values: false },
@@ -92,7 +92,7 @@ async fn list_matching_orders(
     session: &Session,
     mut query: OrderQuery<'_>,
     limit: usize,
-) -> Result<OrderPage> {
+) -> TableResult<OrderPage> {
     // One more row than requested shows whether there is more.
     let mut chunk_size = ChunkSize::for_limit(limit.saturating_add(1));
     let (journal_range, environment, mut rows) = try_join3(
@@ -123,7 +123,7 @@ async fn fetch_order_chunk(
     session: &Session,
     order_query: &OrderQuery<'_>,
     chunk_size: ChunkSize,
-) -> Result<Vec<Row>> {
+) -> TableResult<Vec<Row>> {
     let OrderQuery { path, tenant, after: (after_key, after_tenant), includes_values } = order_query;
     let (key_start, key_end) = order_key_range(path);
     let tenant = tenant.map(Tenant::as_str);
@@ -143,7 +143,7 @@ async fn fetch_order_chunk(
 
 /// Decodes an order, followed by columns of its task (phase, due time, retries, handler) and of the task that suspended
 /// the order (handler, subject of its queue, whether it is active, error).
-fn decode_order_view(environment: &ViewEnvironment, row: &Row) -> Result<OrderView> {
+fn decode_order_view(environment: &ViewEnvironment, row: &Row) -> TableResult<OrderView> {
     let order = decode_order(row, 0)?.order;
     let handler: Option<&str> = read_column(row, ORDER_COLUMN_COUNT + 3)?;
     let step = StepTaskColumns {
@@ -161,7 +161,7 @@ fn decode_failed_task_id_and_error(
     order: &Order,
     row: &Row,
     task_id_namespace: TaskIdNamespace,
-) -> Result<Option<(TaskId, Option<String>)>> {
+) -> TableResult<Option<(TaskId, Option<String>)>> {
     let (Some(seq), Some(handler)) =
         (order.suspended_by_task_seq, read_column::<Option<&str>>(row, ORDER_COLUMN_COUNT + 4)?)
     else {
@@ -187,7 +187,7 @@ pub(super) async fn read_statistics(
     path: &PathFilter,
     tenant: Option<&Tenant>,
     now: Timestamp,
-) -> Result<(OrderStatistics, JournalRange)> {
+) -> TableResult<(OrderStatistics, JournalRange)> {
     let (key_start, key_end) = order_key_range(path);
     let (tenant, now) = (tenant.map(Tenant::as_str), now.micros());
     let path_match = match path {
@@ -200,7 +200,7 @@ pub(super) async fn read_statistics(
     let params: QueryParams<'_> = &[&key_start, &key_end, &tenant, &now, &path_match];
     let ((), rows) = try_join(session.execute_batch(ALLOW_TABLE_SCANS), session.query(query, params)).await?;
     let row = rows.first().ok_or_else(|| Fault::damaged("statistics without a row"))?;
-    let count = |index: usize| -> Result<u64> { Ok(read_column::<i64>(row, index)? as u64) };
+    let count = |index: usize| -> TableResult<u64> { Ok(read_column::<i64>(row, index)? as u64) };
     let statistics = OrderStatistics {
         total: count(0)?,
         not_planned: count(1)?,
@@ -216,7 +216,7 @@ pub(super) async fn read_statistics(
     Ok((statistics, journal_range))
 }
 
-pub(super) async fn list_chain_views(session: &Session) -> Result<(Vec<ChainView>, JournalRange)> {
+pub(super) async fn list_chain_views(session: &Session) -> TableResult<(Vec<ChainView>, JournalRange)> {
     let (journal_range, chains) = try_join(read_journal_range(session), list_chains(session)).await?;
     let counts = session.query(query!("read/orders_at_nodes"), &[]);
     let ((), counts) = try_join(session.execute_batch(ALLOW_TABLE_SCANS), counts).await?;

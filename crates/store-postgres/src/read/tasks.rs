@@ -9,7 +9,7 @@ use pointsman_core::store::{
 use pointsman_core::task::{AttemptRecord, LogLine, QueueSubject, Task, TaskIdNamespace, TaskSeq};
 use pointsman_core::{HandlerName, ObjectKey, TaskId, Tenant};
 use pointsman_store::LANES_PER_OBJECT;
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{QueueCounts, decode_log_level};
 use pointsman_store::tables::decode_task_seq;
 use pointsman_store::views::{
@@ -28,25 +28,25 @@ use crate::rows::{
 use crate::session::{Query, Session, query};
 
 /// Reads the namespace of the public task ids.
-pub(super) async fn read_task_id_namespace(session: &Session) -> Result<TaskIdNamespace> {
+pub(super) async fn read_task_id_namespace(session: &Session) -> TableResult<TaskIdNamespace> {
     let rows = session.query(query!("read/task_id_namespace"), &[]).await?;
     let row = rows.first().ok_or_else(|| Fault::damaged("pointsman.meta has no task_id_namespace"))?;
     read_column::<&str>(row, 0)?.parse().map(TaskIdNamespace).map_err(Fault::damaged)
 }
 
 /// Finds an active or archived task with its attempts.
-pub(crate) async fn find_task(session: &Session, seq: TaskSeq) -> Result<Option<Task>> {
+pub(crate) async fn find_task(session: &Session, seq: TaskSeq) -> TableResult<Option<Task>> {
     Ok(list_tasks_with_attempts(session, &[seq]).await?.pop())
 }
 
 /// Finds a task by its public id, all of which must match, not only the uuid in it.
-pub(super) async fn find_task_by_id(session: &Session, id: &TaskId) -> Result<Option<Task>> {
+pub(super) async fn find_task_by_id(session: &Session, id: &TaskId) -> TableResult<Option<Task>> {
     let Some(seq) = decode_task_seq(read_task_id_namespace(session).await?, id) else { return Ok(None) };
     Ok(find_task(session, seq).await?.filter(|task| task.id == *id))
 }
 
 /// Lists these tasks, active and archived, with their attempts, the oldest first.
-pub(super) async fn list_tasks_with_attempts(session: &Session, seqs: &[TaskSeq]) -> Result<Vec<Task>> {
+pub(super) async fn list_tasks_with_attempts(session: &Session, seqs: &[TaskSeq]) -> TableResult<Vec<Task>> {
     let (mut tasks, mut attempts) =
         try_join(list_tasks_by_seq(session, seqs), list_attempts(session, seqs)).await?;
     for task in &mut tasks {
@@ -57,22 +57,22 @@ pub(super) async fn list_tasks_with_attempts(session: &Session, seqs: &[TaskSeq]
 }
 
 /// Lists these tasks, active and archived, without their attempts, the oldest first.
-async fn list_tasks_by_seq(session: &Session, seqs: &[TaskSeq]) -> Result<Vec<Task>> {
+async fn list_tasks_by_seq(session: &Session, seqs: &[TaskSeq]) -> TableResult<Vec<Task>> {
     let seqs: Vec<i64> = seqs.iter().map(|seq| seq.0).collect();
-    let query_by_seq = async |query| -> Result<Vec<Row>> { Ok(session.query(query, &[&seqs]).await?) };
+    let query_by_seq = async |query| -> TableResult<Vec<Row>> { Ok(session.query(query, &[&seqs]).await?) };
     let (active, archived) =
         (query!("read/active_tasks", INT8_ARRAY), query!("read/archived_tasks", INT8_ARRAY));
     let (task_id_namespace, active, archived) =
         try_join3(read_task_id_namespace(session), query_by_seq(active), query_by_seq(archived)).await?;
     let active = active.iter().map(|row| active_task_from_row(row, task_id_namespace));
     let tasks = active.chain(archived.iter().map(|row| archived_task_from_row(row, task_id_namespace)));
-    let mut tasks = tasks.collect::<Result<Vec<Task>>>()?;
+    let mut tasks = tasks.collect::<TableResult<Vec<Task>>>()?;
     tasks.sort_by_key(|task| task.seq);
     Ok(tasks)
 }
 
 /// Lists the last stored attempts of each task, by task number.
-async fn list_attempts(session: &Session, seqs: &[TaskSeq]) -> Result<HashMap<i64, Vec<AttemptRecord>>> {
+async fn list_attempts(session: &Session, seqs: &[TaskSeq]) -> TableResult<HashMap<i64, Vec<AttemptRecord>>> {
     let seqs: Vec<i64> = seqs.iter().map(|seq| seq.0).collect();
     let query = query!("read/attempts", INT8_ARRAY, INT8);
     let mut attempts: HashMap<i64, Vec<AttemptRecord>> = HashMap::new();
@@ -84,7 +84,7 @@ async fn list_attempts(session: &Session, seqs: &[TaskSeq]) -> Result<HashMap<i6
 
 /// Decodes an active task, followed by handler, tenant, subject of its queue, type and key of its event, key of its
 /// order, and the end of its last attempt.
-fn active_task_from_row(row: &Row, task_id_namespace: TaskIdNamespace) -> Result<Task> {
+fn active_task_from_row(row: &Row, task_id_namespace: TaskIdNamespace) -> TableResult<Task> {
     let task_row = decode_active_task(row, 0)?;
     let names =
         (read_handler_name(row, ACTIVE_TASK_COLUMN_COUNT)?, read_tenant(row, ACTIVE_TASK_COLUMN_COUNT + 1)?);
@@ -108,7 +108,7 @@ fn active_task_from_row(row: &Row, task_id_namespace: TaskIdNamespace) -> Result
 }
 
 /// Decodes an archived task, followed by handler and tenant.
-fn archived_task_from_row(row: &Row, task_id_namespace: TaskIdNamespace) -> Result<Task> {
+fn archived_task_from_row(row: &Row, task_id_namespace: TaskIdNamespace) -> TableResult<Task> {
     task_from_archived_row(
         decode_archived_task(row, 0)?,
         read_handler_name(row, ARCHIVED_TASK_COLUMN_COUNT)?,
@@ -122,7 +122,7 @@ pub(super) async fn list_lanes_of_object(
     session: &Session,
     tenant: &Tenant,
     key: &ObjectKey,
-) -> Result<Vec<LaneView>> {
+) -> TableResult<Vec<LaneView>> {
     let rows = async {
         let query = query!("read/lanes", TEXT, TEXT, INT8, INT8, INT8);
         let (tenant, key, count_limit) = (tenant.as_str(), key.as_str(), LaneView::MAX_COUNTED_TASKS as i64);
@@ -141,11 +141,11 @@ pub(super) async fn list_lanes_of_object(
     rows.iter().map(decode_lane_view).collect()
 }
 
-fn read_handler_name(row: &Row, index: usize) -> Result<HandlerName> {
+fn read_handler_name(row: &Row, index: usize) -> TableResult<HandlerName> {
     HandlerName::new(read_column::<&str>(row, index)?).map_err(Fault::damaged)
 }
 
-fn read_tenant(row: &Row, index: usize) -> Result<Tenant> {
+fn read_tenant(row: &Row, index: usize) -> TableResult<Tenant> {
     Tenant::new(read_column::<&str>(row, index)?).map_err(Fault::damaged)
 }
 
@@ -155,7 +155,7 @@ pub(super) async fn list_task_page(
     filter: &TaskFilter,
     before: Option<TaskSeq>,
     limit: usize,
-) -> Result<TaskPage> {
+) -> TableResult<TaskPage> {
     if let Some(event) = filter.event_id {
         let (journal_range, seqs) =
             try_join(read_journal_range(session), list_task_seqs_of_event(session, event)).await?;
@@ -201,13 +201,13 @@ pub(super) async fn list_task_page(
 }
 
 /// Lists the fences of the attempts that no longer lease their task.
-pub(super) async fn list_lost_fences(session: &Session, leased: &[(TaskSeq, i64)]) -> Result<Vec<i64>> {
+pub(super) async fn list_lost_fences(session: &Session, leased: &[(TaskSeq, i64)]) -> TableResult<Vec<i64>> {
     let (tasks, fences): (Vec<i64>, Vec<i64>) = leased.iter().map(|(task, fence)| (task.0, *fence)).unzip();
     let rows = session.query(query!("read/lost_fences", INT8_ARRAY, INT8_ARRAY), &[&tasks, &fences]).await?;
     rows.iter().map(|row| read_column(row, 0)).collect()
 }
 
-async fn is_handler_a_source(session: &Session, filter: &TaskFilter) -> Result<bool> {
+async fn is_handler_a_source(session: &Session, filter: &TaskFilter) -> TableResult<bool> {
     let Some(handler) = &filter.handler else { return Ok(false) };
     let rows = session.query(query!("read/is_source", TEXT), &[&handler.as_str()]).await?;
     rows.first().map_or(Ok(false), |row| read_column(row, 0))
@@ -234,7 +234,7 @@ fn archived_tasks_query(filter: ArchivedRowFilter) -> Option<&'static Query> {
 struct TaskCursor {
     /// None if the table has no more matching tasks.
     query: Option<&'static Query>,
-    decode_task: fn(&Row, TaskIdNamespace) -> Result<Task>,
+    decode_task: fn(&Row, TaskIdNamespace) -> TableResult<Task>,
     buffer: VecDeque<Task>,
     before_seq: i64,
     chunk_size: ChunkSize,
@@ -243,7 +243,7 @@ struct TaskCursor {
 impl TaskCursor {
     fn new(
         query: Option<&'static Query>,
-        decode_task: fn(&Row, TaskIdNamespace) -> Result<Task>,
+        decode_task: fn(&Row, TaskIdNamespace) -> TableResult<Task>,
         before: Option<TaskSeq>,
         limit: usize,
     ) -> Self {
@@ -258,11 +258,11 @@ impl TaskCursor {
         &mut self,
         session: &Session,
         task_id_namespace: TaskIdNamespace,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let Some(query) = self.query.filter(|_| self.buffer.is_empty()) else { return Ok(()) };
         let rows = session.query(query, &[&self.before_seq, &self.chunk_size.rows()]).await?;
         self.buffer =
-            rows.iter().map(|row| (self.decode_task)(row, task_id_namespace)).collect::<Result<_>>()?;
+            rows.iter().map(|row| (self.decode_task)(row, task_id_namespace)).collect::<TableResult<_>>()?;
         self.before_seq = self.buffer.back().map_or(self.before_seq, |task| task.seq.0);
         if self.chunk_size.is_last_chunk(&rows, 0) {
             self.query = None;
@@ -282,7 +282,7 @@ pub(super) async fn read_log_page(
     id: &TaskId,
     from: u64,
     limit: usize,
-) -> Result<Option<LogPage>> {
+) -> TableResult<Option<LogPage>> {
     let Some(seq) = decode_task_seq(read_task_id_namespace(session).await?, id) else { return Ok(None) };
     let from = i64::try_from(from).unwrap_or(i64::MAX);
     let lines = async {
@@ -293,17 +293,20 @@ pub(super) async fn read_log_page(
     };
     let (tasks, lines) = try_join(list_tasks_by_seq(session, &[seq]), lines).await?;
     let Some(task) = tasks.into_iter().find(|task| task.id == *id) else { return Ok(None) };
-    let lines = lines.iter().map(decode_log_line).collect::<Result<_>>()?;
+    let lines = lines.iter().map(decode_log_line).collect::<TableResult<_>>()?;
     Ok(Some(LogPage { lines, task_status: task.lifecycle.state.status() }))
 }
 
-fn decode_log_line(row: &Row) -> Result<StoredLogLine> {
+fn decode_log_line(row: &Row) -> TableResult<StoredLogLine> {
     let level = decode_log_level(read_column::<i16>(row, 2)?.into());
     let line = LogLine { time: read_time(row, 1)?, level, message: read_column(row, 3)? };
     Ok(StoredLogLine { number: read_column::<i64>(row, 0)? as u64, line })
 }
 
-pub(super) async fn list_queues(session: &Session, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
+pub(super) async fn list_queues(
+    session: &Session,
+    handler: Option<&HandlerName>,
+) -> TableResult<Vec<QueueView>> {
     let name = handler.map(HandlerName::as_str);
     let rows = async { Ok(session.query(query!("read/queues", TEXT), &[&name]).await?) };
     let (environment, rows) = try_join(orders::read_view_environment(session), rows).await?;

@@ -11,8 +11,8 @@ mod write;
 
 use std::collections::HashMap;
 
-use pointsman_core::store::{self, StoreError};
-use pointsman_store::error::{Fault, Result};
+use pointsman_core::store::{StoreError, StoreResult};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::store_copy::{
     COPY_PROGRESS_TEXT_NAME, CopyCursor, CopyEndpoint, CopyEndpointError, CopyPage, CopyRow, TableKind,
 };
@@ -64,16 +64,16 @@ enum CopyRole {
 
 impl PgStoreCopy {
     /// Opens a database to copy from. An older layout is migrated, as a server does.
-    pub fn open_source(url: &str) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
+    pub fn open_source(url: &str) -> Result<Self, CopyEndpointError<OpenError>> {
         Self::open(url, CopyRole::Source)
     }
 
     /// Opens a database to copy to. The schema is created if there is none.
-    pub fn open_target(url: &str) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
+    pub fn open_target(url: &str) -> Result<Self, CopyEndpointError<OpenError>> {
         Self::open(url, CopyRole::Target)
     }
 
-    fn open(url: &str, role: CopyRole) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
+    fn open(url: &str, role: CopyRole) -> Result<Self, CopyEndpointError<OpenError>> {
         let named_endpoint = Endpoint::parse(url)?;
         let Some(endpoint) = named_endpoint.listen_endpoint() else {
             return Err(CopyEndpointError::ConnectionPooler(named_endpoint.to_string()));
@@ -92,7 +92,7 @@ impl PgStoreCopy {
 async fn check_and_open_connection(
     endpoint: &Endpoint,
     role: CopyRole,
-) -> std::result::Result<CopyConnection, CopyEndpointError<OpenError>> {
+) -> Result<CopyConnection, CopyEndpointError<OpenError>> {
     let to_open_error = |fault: Fault| match fault {
         Fault::Database(error) => {
             OpenError::OpenFailed { address: endpoint.address(), reason: format_any_error(&error) }
@@ -129,18 +129,18 @@ async fn check_and_open_connection(
 }
 
 /// Lists the names of nodes that use the store.
-async fn list_live_nodes(session: &Session) -> Result<Vec<String>> {
+async fn list_live_nodes(session: &Session) -> TableResult<Vec<String>> {
     let rows = session.query(query!("store_copy/live_nodes"), &[]).await?;
     rows.iter().map(|row| read_column(row, 0)).collect()
 }
 
-async fn count_outbox_rows(session: &Session) -> Result<i64> {
+async fn count_outbox_rows(session: &Session) -> TableResult<i64> {
     let rows = session.query(query!("store_copy/count_outbox_rows"), &[]).await?;
     rows.first().map_or(Ok(0), |row| read_column(row, 0))
 }
 
 impl CopyConnection {
-    async fn new(client: Client) -> Result<Self> {
+    async fn new(client: Client) -> TableResult<Self> {
         client.batch_execute(COPY_SESSION_SETTINGS).await?;
         let (is_in_read_transaction, cursor, column_types) = (false, None, HashMap::new());
         let mut connection =
@@ -153,30 +153,30 @@ impl CopyConnection {
         &self,
         query: &'static Query,
         params: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<tokio_postgres::Row>> {
+    ) -> TableResult<Vec<tokio_postgres::Row>> {
         let typed: Vec<_> = params.iter().copied().zip(query.param_types.iter().cloned()).collect();
         Ok(self.client.query_typed(query.sql, &typed).await?)
     }
 
     /// Reads the commit version, and whether the outbox is empty.
-    async fn read_commit_version_and_outbox_empty(&self) -> Result<(i64, bool)> {
+    async fn read_commit_version_and_outbox_empty(&self) -> TableResult<(i64, bool)> {
         let rows = self.query(query!("store_copy/commit_state"), &[]).await?;
         let row = rows.first().ok_or_else(|| Fault::damaged("pointsman.last_commit has no row"))?;
         Ok((read_column(row, 0)?, read_column(row, 1)?))
     }
 
-    async fn count_outbox_events(&self) -> Result<u64> {
+    async fn count_outbox_events(&self) -> TableResult<u64> {
         let rows = self.query(query!("store_copy/count_outbox_rows"), &[]).await?;
         rows.first().map_or(Ok(0), |row| read_column(row, 0).map(i64::unsigned_abs))
     }
 
     /// True if nothing was written since the store was opened, and the outbox is empty.
-    async fn is_unchanged(&mut self) -> Result<bool> {
+    async fn is_unchanged(&mut self) -> TableResult<bool> {
         self.end_read_transaction().await?;
         Ok(self.read_commit_version_and_outbox_empty().await? == (self.commit_version, true))
     }
 
-    async fn read_progress(&mut self) -> Result<Option<String>> {
+    async fn read_progress(&mut self) -> TableResult<Option<String>> {
         let rows = self.query(query!("write/text", TEXT), &[&COPY_PROGRESS_TEXT_NAME]).await?;
         self.progress = rows.first().map(|row| read_column(row, 0)).transpose()?;
         Ok(self.progress.clone())
@@ -194,28 +194,28 @@ fn to_copy_error(fault: &Fault) -> StoreError {
 }
 
 impl CopyEndpoint for PgStoreCopy {
-    fn count_rows(&mut self, table_kind: TableKind) -> store::Result<Option<u64>> {
+    fn count_rows(&mut self, table_kind: TableKind) -> StoreResult<Option<u64>> {
         self.runtime
             .block_on(self.connection.count_rows(table_kind))
             .map(Some)
             .map_err(|fault| to_copy_error(&fault))
     }
 
-    fn read_page(&mut self, table_kind: TableKind, after: Option<&CopyCursor>) -> store::Result<CopyPage> {
+    fn read_page(&mut self, table_kind: TableKind, after: Option<&CopyCursor>) -> StoreResult<CopyPage> {
         self.runtime
             .block_on(self.connection.read_page(table_kind, after))
             .map_err(|fault| to_copy_error(&fault))
     }
 
-    fn count_outbox_events(&mut self) -> store::Result<u64> {
+    fn count_outbox_events(&mut self) -> StoreResult<u64> {
         self.runtime.block_on(self.connection.count_outbox_events()).map_err(|fault| to_copy_error(&fault))
     }
 
-    fn is_unchanged_since_open(&mut self) -> store::Result<bool> {
+    fn is_unchanged_since_open(&mut self) -> StoreResult<bool> {
         self.runtime.block_on(self.connection.is_unchanged()).map_err(|fault| to_copy_error(&fault))
     }
 
-    fn read_copy_progress(&mut self) -> store::Result<Option<String>> {
+    fn read_copy_progress(&mut self) -> StoreResult<Option<String>> {
         self.runtime.block_on(self.connection.read_progress()).map_err(|fault| to_copy_error(&fault))
     }
 
@@ -224,13 +224,13 @@ impl CopyEndpoint for PgStoreCopy {
         table_kind: TableKind,
         rows: Vec<CopyRow>,
         progress: &str,
-    ) -> store::Result<bool> {
+    ) -> StoreResult<bool> {
         self.runtime
             .block_on(self.connection.write_page(table_kind, rows, progress))
             .map_err(|fault| to_copy_error(&fault))
     }
 
-    fn finish_copy(&mut self) -> store::Result<bool> {
+    fn finish_copy(&mut self) -> StoreResult<bool> {
         self.runtime.block_on(self.connection.finish_copy()).map_err(|fault| to_copy_error(&fault))
     }
 }

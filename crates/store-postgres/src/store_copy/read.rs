@@ -1,7 +1,7 @@
 //! Reads pages of rows, all in one snapshot.
 
 use pointsman_core::{Rule, Tenant};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyRow, CopyValue, TableKind};
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
@@ -20,7 +20,7 @@ const ROWS_PER_FETCH: usize = 250;
 
 impl CopyConnection {
     /// Begins a snapshot for all following reads, until the next write.
-    async fn begin_read_transaction(&mut self) -> Result<()> {
+    async fn begin_read_transaction(&mut self) -> TableResult<()> {
         if !self.is_in_read_transaction {
             self.client.batch_execute(BEGIN_SNAPSHOT).await?;
             self.is_in_read_transaction = true;
@@ -28,7 +28,7 @@ impl CopyConnection {
         Ok(())
     }
 
-    pub(super) async fn end_read_transaction(&mut self) -> Result<()> {
+    pub(super) async fn end_read_transaction(&mut self) -> TableResult<()> {
         if self.is_in_read_transaction {
             self.client.batch_execute("COMMIT").await?;
             (self.is_in_read_transaction, self.cursor) = (false, None);
@@ -36,7 +36,7 @@ impl CopyConnection {
         Ok(())
     }
 
-    pub(super) async fn count_rows(&mut self, table_kind: TableKind) -> Result<u64> {
+    pub(super) async fn count_rows(&mut self, table_kind: TableKind) -> TableResult<u64> {
         self.begin_read_transaction().await?;
         let TableLayout { table_name: table, row_filter, .. } = TableLayout::for_table(table_kind);
         match table_kind {
@@ -55,7 +55,7 @@ impl CopyConnection {
         &mut self,
         table_kind: TableKind,
         after: Option<&CopyCursor>,
-    ) -> Result<CopyPage> {
+    ) -> TableResult<CopyPage> {
         self.begin_read_transaction().await?;
         match table_kind {
             TableKind::Counters => {
@@ -77,7 +77,7 @@ impl CopyConnection {
         &mut self,
         table_kind: TableKind,
         after: Option<&CopyCursor>,
-    ) -> Result<CopyPage> {
+    ) -> TableResult<CopyPage> {
         let cursor = self.cursor.take();
         if cursor.is_none_or(|(table, position)| table != table_kind || Some(&position) != after) {
             self.open_cursor(table_kind, after).await?;
@@ -100,7 +100,7 @@ impl CopyConnection {
     }
 
     /// Opens a cursor for the rows of a table after a position, or for all.
-    async fn open_cursor(&mut self, table_kind: TableKind, after: Option<&CopyCursor>) -> Result<()> {
+    async fn open_cursor(&mut self, table_kind: TableKind, after: Option<&CopyCursor>) -> TableResult<()> {
         let TableLayout { table_name: table, key_columns, row_filter, .. } =
             TableLayout::for_table(table_kind);
         let keys = key_columns.iter().map(|name| format!("t.{name}")).collect::<Vec<_>>().join(", ");
@@ -124,12 +124,12 @@ impl CopyConnection {
         Ok(())
     }
 
-    async fn list_rules(&self) -> Result<Vec<Rule>> {
+    async fn list_rules(&self) -> TableResult<Vec<Rule>> {
         decode_rules(&self.query(query!("write/rules"), &[]).await?)
     }
 
     /// Lists the rules of tenants that the store does not know yet.
-    async fn list_rules_of_unknown_tenants(&self) -> Result<Vec<CopyRow>> {
+    async fn list_rules_of_unknown_tenants(&self) -> TableResult<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for row in &self.query(query!("write/rules"), &[]).await? {
             if is_rule_of_unknown_tenant(row)? {
@@ -150,7 +150,7 @@ impl CopyConnection {
     }
 }
 
-fn decode_copy_row(row: &tokio_postgres::Row) -> Result<CopyRow> {
+fn decode_copy_row(row: &tokio_postgres::Row) -> TableResult<CopyRow> {
     (0..row.len()).map(|index| read_column::<CopyValueColumn>(row, index).map(|column| column.0)).collect()
 }
 

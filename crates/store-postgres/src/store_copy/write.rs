@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::pin::pin;
 
 use pointsman_core::{RuleScope, Tenant};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::store_copy::{
     CopyRow, CopyValue, JOURNAL_SPARSE_INDEX_INTERVAL, TableKind, replace_nul,
 };
@@ -40,7 +40,7 @@ impl CopyConnection {
         table_kind: TableKind,
         rows: Vec<CopyRow>,
         progress: &str,
-    ) -> Result<bool> {
+    ) -> TableResult<bool> {
         self.end_read_transaction().await?;
         self.client.batch_execute(BEGIN_WRITE).await?;
         let mut counters = self.take_write_lock_and_read_counters().await?;
@@ -110,7 +110,7 @@ impl CopyConnection {
     }
 
     /// Takes the write lock and reads the counters.
-    async fn take_write_lock_and_read_counters(&self) -> Result<CopyCounters> {
+    async fn take_write_lock_and_read_counters(&self) -> TableResult<CopyCounters> {
         self.query(query!("write/take_write_lock"), &[]).await?;
         let rows = self.query(query!("store_copy/read_version"), &[]).await?;
         let row = rows.first().ok_or_else(|| Fault::damaged("pointsman.last_commit has no row"))?;
@@ -125,7 +125,7 @@ impl CopyConnection {
     }
 
     /// Replaces the stored progress; returns false if another copy has changed it.
-    async fn write_progress(&self, progress: &str) -> Result<bool> {
+    async fn write_progress(&self, progress: &str) -> TableResult<bool> {
         let written = match &self.progress {
             None => self.query(query!("store_copy/insert_progress", TEXT), &[&progress]).await?,
             Some(before) => {
@@ -137,7 +137,7 @@ impl CopyConnection {
 
     /// Sets the counters that depend on all rows, and deletes the progress; returns false, and changes nothing, if
     /// somebody else has written to the store.
-    pub(super) async fn finish_copy(&mut self) -> Result<bool> {
+    pub(super) async fn finish_copy(&mut self) -> TableResult<bool> {
         self.end_read_transaction().await?;
         self.client.batch_execute(BEGIN_WRITE).await?;
         if self.take_write_lock_and_read_counters().await?.commit_version != self.commit_version {
@@ -152,7 +152,7 @@ impl CopyConnection {
     }
 
     /// Reads the number of rows per partition.
-    async fn read_rows_per_partition(&self) -> Result<i64> {
+    async fn read_rows_per_partition(&self) -> TableResult<i64> {
         let rows = self.query(query!("write/text", TEXT), &[&"partition_rows"]).await?;
         let text: Option<&str> = rows.first().map(|row| read_column(row, 0)).transpose()?;
         Ok(text
@@ -161,7 +161,7 @@ impl CopyConnection {
             .unwrap_or(DEFAULT_ROWS_PER_PARTITION))
     }
 
-    async fn write_counters(&self, row: &CopyRow) -> Result<()> {
+    async fn write_counters(&self, row: &CopyRow) -> TableResult<()> {
         let numbers: Option<Vec<i64>> = row.iter().map(CopyValue::as_number).collect();
         let numbers: Option<[i64; 11]> = numbers.and_then(|numbers| numbers.try_into().ok());
         let Some(
@@ -211,7 +211,7 @@ impl CopyConnection {
     }
 
     /// Deletes what an empty store may contain: partitions, entries of the sparse index, and tenants.
-    async fn delete_rows_of_empty_store(&self) -> Result<()> {
+    async fn delete_rows_of_empty_store(&self) -> TableResult<()> {
         self.query(query!("store_copy/delete_sparse_index"), &[]).await?;
         self.query(query!("store_copy/delete_tenants"), &[]).await?;
         for row in &self.query(query!("partitions/list"), &[]).await? {
@@ -221,12 +221,12 @@ impl CopyConnection {
         Ok(())
     }
 
-    async fn insert_sparse_index_entries(&self, numbers: Vec<i64>, ids: Vec<i64>) -> Result<()> {
+    async fn insert_sparse_index_entries(&self, numbers: Vec<i64>, ids: Vec<i64>) -> TableResult<()> {
         self.query(query!("write/insert_sparse_index", INT8_ARRAY, INT8_ARRAY), &[&numbers, &ids]).await?;
         Ok(())
     }
 
-    async fn write_rule(&self, row: &CopyRow) -> Result<()> {
+    async fn write_rule(&self, row: &CopyRow) -> TableResult<()> {
         let texts: Vec<&str> = row.iter().filter_map(CopyValue::as_text).collect();
         let (&[kind, scope_kind, name, tenant, set_by, reason], Some(since)) =
             (texts.as_slice(), row.last().and_then(CopyValue::as_number))
@@ -255,7 +255,7 @@ impl CopyConnection {
         Ok(())
     }
 
-    async fn write_rule_of_unknown_tenant(&self, row: &CopyRow) -> Result<()> {
+    async fn write_rule_of_unknown_tenant(&self, row: &CopyRow) -> TableResult<()> {
         let [
             CopyValue::Text(kind),
             CopyValue::Text(event_space),
@@ -273,7 +273,7 @@ impl CopyConnection {
     }
 
     /// Writes queues, each with the uuid of its tenant, and the tenants.
-    async fn copy_queues(&mut self, rows: Vec<CopyRow>) -> Result<()> {
+    async fn copy_queues(&mut self, rows: Vec<CopyRow>) -> TableResult<()> {
         let (mut names, mut canvas_ids): (Vec<String>, Vec<Uuid>) = (vec![], vec![]);
         let mut rows_with_canvas_id = Vec::with_capacity(rows.len());
         for row in rows {
@@ -290,7 +290,7 @@ impl CopyConnection {
     }
 
     /// Writes events and numbers them in order. Expired events that tasks still need get negative numbers.
-    async fn copy_events(&mut self, rows: Vec<CopyRow>, counters: &mut CopyCounters) -> Result<()> {
+    async fn copy_events(&mut self, rows: Vec<CopyRow>, counters: &mut CopyCounters) -> TableResult<()> {
         let (mut indexed_numbers, mut indexed_ids) = (vec![], vec![]);
         let mut numbered = Vec::with_capacity(rows.len());
         for row in rows {
@@ -316,7 +316,11 @@ impl CopyConnection {
     }
 
     /// Writes archived tasks and numbers them in order.
-    async fn copy_archived_tasks(&mut self, rows: Vec<CopyRow>, counters: &mut CopyCounters) -> Result<()> {
+    async fn copy_archived_tasks(
+        &mut self,
+        rows: Vec<CopyRow>,
+        counters: &mut CopyCounters,
+    ) -> TableResult<()> {
         let numbered = (counters.last_archive_number + 1..).map(CopyValue::Number).zip(rows);
         let numbered: Vec<CopyRow> = numbered.map(|(n, row)| prepend_value(n, row)).collect();
         counters.last_archive_number += numbered.len() as i64;
@@ -330,7 +334,7 @@ impl CopyConnection {
         table_kind: TableKind,
         rows: Vec<CopyRow>,
         counters: &mut CopyCounters,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         self.add_history_partitions(counters).await?;
         let task = |row: &CopyRow| row.first().and_then(CopyValue::as_number).unwrap_or_default();
         let mut tasks: Vec<i64> = rows.iter().map(task).collect();
@@ -346,7 +350,7 @@ impl CopyConnection {
     }
 
     /// Adds partitions up to the last archived task.
-    async fn add_history_partitions(&self, counters: &mut CopyCounters) -> Result<()> {
+    async fn add_history_partitions(&self, counters: &mut CopyCounters) -> TableResult<()> {
         let partition_rows = self.read_rows_per_partition().await?;
         while counters.history_partitions_end_number <= counters.last_archive_number {
             for table in ["history", "attempt", "log"] {
@@ -357,7 +361,7 @@ impl CopyConnection {
         Ok(())
     }
 
-    async fn add_partition(&self, table: &str, from: i64, partition_rows: i64) -> Result<()> {
+    async fn add_partition(&self, table: &str, from: i64, partition_rows: i64) -> TableResult<()> {
         self.query(
             query!("write/add_partition", TEXT, INT8, INT8),
             &[&table, &from, &(from + partition_rows)],
@@ -367,7 +371,7 @@ impl CopyConnection {
     }
 
     /// Writes rows that have a value for each column of the table.
-    async fn copy_rows(&mut self, table_kind: TableKind, rows: Vec<CopyRow>) -> Result<()> {
+    async fn copy_rows(&mut self, table_kind: TableKind, rows: Vec<CopyRow>) -> TableResult<()> {
         let layout = TableLayout::for_table(table_kind);
         let (table, columns) = (layout.table_name, layout.column_list(table_kind));
         let types = self.read_column_types(table_kind, table, &columns).await?;
@@ -391,7 +395,7 @@ impl CopyConnection {
         table_kind: TableKind,
         table: &str,
         columns: &str,
-    ) -> Result<Vec<Type>> {
+    ) -> TableResult<Vec<Type>> {
         if let Some(types) = self.column_types.get(&table_kind) {
             return Ok(types.clone());
         }

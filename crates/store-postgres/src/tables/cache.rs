@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use pointsman_core::{Event, EventId, TaskSeq, Tenant};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::lane_number;
 use pointsman_store::row::{HandlerId, LaneHead, ObjectNumber, ObjectRow, OrderRow, WaitingTask};
 use pointsman_store::tables::ReadSet;
@@ -174,7 +174,7 @@ impl TransactionCache {
         &mut self,
         read_set: ReadSet,
         mut results: impl Iterator<Item = Vec<Row>>,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         if !read_set.objects.is_empty() {
             self.insert_objects(&read_set.objects, &results.next().unwrap_or_default())?;
         }
@@ -187,7 +187,7 @@ impl TransactionCache {
         Ok(())
     }
 
-    fn insert_objects(&mut self, requested: &[(Tenant, String, HandlerId)], rows: &[Row]) -> Result<()> {
+    fn insert_objects(&mut self, requested: &[(Tenant, String, HandlerId)], rows: &[Row]) -> TableResult<()> {
         for (tenant, key, _) in requested {
             self.absent_objects.insert((tenant.clone(), key.clone()));
         }
@@ -208,7 +208,7 @@ impl TransactionCache {
         Ok(())
     }
 
-    fn insert_lanes(&mut self, requested: &[i64], rows: &[Row]) -> Result<()> {
+    fn insert_lanes(&mut self, requested: &[i64], rows: &[Row]) -> TableResult<()> {
         let mut lanes: HashMap<i64, Vec<LaneHead>> =
             requested.iter().map(|lane| (*lane, Vec::new())).collect();
         for row in rows {
@@ -220,7 +220,11 @@ impl TransactionCache {
         Ok(())
     }
 
-    fn insert_idempotency_records(&mut self, requested: Vec<(Tenant, String)>, rows: &[Row]) -> Result<()> {
+    fn insert_idempotency_records(
+        &mut self,
+        requested: Vec<(Tenant, String)>,
+        rows: &[Row],
+    ) -> TableResult<()> {
         self.idempotency_records.extend(requested.into_iter().map(|tenant_and_key| (tenant_and_key, None)));
         for row in rows {
             let tenant = Tenant::new(read_column::<&str>(row, 0)?).map_err(Fault::damaged)?;
@@ -239,7 +243,7 @@ fn dedup_first_tasks(mut first_tasks: Vec<LaneHead>) -> Vec<LaneHead> {
 }
 
 /// Decodes an object from the columns number, last_event, last_sent.
-pub(crate) fn decode_object(row: &Row, index: usize) -> Result<ObjectRow> {
+pub(crate) fn decode_object(row: &Row, index: usize) -> TableResult<ObjectRow> {
     Ok(ObjectRow {
         number: read_column(row, index)?,
         last_event: EventId::from_i64(read_column(row, index + 1)?),
@@ -248,14 +252,14 @@ pub(crate) fn decode_object(row: &Row, index: usize) -> Result<ObjectRow> {
 }
 
 /// Decodes an idempotency record from the columns digest, response.
-pub(crate) fn decode_idempotency_record(row: &Row, index: usize) -> Result<IdempotencyRecord> {
+pub(crate) fn decode_idempotency_record(row: &Row, index: usize) -> TableResult<IdempotencyRecord> {
     let digest: &[u8] = read_column(row, index)?;
     let digest = digest.try_into().map_err(Fault::damaged)?;
     Ok((digest, read_column(row, index + 1)?))
 }
 
 /// Decodes a task from the columns seq, queue, key_bucket, concurrency_group, score, due.
-pub(crate) fn decode_waiting_task(row: &Row, index: usize) -> Result<WaitingTask> {
+pub(crate) fn decode_waiting_task(row: &Row, index: usize) -> TableResult<WaitingTask> {
     Ok(WaitingTask {
         seq: TaskSeq(read_column(row, index)?),
         queue: read_column(row, index + 1)?,
@@ -268,7 +272,7 @@ pub(crate) fn decode_waiting_task(row: &Row, index: usize) -> Result<WaitingTask
 
 /// Decodes a task of a lane from the columns seq, queue, key_bucket, concurrency_group, score, due, lane_position,
 /// phase; none if seq is NULL: the lane has no task.
-pub(crate) fn decode_optional_lane_head(row: &Row, index: usize) -> Result<Option<LaneHead>> {
+pub(crate) fn decode_optional_lane_head(row: &Row, index: usize) -> TableResult<Option<LaneHead>> {
     if read_optional_task_seq(row, index)?.is_none() {
         return Ok(None);
     }

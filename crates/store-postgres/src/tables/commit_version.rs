@@ -1,7 +1,7 @@
 //! The counters as of the last commit, and the changes that the latest commits have recorded.
 
 use pointsman_core::{EventId, Timestamp};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::invalidation::{
     CommitRecord, CommitVersion, Invalidation, commits_since, decode_invalidations,
 };
@@ -31,7 +31,7 @@ pub(crate) struct CommitVersionRow {
 }
 
 impl CommitVersionRow {
-    fn from_row(row: &Row) -> Result<Self> {
+    fn from_row(row: &Row) -> TableResult<Self> {
         Ok(Self {
             version: read_commit_version(row)?,
             registry_version: read_column(row, 1)?,
@@ -94,14 +94,14 @@ type LoggedCommit = (CommitRecord, Option<Vec<u8>>);
 
 impl CommitLog {
     /// Decodes the commits, and the state as of the last one.
-    pub(crate) fn from_rows(rows: &[Row]) -> Result<(Self, CommitVersionRow)> {
+    pub(crate) fn from_rows(rows: &[Row]) -> TableResult<(Self, CommitVersionRow)> {
         let last = rows.last().ok_or_else(|| Fault::damaged("pointsman.commit_version has no row"))?;
         let commits = rows.iter().map(|row| {
             let commit =
                 CommitRecord { version: read_commit_version(row)?, invalidations: read_column(row, 2)? };
             Ok((commit, read_column(row, 17)?))
         });
-        Ok((Self(commits.collect::<Result<_>>()?), CommitVersionRow::from_row(last)?))
+        Ok((Self(commits.collect::<TableResult<_>>()?), CommitVersionRow::from_row(last)?))
     }
 
     /// Returns the queues, limiters and tasks that the commits after this version have changed; none if one commit did
@@ -132,6 +132,6 @@ impl CommitLog {
     }
 }
 
-fn read_commit_version(row: &Row) -> Result<CommitVersion> {
+fn read_commit_version(row: &Row) -> TableResult<CommitVersion> {
     Ok(CommitVersion { number: read_column(row, 0)?, nonce: read_column(row, 18)? })
 }

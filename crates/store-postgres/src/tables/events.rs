@@ -2,7 +2,7 @@
 
 use pointsman_core::store::IdempotencyKey;
 use pointsman_core::{Event, EventId, TaskSeq, Tenant, Timestamp};
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 
 use super::PgTables;
 use super::cache::{IdempotencyRecord, decode_idempotency_record};
@@ -16,7 +16,7 @@ impl PgTables {
         &self,
         tenant: &Tenant,
         key: &str,
-    ) -> Result<Option<IdempotencyRecord>> {
+    ) -> TableResult<Option<IdempotencyRecord>> {
         let tenant_and_key = (tenant.clone(), key.to_string());
         if let Some(cached) = self.cache.borrow().idempotency_records.get(&tenant_and_key) {
             return Ok(cached.clone());
@@ -50,7 +50,7 @@ impl PgTables {
         self.write_batch.borrow_mut().insert_event(insert);
     }
 
-    pub(super) fn find_event(&self, id: EventId) -> Result<Option<Event>> {
+    pub(super) fn find_event(&self, id: EventId) -> TableResult<Option<Event>> {
         if let Some(event) = self.write_batch.borrow().find_event(id) {
             return Ok(Some(event.clone()));
         }
@@ -62,7 +62,7 @@ impl PgTables {
         self.query_optional(query!("write/event", INT8, INT8), params, |row| decode_event(row, 0))
     }
 
-    pub(super) fn prefetch_events(&self, ids: &[EventId]) -> Result<()> {
+    pub(super) fn prefetch_events(&self, ids: &[EventId]) -> TableResult<()> {
         let ids: Vec<i64> = ids.iter().map(|id| id.as_i64()).collect();
         let (from, to) = self.event_number_range(&ids)?;
         let query = query!("write/prefetch_events", INT8_ARRAY, INT8, INT8);
@@ -72,7 +72,7 @@ impl PgTables {
     }
 
     /// Returns a range of event numbers that contains these events, so that the other partitions are not scanned.
-    fn event_number_range(&self, ids: &[i64]) -> Result<(i64, i64)> {
+    fn event_number_range(&self, ids: &[i64]) -> TableResult<(i64, i64)> {
         let journal_end = self.commit_version_row.borrow().journal_partitions_end_number;
         if self.journal_partition_starts.borrow().0 != journal_end {
             let params = params![self.rows_per_partition.get()];
@@ -88,7 +88,12 @@ impl PgTables {
         Ok((first.map_or(0, |(number, _)| *number), next.map_or(i64::MAX, |(number, _)| *number)))
     }
 
-    pub(super) fn list_events_between(&self, from: EventId, to: EventId, limit: usize) -> Result<Vec<Event>> {
+    pub(super) fn list_events_between(
+        &self,
+        from: EventId,
+        to: EventId,
+        limit: usize,
+    ) -> TableResult<Vec<Event>> {
         let expired_up_to = self.commit_version_row.borrow().counters.expired_up_to;
         let params = params![from.as_i64(), to.as_i64(), expired_up_to.as_i64(), limit as i64];
         self.query_all(query!("write/events_between", INT8, INT8, INT8, INT8), params, |row| {
@@ -96,14 +101,14 @@ impl PgTables {
         })
     }
 
-    pub(super) fn find_event_near_number(&self, number: i64) -> Result<Option<EventId>> {
+    pub(super) fn find_event_near_number(&self, number: i64) -> TableResult<Option<EventId>> {
         let id = self.query_optional(query!("write/event_id_at_number", INT8), params![number], |row| {
             read_column(row, 0)
         })?;
         Ok(id.map(EventId::from_i64))
     }
 
-    pub(super) fn find_last_event_up_to(&self, id: EventId) -> Result<EventId> {
+    pub(super) fn find_last_event_up_to(&self, id: EventId) -> TableResult<EventId> {
         let query = query!("write/last_event_up_to", INT8);
         let last = self.query_optional(query, params![id.as_i64()], |row| read_column(row, 0))?;
         Ok(last.map_or(EventId::ZERO, EventId::from_i64))

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use pointsman_core::task::TaskIdNamespace;
 use pointsman_store::caller_time_source::CallerTimeSource;
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 use pointsman_store::invalidation::{CommitVersion, Invalidation, encode_invalidations};
 use pointsman_store::tables::{CacheState, Counters, PeerChanges, ReadSet};
 use tokio_postgres::Row;
@@ -139,7 +139,7 @@ impl PgTables {
     }
 
     /// Runs a query after the buffered writes.
-    pub(crate) fn query_rows(&self, query: &'static Query, params: Vec<BoxedParam>) -> Result<Vec<Row>> {
+    pub(crate) fn query_rows(&self, query: &'static Query, params: Vec<BoxedParam>) -> TableResult<Vec<Row>> {
         let mut commands = self.take_batch_commands()?;
         commands.push(SqlCommand::Query(query, params));
         Ok(self.connection.send_commands(&commands)?.pop().unwrap_or_default())
@@ -150,8 +150,8 @@ impl PgTables {
         &self,
         query: &'static Query,
         params: Vec<BoxedParam>,
-        decode: impl FnOnce(&Row) -> Result<R>,
-    ) -> Result<Option<R>> {
+        decode: impl FnOnce(&Row) -> TableResult<R>,
+    ) -> TableResult<Option<R>> {
         self.query_rows(query, params)?.first().map(decode).transpose()
     }
 
@@ -160,13 +160,13 @@ impl PgTables {
         &self,
         query: &'static Query,
         params: Vec<BoxedParam>,
-        decode: impl Fn(&Row) -> Result<R>,
-    ) -> Result<Vec<R>> {
+        decode: impl Fn(&Row) -> TableResult<R>,
+    ) -> TableResult<Vec<R>> {
         self.query_rows(query, params)?.iter().map(decode).collect()
     }
 
     /// Takes the statements of the write batch, after adding the partitions that they need.
-    fn take_batch_commands(&self) -> Result<Vec<SqlCommand>> {
+    fn take_batch_commands(&self) -> TableResult<Vec<SqlCommand>> {
         let (last_event_number, has_history_writes) = {
             let batch = self.write_batch.borrow();
             (batch.last_event_number(), batch.has_history_writes())
@@ -178,7 +178,11 @@ impl PgTables {
 
     /// Adds missing partitions: for events up to this number, and for archived tasks, attempts and log lines if there
     /// are any.
-    fn add_missing_partitions(&self, last_event_number: Option<i64>, has_history_writes: bool) -> Result<()> {
+    fn add_missing_partitions(
+        &self,
+        last_event_number: Option<i64>,
+        has_history_writes: bool,
+    ) -> TableResult<()> {
         loop {
             let (journal_end, history_end, last_archive_number) = {
                 let commit_state = self.commit_version_row.borrow();
@@ -204,7 +208,7 @@ impl PgTables {
         }
     }
 
-    fn add_partition(&self, table: &'static str, first_number: i64) -> Result<()> {
+    fn add_partition(&self, table: &'static str, first_number: i64) -> TableResult<()> {
         let query = query!("write/add_partition", TEXT, INT8, INT8);
         self.connection
             .send_commands(&[SqlCommand::Query(
@@ -215,7 +219,7 @@ impl PgTables {
     }
 
     /// Opens the connection and reads the state of the last commit.
-    pub(crate) fn open(&self) -> Result<()> {
+    pub(crate) fn open(&self) -> TableResult<()> {
         self.ensure_connected()?;
         let rows = self.query_rows(query!("write/commit_versions", INT8), params![i64::MAX])?;
         self.commit_version_row.replace(CommitLog::from_rows(&rows)?.1);
@@ -231,7 +235,7 @@ impl PgTables {
 
     /// Begins a transaction: takes the write lock, applies what peers have committed, and fetches the read set. Returns
     /// whether the in-memory state is fresh.
-    pub(crate) fn begin(&self, read_set: ReadSet) -> Result<CacheState> {
+    pub(crate) fn begin(&self, read_set: ReadSet) -> TableResult<CacheState> {
         self.write_batch.borrow_mut().clear();
         self.pending_invalidations.borrow_mut().clear();
         self.is_registry_changed.set(false);
@@ -280,7 +284,7 @@ impl PgTables {
     }
 
     /// Fetches the part of a read set that is not cached. This transaction must not have written any of it.
-    pub(crate) fn prefetch(&self, read_set: ReadSet) -> Result<()> {
+    pub(crate) fn prefetch(&self, read_set: ReadSet) -> TableResult<()> {
         let (missing, _) = self.cache.borrow().split_read_set(read_set);
         let commands = TransactionCache::prefetch_commands(&missing);
         if commands.is_empty() {
@@ -290,7 +294,7 @@ impl PgTables {
         self.cache.borrow_mut().insert_prefetched(missing, results.into_iter())
     }
 
-    fn ensure_connected(&self) -> Result<()> {
+    fn ensure_connected(&self) -> TableResult<()> {
         if !self.connection.ensure_open()? {
             return Ok(());
         }
@@ -303,7 +307,7 @@ impl PgTables {
     }
 
     /// Begins a transaction, takes the write lock and fetches the read set.
-    fn begin_with_write_lock(&self, read_set: &ReadSet) -> Result<Vec<Vec<Row>>> {
+    fn begin_with_write_lock(&self, read_set: &ReadSet) -> TableResult<Vec<Vec<Row>>> {
         self.ensure_connected()?;
         let begin = if self.connection.is_behind_pooler() { BEGIN_WRITE_BEHIND_POOLER } else { BEGIN_WRITE };
         let version = self.cached_version.get().map_or(i64::MAX, |(version, _)| version.number);
@@ -317,7 +321,7 @@ impl PgTables {
     }
 
     /// Compares the in-memory state with the last commit and reads what peers have changed.
-    fn update_cache_state(&self, commits: &CommitLog) -> Result<CacheState> {
+    fn update_cache_state(&self, commits: &CommitLog) -> TableResult<CacheState> {
         let (version, registry_version, changes) = {
             let commit_state = self.commit_version_row.borrow();
             let cached = self.cached_version.get();
@@ -338,7 +342,7 @@ impl PgTables {
     }
 
     /// Reads the queues and limiters that peers have changed.
-    fn read_peer_changes(&self, changes: Vec<Invalidation>) -> Result<PeerChanges> {
+    fn read_peer_changes(&self, changes: Vec<Invalidation>) -> TableResult<PeerChanges> {
         let (mut queues, mut limiters, mut stale_tasks, mut are_all_queues_stale) =
             (vec![], vec![], vec![], false);
         for change in changes {
@@ -363,7 +367,7 @@ impl PgTables {
     }
 
     /// Sends the buffered writes with the next row of `pointsman.commit_version`, and commits.
-    pub(crate) fn commit(&self) -> Result<()> {
+    pub(crate) fn commit(&self) -> TableResult<()> {
         if self.is_registry_changed.get() {
             self.commit_version_row.borrow_mut().registry_version += 1;
         }

@@ -1,7 +1,7 @@
 //! Objects: the last event of each, the last one sent to each handler, and when retention last found the object in use.
 
 use pointsman_core::{EventId, Tenant};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{IdleObject, ObjectRow};
 
 use super::PgTables;
@@ -15,7 +15,7 @@ use crate::writer_connection::params;
 const MAX_EVENTS_VISITED: usize = 5000;
 
 impl PgTables {
-    pub(super) fn find_object(&self, tenant: &Tenant, key: &str) -> Result<Option<ObjectRow>> {
+    pub(super) fn find_object(&self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>> {
         let tenant_and_key = (tenant.clone(), key.to_string());
         if let Some(cached) = self.cache.borrow().find_object(&tenant_and_key) {
             return Ok(cached.cloned());
@@ -33,7 +33,7 @@ impl PgTables {
         self.cache.borrow_mut().insert_object((tenant.clone(), key.into()), Some(object.clone()));
     }
 
-    pub(super) fn list_idle_objects(&self, up_to: EventId, limit: usize) -> Result<Vec<IdleObject>> {
+    pub(super) fn list_idle_objects(&self, up_to: EventId, limit: usize) -> TableResult<Vec<IdleObject>> {
         let params = params![up_to.as_i64(), limit as i64];
         self.query_all(query!("write/idle_objects", INT8, INT8), params, |row| {
             let tenant = Tenant::new(read_column::<&str>(row, 0)?).map_err(Fault::damaged)?;
@@ -47,7 +47,7 @@ impl PgTables {
     }
 
     /// Records when retention found objects in use. Nodes do not cache this time, so that no invalidation is needed.
-    pub(super) fn mark_objects_in_use(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
+    pub(super) fn mark_objects_in_use(&self, objects: &[(Tenant, String, EventId)]) -> TableResult<()> {
         if objects.is_empty() {
             return Ok(());
         }
@@ -63,7 +63,7 @@ impl PgTables {
         events: &[EventId],
         up_to: EventId,
         checked: EventId,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         if events.is_empty() {
             return Ok(());
         }
@@ -73,7 +73,7 @@ impl PgTables {
             .map(drop)
     }
 
-    pub(super) fn delete_objects(&self, objects: &[IdleObject]) -> Result<()> {
+    pub(super) fn delete_objects(&self, objects: &[IdleObject]) -> TableResult<()> {
         if objects.is_empty() {
             return Ok(());
         }
@@ -93,7 +93,7 @@ impl PgTables {
         after: EventId,
         up_to: EventId,
         limit: usize,
-    ) -> Result<(Vec<EventId>, Option<EventId>)> {
+    ) -> TableResult<(Vec<EventId>, Option<EventId>)> {
         let params = params![after.as_i64(), up_to.as_i64(), MAX_EVENTS_VISITED as i64];
         let visited = self.query_all(query!("write/events_in_use", INT8, INT8, INT8), params, |row| {
             Ok((EventId::from_i64(read_column(row, 0)?), read_column::<bool>(row, 1)?))

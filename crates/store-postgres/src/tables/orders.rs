@@ -3,7 +3,7 @@
 use pointsman_core::Tenant;
 use pointsman_core::chain::{Chain, ChainNodeId, ChainPath, ChainState, OrderKey};
 use pointsman_core::order::{EndedOrder, Order};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{ChainRow, OrderRow};
 
 use super::PgTables;
@@ -12,7 +12,7 @@ use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
 impl PgTables {
-    pub(super) fn list_chains(&self) -> Result<Vec<ChainRow>> {
+    pub(super) fn list_chains(&self) -> TableResult<Vec<ChainRow>> {
         self.query_all(query!("write/chains"), vec![], |row| {
             Ok(ChainRow {
                 chain: serde_json::from_str(read_column(row, 0)?).map_err(Fault::damaged)?,
@@ -22,7 +22,7 @@ impl PgTables {
         })
     }
 
-    pub(super) fn set_defined_chains(&self, chains: &[Chain]) -> Result<()> {
+    pub(super) fn set_defined_chains(&self, chains: &[Chain]) -> TableResult<()> {
         self.mark_registry_changed();
         self.add_to_batch(SqlCommand::Query(query!("write/undefine_chains"), vec![]));
         let initial_state = serde_json::to_string(&ChainState::default()).map_err(Fault::damaged)?;
@@ -34,7 +34,7 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn write_chain_state(&self, path: &ChainPath, state: &ChainState) -> Result<()> {
+    pub(super) fn write_chain_state(&self, path: &ChainPath, state: &ChainState) -> TableResult<()> {
         self.mark_registry_changed();
         let json = serde_json::to_string(state).map_err(Fault::damaged)?;
         let params = params![path.to_string(), json];
@@ -42,7 +42,7 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn find_reevaluation_cursor(&self) -> Result<Option<(ChainPath, i64)>> {
+    pub(super) fn find_reevaluation_cursor(&self) -> TableResult<Option<(ChainPath, i64)>> {
         let pending = self.query_optional(query!("write/pending_chain"), vec![], |row| {
             Ok((ChainPath::new(read_column::<&str>(row, 0)?).map_err(Fault::damaged)?, read_column(row, 1)?))
         })?;
@@ -54,7 +54,7 @@ impl PgTables {
         self.add_to_batch(SqlCommand::Query(query!("write/set_pending_chain", TEXT, INT8), params));
     }
 
-    pub(super) fn find_order(&self, number: i64) -> Result<Option<OrderRow>> {
+    pub(super) fn find_order(&self, number: i64) -> TableResult<Option<OrderRow>> {
         let written = self.write_batch.borrow().find_order(number);
         if let Some(order) = written {
             return Ok(order);
@@ -65,7 +65,7 @@ impl PgTables {
         self.query_optional(query!("write/order", INT8), params![number], |row| decode_order(row, 0))
     }
 
-    pub(super) fn prefetch_orders(&self, orders: &[i64]) -> Result<()> {
+    pub(super) fn prefetch_orders(&self, orders: &[i64]) -> TableResult<()> {
         let params = params![orders.to_vec()];
         let found =
             self.query_all(query!("write/prefetch_orders", INT8_ARRAY), params, |row| decode_order(row, 0))?;
@@ -73,7 +73,7 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn find_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>> {
+    pub(super) fn find_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<OrderRow>> {
         let params = params![key.to_string(), tenant.to_string()];
         self.query_optional(query!("write/order_by_key", TEXT, TEXT), params, |row| decode_order(row, 0))
     }
@@ -83,7 +83,7 @@ impl PgTables {
         path: &ChainPath,
         number: i64,
         limit: usize,
-    ) -> Result<Vec<i64>> {
+    ) -> TableResult<Vec<i64>> {
         let params = params![path.to_string(), number, limit as i64];
         self.query_all(query!("write/orders_after", TEXT, INT8, INT8), params, |row| read_column(row, 0))
     }
@@ -102,7 +102,11 @@ impl PgTables {
         self.cache.borrow_mut().orders.remove(&number);
     }
 
-    pub(super) fn find_ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> {
+    pub(super) fn find_ended_order(
+        &self,
+        tenant: &Tenant,
+        key: &OrderKey,
+    ) -> TableResult<Option<EndedOrder>> {
         let written = self.write_batch.borrow().ended_orders.get(tenant, key);
         if written.is_some() {
             return Ok(written);

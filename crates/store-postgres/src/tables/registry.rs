@@ -6,7 +6,7 @@ use pointsman_core::limit::LimiterAndBreakerState;
 use pointsman_core::store::{AuditEntry, NodeCapabilities, NodeId, NodeView};
 use pointsman_core::task::{QueueSubject, TaskIdNamespace};
 use pointsman_core::{HandlerDef, Rule, RuleKind, RuleScope, TaskSeq, Tenant, Timestamp};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::invalidation::Invalidation;
 use pointsman_store::row::{HandlerId, HandlerRow, QueueCounts, QueueId, QueueRow, RankRange};
 use tokio_postgres::Row;
@@ -22,7 +22,7 @@ use crate::writer_connection::{SqlCommand, params};
 const REGISTRY_NAMED_TEXTS: [&str; 3] = ["routes", "tenants", "chain_routes"];
 
 impl PgTables {
-    pub(super) fn find_task_id_namespace(&self) -> Result<TaskIdNamespace> {
+    pub(super) fn find_task_id_namespace(&self) -> TableResult<TaskIdNamespace> {
         if let Some(task_id_namespace) = self.task_id_namespace.get() {
             return Ok(task_id_namespace);
         }
@@ -31,17 +31,17 @@ impl PgTables {
         Ok(task_id_namespace)
     }
 
-    pub(super) fn find_salt(&self) -> Result<u64> {
+    pub(super) fn find_salt(&self) -> TableResult<u64> {
         Ok(self.read_named_number("salt")? as u64)
     }
 
-    fn read_named_number(&self, name: &str) -> Result<i64> {
+    fn read_named_number(&self, name: &str) -> TableResult<i64> {
         let text =
             self.find_named_text(name)?.ok_or_else(|| Fault::damaged(format!("there is no {name}")))?;
         text.parse().map_err(Fault::damaged)
     }
 
-    pub(super) fn find_named_text(&self, name: &str) -> Result<Option<String>> {
+    pub(super) fn find_named_text(&self, name: &str) -> TableResult<Option<String>> {
         self.query_optional(query!("write/text", TEXT), params![name.to_string()], |row| read_column(row, 0))
     }
 
@@ -53,11 +53,11 @@ impl PgTables {
         self.add_to_batch(SqlCommand::Query(query!("write/upsert_text", TEXT, TEXT), params));
     }
 
-    pub(super) fn list_queues(&self) -> Result<Vec<QueueRow>> {
+    pub(super) fn list_queues(&self) -> TableResult<Vec<QueueRow>> {
         self.query_all(query!("write/queues"), vec![], decode_queue_row)
     }
 
-    pub(super) fn list_queues_by_id(&self, ids: Vec<QueueId>) -> Result<Vec<QueueRow>> {
+    pub(super) fn list_queues_by_id(&self, ids: Vec<QueueId>) -> TableResult<Vec<QueueRow>> {
         match ids.is_empty() {
             true => Ok(vec![]),
             false => self.query_all(query!("write/queues_by_id", INT8_ARRAY), params![ids], decode_queue_row),
@@ -69,7 +69,7 @@ impl PgTables {
         handler: HandlerId,
         tenant: &Tenant,
         subject: &QueueSubject,
-    ) -> Result<QueueId> {
+    ) -> TableResult<QueueId> {
         let params =
             params![handler, tenant.to_string(), subject.to_text(), canvas_id_of_tenant(Some(tenant))];
         let query = query!("write/insert_queue", INT8, TEXT, TEXT, UUID);
@@ -79,7 +79,7 @@ impl PgTables {
         Ok(id)
     }
 
-    pub(super) fn write_queue_counts(&self, counts: &[(QueueId, QueueCounts)]) -> Result<()> {
+    pub(super) fn write_queue_counts(&self, counts: &[(QueueId, QueueCounts)]) -> TableResult<()> {
         let column = |read_count: fn(&QueueCounts) -> i64| {
             counts.iter().map(|(_, c)| read_count(c)).collect::<Vec<i64>>()
         };
@@ -108,19 +108,19 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn find_queue_head(&self, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
+    pub(super) fn find_queue_head(&self, queue: QueueId) -> TableResult<Option<(i64, TaskSeq)>> {
         let decode_head = |row: &Row| Ok((read_column(row, 0)?, TaskSeq(read_column(row, 1)?)));
         self.query_optional(query!("write/first_ready_task", INT8), params![queue], decode_head)
     }
 
-    pub(super) fn list_rank_ranges(&self, queue: QueueId) -> Result<Vec<RankRange>> {
+    pub(super) fn list_rank_ranges(&self, queue: QueueId) -> TableResult<Vec<RankRange>> {
         let decode_rank_range = |row: &Row| {
             Ok((read_column(row, 0)?, read_key_bucket(row, 1)?, read_column(row, 2)?, read_column(row, 3)?))
         };
         self.query_all(query!("write/ranks", INT8), params![queue], decode_rank_range)
     }
 
-    pub(super) fn list_handlers(&self) -> Result<Vec<HandlerRow>> {
+    pub(super) fn list_handlers(&self) -> TableResult<Vec<HandlerRow>> {
         self.query_all(query!("write/handlers"), vec![], |row| {
             Ok(HandlerRow {
                 id: read_column(row, 0)?,
@@ -131,7 +131,7 @@ impl PgTables {
         })
     }
 
-    pub(super) fn set_defined_handlers(&self, handlers: &[HandlerDef]) -> Result<()> {
+    pub(super) fn set_defined_handlers(&self, handlers: &[HandlerDef]) -> TableResult<()> {
         self.mark_registry_changed();
         self.add_to_batch(SqlCommand::Query(query!("write/undefine_handlers"), vec![]));
         for def in handlers {
@@ -146,7 +146,7 @@ impl PgTables {
         &self,
         handler: HandlerId,
         limiter_state: &LimiterAndBreakerState,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         self.record_invalidation(Invalidation::Limiter(handler));
         let json = serde_json::to_string(limiter_state).map_err(Fault::damaged)?;
         self.add_to_batch(SqlCommand::Query(
@@ -159,7 +159,7 @@ impl PgTables {
     pub(super) fn list_limiter_states(
         &self,
         ids: Vec<HandlerId>,
-    ) -> Result<Vec<(HandlerId, LimiterAndBreakerState)>> {
+    ) -> TableResult<Vec<(HandlerId, LimiterAndBreakerState)>> {
         let decode_state =
             |row: &Row| Ok((read_column(row, 0)?, decode_limiter_state(read_column(row, 1)?)?));
         match ids.is_empty() {
@@ -168,7 +168,7 @@ impl PgTables {
         }
     }
 
-    pub(super) fn read_missed_event_ranges_json(&self, handler: HandlerId) -> Result<String> {
+    pub(super) fn read_missed_event_ranges_json(&self, handler: HandlerId) -> TableResult<String> {
         let gaps = self.query_optional(query!("write/handler_gaps", INT8), params![handler], |row| {
             read_column(row, 0)
         })?;
@@ -180,7 +180,7 @@ impl PgTables {
         self.add_to_batch(SqlCommand::Query(query!("write/set_handler_gaps", INT8, TEXT), params));
     }
 
-    pub(super) fn list_configured_object_digests(&self) -> Result<BTreeMap<String, String>> {
+    pub(super) fn list_configured_object_digests(&self) -> TableResult<BTreeMap<String, String>> {
         let digests = self.query_all(query!("write/file_digests"), vec![], |row| {
             Ok((read_column(row, 0)?, read_column(row, 1)?))
         })?;
@@ -199,7 +199,7 @@ impl PgTables {
         ));
     }
 
-    pub(super) fn list_rules(&self) -> Result<Vec<Rule>> {
+    pub(super) fn list_rules(&self) -> TableResult<Vec<Rule>> {
         let rows = self.query_rows(query!("write/rules"), vec![])?;
         crate::documented_tables::decode_rules(&rows)
     }
@@ -227,17 +227,17 @@ impl PgTables {
         self.add_to_batch(SqlCommand::Query(query!("write/delete_rule", TEXT, UUID, TEXT, TEXT), params));
     }
 
-    pub(super) fn list_nodes(&self) -> Result<Vec<NodeView>> {
+    pub(super) fn list_nodes(&self) -> TableResult<Vec<NodeView>> {
         let commands = self.take_batch_commands()?;
         self.connection.send_commands(&commands)?;
         self.connection.run_on_session(|session| Box::pin(crate::read::list_nodes(session)))
     }
 
-    pub(super) fn list_live_nodes(&self) -> Result<Vec<NodeId>> {
+    pub(super) fn list_live_nodes(&self) -> TableResult<Vec<NodeId>> {
         self.query_all(query!("write/live_nodes"), vec![], |row| read_column(row, 0))
     }
 
-    pub(super) fn insert_node(&self, name: &str, now: Timestamp) -> Result<NodeId> {
+    pub(super) fn insert_node(&self, name: &str, now: Timestamp) -> TableResult<NodeId> {
         self.mark_registry_changed();
         self.caller_time.record_reported_time(now);
         let params = params![replace_nul_chars(name.into()), now.micros()];
@@ -250,7 +250,7 @@ impl PgTables {
         &self,
         node: NodeId,
         capabilities: &NodeCapabilities,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let json = serde_json::to_string(capabilities).map_err(Fault::damaged)?;
         self.add_to_batch(SqlCommand::Query(
             query!("write/set_node_capabilities", INT8, TEXT),
@@ -259,7 +259,7 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn record_node_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
+    pub(super) fn record_node_heartbeat(&self, node: NodeId, now: Timestamp) -> TableResult<bool> {
         self.caller_time.record_reported_time(now);
         let params = params![node, now.micros()];
         let found = self.query_optional(query!("write/record_heartbeat", INT8, INT8), params, |row| {
@@ -273,7 +273,7 @@ impl PgTables {
         self.add_to_batch(SqlCommand::Query(query!("write/set_node_gone", INT8), params![node]));
     }
 
-    pub(super) fn list_nodes_silent_since(&self, before: Timestamp) -> Result<Vec<NodeId>> {
+    pub(super) fn list_nodes_silent_since(&self, before: Timestamp) -> TableResult<Vec<NodeId>> {
         self.query_all(query!("write/silent_nodes", INT8), params![before.micros()], |row| {
             read_column(row, 0)
         })
@@ -295,7 +295,7 @@ impl PgTables {
     }
 }
 
-fn decode_queue_row(row: &Row) -> Result<QueueRow> {
+fn decode_queue_row(row: &Row) -> TableResult<QueueRow> {
     Ok(QueueRow {
         id: read_column(row, 0)?,
         handler: read_column(row, 1)?,
@@ -312,7 +312,7 @@ fn decode_queue_row(row: &Row) -> Result<QueueRow> {
     })
 }
 
-fn decode_limiter_state(json: &str) -> Result<LimiterAndBreakerState> {
+fn decode_limiter_state(json: &str) -> TableResult<LimiterAndBreakerState> {
     match json {
         "" => Ok(LimiterAndBreakerState::default()),
         json => serde_json::from_str(json).map_err(Fault::damaged),

@@ -2,7 +2,7 @@
 //! drops later; deletes expired rows of other tables.
 
 use pointsman_core::{EventId, Timestamp};
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 
 use super::PgTables;
 use crate::rows::read_column;
@@ -17,7 +17,7 @@ const MAX_ROWS_DELETED: i64 = 500;
 impl PgTables {
     /// Expires events up to this one; unfinished tasks can still read the events that they need. Returns how many more
     /// events have expired.
-    pub(super) fn expire_events(&self, expired_up_to: EventId) -> Result<u64> {
+    pub(super) fn expire_events(&self, expired_up_to: EventId) -> TableResult<u64> {
         let query = query!("write/event_number", INT8);
         let number: Option<i64> =
             self.query_optional(query, params![expired_up_to.as_i64()], |row| read_column(row, 0))?;
@@ -33,7 +33,7 @@ impl PgTables {
 
     /// Expires archived tasks: the first `surplus` ones, and those that ended before a time. A task that stays although
     /// a later one expires gets a new archive number. Returns how many expired, and whether more may follow.
-    pub(super) fn expire_archived_tasks(&self, surplus: i64, before: Timestamp) -> Result<(u64, bool)> {
+    pub(super) fn expire_archived_tasks(&self, surplus: i64, before: Timestamp) -> TableResult<(u64, bool)> {
         let (expired_archive_number, last_archive_number) = {
             let commit_state = self.commit_version_row.borrow();
             (commit_state.expired_archive_number, commit_state.last_archive_number)
@@ -78,7 +78,7 @@ impl PgTables {
         Ok((expired_count as u64, has_more))
     }
 
-    pub(super) fn delete_expired_idempotency_records(&self, before: Timestamp) -> Result<bool> {
+    pub(super) fn delete_expired_idempotency_records(&self, before: Timestamp) -> TableResult<bool> {
         let expired = self.query_rows(
             query!("write/delete_old_idempotency_records", INT8, INT8),
             params![before.micros(), MAX_ROWS_DELETED],
@@ -86,7 +86,7 @@ impl PgTables {
         Ok(expired.len() as i64 == MAX_ROWS_DELETED)
     }
 
-    pub(super) fn delete_expired_ended_orders(&self, before: Timestamp) -> Result<bool> {
+    pub(super) fn delete_expired_ended_orders(&self, before: Timestamp) -> TableResult<bool> {
         let expired = self.query_rows(
             query!("write/delete_old_ended_orders", INT8, INT8),
             params![before.micros(), MAX_ROWS_DELETED],
@@ -94,7 +94,7 @@ impl PgTables {
         Ok(expired.len() as i64 == MAX_ROWS_DELETED)
     }
 
-    pub(super) fn delete_expired_fires_nodes_audit(&self, before: Timestamp) -> Result<bool> {
+    pub(super) fn delete_expired_fires_nodes_audit(&self, before: Timestamp) -> TableResult<bool> {
         let mut has_more = false;
         for query in [
             query!("write/delete_old_fires", INT8, INT8),

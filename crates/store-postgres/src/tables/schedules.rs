@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pointsman_core::fire::{Fire, FireOutcome, SkipReason};
 use pointsman_core::{EventId, ScheduleName, TaskId, TaskSeq, Timestamp};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::ScheduleRow;
 
 use super::PgTables;
@@ -13,7 +13,7 @@ use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
 impl PgTables {
-    pub(super) fn list_schedules(&self) -> Result<BTreeMap<String, ScheduleRow>> {
+    pub(super) fn list_schedules(&self) -> TableResult<BTreeMap<String, ScheduleRow>> {
         let rows = self.query_all(query!("write/schedules"), vec![], |row| {
             let schedule = ScheduleRow {
                 expression: read_column(row, 1)?,
@@ -43,7 +43,11 @@ impl PgTables {
         ));
     }
 
-    pub(super) fn find_fire(&self, schedule: &ScheduleName, planned_at: Timestamp) -> Result<Option<Fire>> {
+    pub(super) fn find_fire(
+        &self,
+        schedule: &ScheduleName,
+        planned_at: Timestamp,
+    ) -> TableResult<Option<Fire>> {
         let params = params![schedule.to_string(), planned_at.micros()];
         self.query_optional(query!("write/fire", TEXT, INT8), params, crate::rows::decode_fire)
     }
@@ -53,7 +57,7 @@ impl PgTables {
         schedule: &ScheduleName,
         fire: &Fire,
         needs_catch_up: bool,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let outcome = serde_json::to_string(&fire.outcome).map_err(Fault::damaged)?;
         let event = fire.event_id.map(EventId::as_i64);
         let task = fire.task.as_ref().map(TaskId::to_string);
@@ -78,7 +82,7 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn advance_catch_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
+    pub(super) fn advance_catch_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> TableResult<()> {
         let skipped_outcome =
             serde_json::to_string(&FireOutcome::Skipped(SkipReason::PausedByRule)).map_err(Fault::damaged)?;
         let params = params![schedule.to_string(), up_to.micros(), skipped_outcome];
@@ -89,7 +93,7 @@ impl PgTables {
     pub(super) fn list_unfinished_tasks_of_last_event(
         &self,
         schedule: &ScheduleName,
-    ) -> Result<Vec<TaskSeq>> {
+    ) -> TableResult<Vec<TaskSeq>> {
         let params = params![schedule.to_string()];
         self.query_all(query!("write/unfinished_tasks_of_schedule", TEXT), params, |row| {
             read_column(row, 0).map(TaskSeq)

@@ -3,7 +3,7 @@
 use pointsman_core::store::NodeId;
 use pointsman_core::task::{LogLine, Task};
 use pointsman_core::{EventId, TaskSeq, Timestamp};
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 use pointsman_store::invalidation::Invalidation;
 use pointsman_store::row::{
     ActiveTaskRow, ArchivedTaskRow, AttemptRow, HandlerId, LaneHead, QueueId, SyncGatedTask, TaskPhase,
@@ -18,7 +18,7 @@ use crate::session::query;
 use crate::writer_connection::params;
 
 impl PgTables {
-    pub(super) fn find_active_task(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
+    pub(super) fn find_active_task(&self, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>> {
         let written = self.write_batch.borrow().find_task(seq);
         match written {
             Some(task) => Ok(task),
@@ -100,7 +100,7 @@ impl PgTables {
         self.drop_cached_lane_of_task(seq);
     }
 
-    pub(super) fn extend_lease(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
+    pub(super) fn extend_lease(&self, seq: TaskSeq, until: Timestamp) -> TableResult<()> {
         self.query_rows(query!("write/set_lease_until", INT8, INT8), params![seq.0, until.micros()]).map(drop)
     }
 
@@ -108,7 +108,7 @@ impl PgTables {
         self.record_invalidation(Invalidation::Task(seq));
     }
 
-    pub(super) fn find_lane_head(&self, lane: i64) -> Result<Option<LaneHead>> {
+    pub(super) fn find_lane_head(&self, lane: i64) -> TableResult<Option<LaneHead>> {
         if let Some(cached) = self.cache.borrow_mut().lanes.cached_head(lane) {
             return Ok(cached);
         }
@@ -123,12 +123,16 @@ impl PgTables {
         Ok(first)
     }
 
-    pub(super) fn list_lane_tasks(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> {
+    pub(super) fn list_lane_tasks(&self, lane: i64) -> TableResult<Vec<(TaskSeq, QueueId)>> {
         let decode_lane_task = |row: &_| Ok((TaskSeq(read_column(row, 0)?), read_column(row, 1)?));
         self.query_all(query!("write/lane_tasks", INT8), params![lane], decode_lane_task)
     }
 
-    pub(super) fn list_active_in_concurrency_group(&self, group: i64, limit: usize) -> Result<Vec<TaskSeq>> {
+    pub(super) fn list_active_in_concurrency_group(
+        &self,
+        group: i64,
+        limit: usize,
+    ) -> TableResult<Vec<TaskSeq>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.query_all(
             query!("write/active_in_concurrency_group", INT8, INT8),
@@ -137,7 +141,10 @@ impl PgTables {
         )
     }
 
-    pub(super) fn find_oldest_blocked_in_concurrency_group(&self, group: i64) -> Result<Option<WaitingTask>> {
+    pub(super) fn find_oldest_blocked_in_concurrency_group(
+        &self,
+        group: i64,
+    ) -> TableResult<Option<WaitingTask>> {
         self.query_optional(query!("write/blocked_in_concurrency_group", INT8), params![group], |row| {
             decode_waiting_task(row, 0)
         })
@@ -146,7 +153,7 @@ impl PgTables {
     pub(super) fn list_first_ready_tasks_of_queues(
         &self,
         shares: &[(QueueId, i64)],
-    ) -> Result<Vec<ActiveTaskRow>> {
+    ) -> TableResult<Vec<ActiveTaskRow>> {
         if shares.is_empty() {
             return Ok(vec![]);
         }
@@ -155,20 +162,20 @@ impl PgTables {
         self.query_all(query, params![queues, shares], |row| decode_active_task(row, 0))
     }
 
-    pub(super) fn list_scheduled_tasks(&self) -> Result<Vec<ActiveTaskRow>> {
+    pub(super) fn list_scheduled_tasks(&self) -> TableResult<Vec<ActiveTaskRow>> {
         self.query_all(query!("write/scheduled_tasks"), vec![], |row| decode_active_task(row, 0))
     }
 
-    pub(super) fn list_due_tasks(&self, now: Timestamp, limit: usize) -> Result<Vec<WaitingTask>> {
+    pub(super) fn list_due_tasks(&self, now: Timestamp, limit: usize) -> TableResult<Vec<WaitingTask>> {
         let params = params![now.micros(), limit as i64];
         self.query_all(query!("write/due_tasks", INT8, INT8), params, |row| decode_waiting_task(row, 0))
     }
 
-    pub(super) fn find_earliest_due(&self) -> Result<Option<Timestamp>> {
+    pub(super) fn find_earliest_due(&self) -> TableResult<Option<Timestamp>> {
         self.query_optional(query!("write/earliest_due"), vec![], |row| read_time(row, 0))
     }
 
-    pub(super) fn list_sync_gated_tasks(&self, event: EventId) -> Result<Vec<SyncGatedTask>> {
+    pub(super) fn list_sync_gated_tasks(&self, event: EventId) -> TableResult<Vec<SyncGatedTask>> {
         self.query_all(query!("write/gated_tasks", INT8), params![event.as_i64()], |row| {
             Ok(SyncGatedTask {
                 task: decode_waiting_task(row, 0)?,
@@ -184,12 +191,12 @@ impl PgTables {
         event: EventId,
         sync_stage: i64,
         only_untried: bool,
-    ) -> Result<Option<TaskSeq>> {
+    ) -> TableResult<Option<TaskSeq>> {
         let params = params![event.as_i64(), sync_stage, only_untried];
         self.query_optional(query!("write/sync_task_before", INT8, INT8, BOOL), params, read_task_seq)
     }
 
-    pub(super) fn list_tasks_locked_by_node(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
+    pub(super) fn list_tasks_locked_by_node(&self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>> {
         self.query_all(query!("write/locked_by_node", INT8), params![node], |row| decode_active_task(row, 0))
     }
 
@@ -197,7 +204,7 @@ impl PgTables {
         &self,
         since: Timestamp,
         now: Timestamp,
-    ) -> Result<Vec<ActiveTaskRow>> {
+    ) -> TableResult<Vec<ActiveTaskRow>> {
         let params = params![now.micros(), since.micros()];
         self.query_all(query!("write/expired_leases", INT8, INT8), params, |row| decode_active_task(row, 0))
     }
@@ -207,7 +214,7 @@ impl PgTables {
         queue: QueueId,
         phases: &[TaskPhase],
         limit: usize,
-    ) -> Result<Vec<TaskSeq>> {
+    ) -> TableResult<Vec<TaskSeq>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         match phases {
             [TaskPhase::Scheduled] => {
@@ -235,7 +242,7 @@ impl PgTables {
         &self,
         handler: HandlerId,
         limit: usize,
-    ) -> Result<Vec<TaskSeq>> {
+    ) -> TableResult<Vec<TaskSeq>> {
         self.query_all(
             query!("write/running_tasks", INT8, INT8),
             params![handler, limit as i64],
@@ -243,7 +250,10 @@ impl PgTables {
         )
     }
 
-    pub(super) fn list_tasks_to_rescore(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
+    pub(super) fn list_tasks_to_rescore(
+        &self,
+        queue: QueueId,
+    ) -> TableResult<Vec<(TaskSeq, i64, Timestamp)>> {
         let decode = |row: &_| Ok((TaskSeq(read_column(row, 0)?), read_column(row, 1)?, read_time(row, 2)?));
         self.query_all(query!("write/tasks_to_score", INT8), params![queue], decode)
     }
@@ -251,12 +261,12 @@ impl PgTables {
     pub(super) fn list_tasks_to_regroup(
         &self,
         queue: QueueId,
-    ) -> Result<Vec<(WaitingTask, TaskPhase, String)>> {
+    ) -> TableResult<Vec<(WaitingTask, TaskPhase, String)>> {
         let decode = |row: &_| Ok((decode_waiting_task(row, 0)?, read_phase(row, 6)?, read_column(row, 7)?));
         self.query_all(query!("write/tasks_to_regroup", INT8), params![queue], decode)
     }
 
-    pub(super) fn count_ready_tasks_before(&self, task_row: &ActiveTaskRow, limit: u64) -> Result<u64> {
+    pub(super) fn count_ready_tasks_before(&self, task_row: &ActiveTaskRow, limit: u64) -> TableResult<u64> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let params = params![task_row.queue, task_row.score, task_row.rank, task_row.seq.0, limit];
         let query = query!("write/count_ready_tasks_before", INT8, INT8, INT8, INT8, INT8);
@@ -264,7 +274,7 @@ impl PgTables {
         Ok(count.unwrap_or(0).max(0) as u64)
     }
 
-    pub(super) fn find_archived_task(&self, seq: TaskSeq) -> Result<Option<ArchivedTaskRow>> {
+    pub(super) fn find_archived_task(&self, seq: TaskSeq) -> TableResult<Option<ArchivedTaskRow>> {
         if let Some(archived_row) = self.write_batch.borrow().find_archived_task(seq) {
             return Ok(Some(archived_row.clone()));
         }
@@ -293,7 +303,7 @@ impl PgTables {
         self.write_batch.borrow_mut().add_log_lines(task, lines);
     }
 
-    pub(super) fn delete_archived_task(&self, seq: TaskSeq) -> Result<()> {
+    pub(super) fn delete_archived_task(&self, seq: TaskSeq) -> TableResult<()> {
         if self.write_batch.borrow_mut().delete_archived_task(seq) {
             return Ok(());
         }
@@ -301,13 +311,13 @@ impl PgTables {
     }
 
     /// Sends the buffered writes, and reads a task with its attempts.
-    pub(super) fn find_task_with_attempts(&self, seq: TaskSeq) -> Result<Option<Task>> {
+    pub(super) fn find_task_with_attempts(&self, seq: TaskSeq) -> TableResult<Option<Task>> {
         let commands = self.take_batch_commands()?;
         self.connection.send_commands(&commands)?;
         self.connection.run_on_session(|session| Box::pin(crate::read::find_task(session, seq)))
     }
 }
 
-fn read_task_seq(row: &tokio_postgres::Row) -> Result<TaskSeq> {
+fn read_task_seq(row: &tokio_postgres::Row) -> TableResult<TaskSeq> {
     read_column(row, 0).map(TaskSeq)
 }

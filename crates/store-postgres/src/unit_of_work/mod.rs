@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pointsman_core::store::{self, StoreError};
+use pointsman_core::store::{StoreError, StoreResult};
 use pointsman_core::{EventId, NewEvent};
 use pointsman_store::sql::{BoxError, SqlError, SqlTransaction, TransactError, error_from_panic};
 use tokio::runtime::Handle;
@@ -41,7 +41,7 @@ const BEGIN_DURABLE: &str = "BEGIN; SELECT set_config('synchronous_commit', 'on'
      WHERE current_setting('synchronous_commit') IN ('off', 'local')";
 
 /// The result of a program's work: the events to emit.
-type UnitOfWorkResult = std::result::Result<Vec<NewEvent>, BoxError>;
+type UnitOfWorkResult = Result<Vec<NewEvent>, BoxError>;
 
 /// A pool of connections for units of work, with a limit of concurrent ones. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ pub(crate) struct UnitOfWorkPool {
 impl Postgres {
     /// Runs `work` and emits the events that it returns, in one transaction; returns a receipt for each event. If
     /// `work` fails or panics, nothing is stored.
-    pub async fn transact<F>(&self, work: F) -> std::result::Result<Vec<Uuid>, TransactError>
+    pub async fn transact<F>(&self, work: F) -> Result<Vec<Uuid>, TransactError>
     where
         F: FnOnce(&mut dyn SqlTransaction) -> UnitOfWorkResult + Send + 'static,
     {
@@ -62,7 +62,7 @@ impl Postgres {
     }
 
     /// Returns the id of the event of a receipt; none while the row is in the outbox, or if it was set aside.
-    pub async fn find_event_of_receipt(&self, receipt: Uuid) -> store::Result<Option<EventId>> {
+    pub async fn find_event_of_receipt(&self, receipt: Uuid) -> StoreResult<Option<EventId>> {
         let read = self.session_pool.run_single_statement(receipt, |session, receipt| {
             Box::pin(async move {
                 let rows = session.query(query!("read/event_of_receipt", UUID), &[receipt]).await?;
@@ -88,7 +88,7 @@ impl UnitOfWorkPool {
         self.lock_idle_sessions().clear();
     }
 
-    async fn transact<F>(self, work: F) -> std::result::Result<Vec<Uuid>, TransactError>
+    async fn transact<F>(self, work: F) -> Result<Vec<Uuid>, TransactError>
     where
         F: FnOnce(&mut dyn SqlTransaction) -> UnitOfWorkResult + Send + 'static,
     {
@@ -109,8 +109,8 @@ impl UnitOfWorkPool {
     async fn finish_transaction(
         &self,
         session: Session,
-        result: std::result::Result<Vec<NewEvent>, TransactError>,
-    ) -> std::result::Result<Vec<Uuid>, TransactError> {
+        result: Result<Vec<NewEvent>, TransactError>,
+    ) -> Result<Vec<Uuid>, TransactError> {
         let events = match result {
             Ok(events) => events,
             Err(error) => {
@@ -149,7 +149,7 @@ impl UnitOfWorkPool {
         &self,
         transaction_id: Option<String>,
         reason: &str,
-    ) -> std::result::Result<(), TransactError> {
+    ) -> Result<(), TransactError> {
         let Some(transaction_id) = transaction_id else { return Ok(()) };
         let poll = async {
             loop {
@@ -172,7 +172,7 @@ impl UnitOfWorkPool {
     }
 
     /// Takes an idle connection, or opens one, and begins a transaction on it.
-    async fn take_session_and_begin(&self) -> std::result::Result<Session, StoreError> {
+    async fn take_session_and_begin(&self) -> Result<Session, StoreError> {
         let unavailable = |reason: String| StoreError::Unavailable(reason);
         loop {
             let idle = {
@@ -216,11 +216,7 @@ impl UnitOfWorkPool {
 }
 
 /// Runs the work, which blocks this thread, and turns a panic into an error.
-fn run_work<F>(
-    session: &Session,
-    runtime: &Handle,
-    work: F,
-) -> std::result::Result<Vec<NewEvent>, TransactError>
+fn run_work<F>(session: &Session, runtime: &Handle, work: F) -> Result<Vec<NewEvent>, TransactError>
 where
     F: FnOnce(&mut dyn SqlTransaction) -> UnitOfWorkResult,
 {

@@ -4,7 +4,7 @@ use pointsman_core::chain::{Chain, ChainState, OrderKey};
 use pointsman_core::limit::LimiterAndBreakerState;
 use pointsman_core::store::{NodeId, NodeView};
 use pointsman_core::{HandlerDef, HandlerName, Rule, Tenant};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{
     ChainRow, HandlerId, HandlerRow, OrderRow, QueueCounts, QueueId, QueueRow, TaskPhase,
 };
@@ -40,22 +40,22 @@ const PULL_WORKERS_NODE_ID: NodeId = 0;
 
 impl TransactionOverlay {
     /// Reads all rows of a table whose fields are numbers, sorted by number.
-    pub(crate) fn read_numbered_rows(&self, table: Table) -> Result<Vec<(i64, Bytes)>> {
+    pub(crate) fn read_numbered_rows(&self, table: Table) -> TableResult<Vec<(i64, Bytes)>> {
         let rows = self.read_table(table)?.into_iter();
         let mut rows: Vec<(i64, Bytes)> =
-            rows.map(|(field, row)| Ok((parse_number(&field)?, row))).collect::<Result<_>>()?;
+            rows.map(|(field, row)| Ok((parse_number(&field)?, row))).collect::<TableResult<_>>()?;
         rows.sort_unstable_by_key(|(number, _)| *number);
         Ok(rows)
     }
 
-    pub(crate) fn read_queues(&self) -> Result<Vec<QueueRow>> {
+    pub(crate) fn read_queues(&self) -> TableResult<Vec<QueueRow>> {
         self.fetch_into_cache(vec![CacheFetch::Table(Table::Queues), CacheFetch::Table(Table::QueueCounts)])?;
         let rows = self.read_numbered_rows(Table::Queues)?;
         rows.into_iter().map(|(id, row)| rows::decode_queue(id, &row, self.read_queue_counts(id)?)).collect()
     }
 
     /// Returns whether the tasks of a queue synchronise a collection of a source.
-    pub(crate) fn is_source_queue(&self, id: QueueId) -> Result<bool> {
+    pub(crate) fn is_source_queue(&self, id: QueueId) -> TableResult<bool> {
         let field = encode_decimal_field(id);
         if let Some(is_source) = self.with_cached_row(&Table::Queues, &field, rows::is_source_queue) {
             return is_source;
@@ -63,34 +63,34 @@ impl TransactionOverlay {
         self.read_row(Table::Queues, field)?.map_or(Ok(false), |row| rows::is_source_queue(&row))
     }
 
-    pub(crate) fn read_queue(&self, id: QueueId) -> Result<Option<QueueRow>> {
+    pub(crate) fn read_queue(&self, id: QueueId) -> TableResult<Option<QueueRow>> {
         let row = self.read_row(Table::Queues, encode_decimal_field(id))?;
         row.map(|row| rows::decode_queue(id, &row, self.read_queue_counts(id)?)).transpose()
     }
 
-    fn read_queue_counts(&self, id: QueueId) -> Result<QueueCounts> {
+    fn read_queue_counts(&self, id: QueueId) -> TableResult<QueueCounts> {
         let row = self.read_row(Table::QueueCounts, encode_decimal_field(id))?;
         Ok(row.map(|row| rows::decode_queue_counts(&row)).transpose()?.unwrap_or_default())
     }
 
     /// Reads a queue and the name of its handler.
-    pub(crate) fn read_queue_with_handler(&self, id: QueueId) -> Result<(HandlerName, QueueRow)> {
+    pub(crate) fn read_queue_with_handler(&self, id: QueueId) -> TableResult<(HandlerName, QueueRow)> {
         let queue = self.read_queue(id)?.ok_or_else(|| Fault::damaged(format!("no queue {id}")))?;
         let handler = self.read_handler(queue.handler)?;
         let handler = handler.ok_or_else(|| Fault::damaged(format!("no handler {}", queue.handler)))?;
         Ok((handler.def.name, queue))
     }
 
-    fn read_handler(&self, id: HandlerId) -> Result<Option<StoredHandler>> {
+    fn read_handler(&self, id: HandlerId) -> TableResult<Option<StoredHandler>> {
         self.read_row(Table::Handlers, id.to_string())?.map(|row| rows::decode_json(&row)).transpose()
     }
 
-    pub(crate) fn read_rate_limiter(&self, id: HandlerId) -> Result<LimiterAndBreakerState> {
+    pub(crate) fn read_rate_limiter(&self, id: HandlerId) -> TableResult<LimiterAndBreakerState> {
         let row = self.read_row(Table::RateLimiters, id.to_string())?;
         Ok(row.map(|row| rows::decode_json(&row)).transpose()?.unwrap_or_default())
     }
 
-    pub(crate) fn read_handlers(&self) -> Result<Vec<HandlerRow>> {
+    pub(crate) fn read_handlers(&self) -> TableResult<Vec<HandlerRow>> {
         self.fetch_into_cache(vec![
             CacheFetch::Table(Table::Handlers),
             CacheFetch::Table(Table::RateLimiters),
@@ -103,10 +103,10 @@ impl TransactionOverlay {
     }
 
     /// Reads all rules, sorted by scope, tenant and kind.
-    pub(crate) fn read_rules(&self) -> Result<Vec<Rule>> {
+    pub(crate) fn read_rules(&self) -> TableResult<Vec<Rule>> {
         let rows = self.read_table(Table::Rules)?;
         let mut rules: Vec<Rule> =
-            rows.iter().map(|(_, row)| rows::decode_json(row)).collect::<Result<_>>()?;
+            rows.iter().map(|(_, row)| rows::decode_json(row)).collect::<TableResult<_>>()?;
         let tenant_name =
             |rule: &Rule| rule.tenant.as_ref().map_or(String::new(), |tenant| tenant.to_string());
         rules.sort_by_cached_key(|rule| {
@@ -116,7 +116,7 @@ impl TransactionOverlay {
     }
 
     /// Reads all stored nodes; if `with_running_tasks`, also how many tasks each has locked.
-    pub(crate) fn read_all_nodes(&self, with_running_tasks: bool) -> Result<Vec<NodeView>> {
+    pub(crate) fn read_all_nodes(&self, with_running_tasks: bool) -> TableResult<Vec<NodeView>> {
         let rows = self.read_numbered_rows(Table::Nodes)?;
         let mut nodes = Vec::with_capacity(rows.len());
         for (id, row) in rows {
@@ -129,13 +129,13 @@ impl TransactionOverlay {
     }
 
     /// Lists the ids that may have locked tasks: live nodes, and the id shared by pull workers.
-    pub(crate) fn list_possible_lock_owner_ids(&self) -> Result<Vec<NodeId>> {
+    pub(crate) fn list_possible_lock_owner_ids(&self) -> TableResult<Vec<NodeId>> {
         let nodes = self.read_all_nodes(false)?;
         let alive = nodes.iter().filter(|node| !node.has_left_or_died).map(|node| node.id);
         Ok(alive.chain([PULL_WORKERS_NODE_ID]).collect())
     }
 
-    fn count_locked_tasks(&self, node: NodeId) -> Result<u64> {
+    fn count_locked_tasks(&self, node: NodeId) -> TableResult<u64> {
         let count = decode_integer(
             self.connection.execute(args!["ZCARD", self.keys.index_key(&Index::LockedTasks(node))])?,
         )?;
@@ -143,7 +143,7 @@ impl TransactionOverlay {
     }
 
     /// Reads live nodes and the most recent others, newest first.
-    pub(crate) fn read_recent_nodes(&self) -> Result<Vec<NodeView>> {
+    pub(crate) fn read_recent_nodes(&self) -> TableResult<Vec<NodeView>> {
         let mut nodes = self.read_all_nodes(true)?;
         nodes.sort_by_key(|node| (node.has_left_or_died, std::cmp::Reverse(node.id)));
         nodes.truncate(MAX_LISTED_NODES);
@@ -151,19 +151,19 @@ impl TransactionOverlay {
     }
 
     /// Reads all chains, sorted by path.
-    pub(crate) fn read_chains(&self) -> Result<Vec<ChainRow>> {
+    pub(crate) fn read_chains(&self) -> TableResult<Vec<ChainRow>> {
         let rows = self.read_table(Table::Chains)?;
         let decode_chain = |row: &Bytes| {
             let StoredChain { chain, is_defined, state } = rows::decode_json(row)?;
             Ok(ChainRow { chain, is_defined, state })
         };
         let mut chains: Vec<ChainRow> =
-            rows.iter().map(|(_, row)| decode_chain(row)).collect::<Result<_>>()?;
+            rows.iter().map(|(_, row)| decode_chain(row)).collect::<TableResult<_>>()?;
         chains.sort_by(|a, b| a.path().as_str().cmp(b.path().as_str()));
         Ok(chains)
     }
 
-    pub(crate) fn read_order(&self, number: i64) -> Result<Option<OrderRow>> {
+    pub(crate) fn read_order(&self, number: i64) -> TableResult<Option<OrderRow>> {
         let Some(row) = self.read_row(Table::Orders, number.to_string())? else { return Ok(None) };
         let mut found = rows::decode_order(number, &row)?;
         if let Some(task) = found.order.task_seq {
@@ -173,7 +173,7 @@ impl TransactionOverlay {
         Ok(Some(found))
     }
 
-    pub(crate) fn read_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>> {
+    pub(crate) fn read_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<OrderRow>> {
         match self.read_row(Table::OrderNumbers, order_field(tenant, key))? {
             Some(number) => self.read_order(parse_number(&number)?),
             None => Ok(None),
@@ -181,7 +181,7 @@ impl TransactionOverlay {
     }
 
     /// Decodes the number at the end of each index member.
-    pub(crate) fn decode_last_numbers(members: &[MemberOrField]) -> Result<Vec<i64>> {
+    pub(crate) fn decode_last_numbers(members: &[MemberOrField]) -> TableResult<Vec<i64>> {
         let last = |member: &MemberOrField| {
             decode_member_i64(member.get(member.len().saturating_sub(8)..).unwrap_or(&[]), 0)
         };
@@ -190,7 +190,7 @@ impl TransactionOverlay {
 }
 
 /// Parses a decimal number.
-pub(crate) fn parse_number(bytes: &[u8]) -> Result<i64> {
+pub(crate) fn parse_number(bytes: &[u8]) -> TableResult<i64> {
     let text = std::str::from_utf8(bytes).map_err(Fault::damaged)?;
     text.parse().map_err(Fault::damaged)
 }

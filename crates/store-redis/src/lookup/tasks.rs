@@ -5,7 +5,7 @@ use std::ops::Bound;
 use pointsman_core::store::MAX_LISTED_ATTEMPTS;
 use pointsman_core::task::{AttemptRecord, Task};
 use pointsman_core::{TaskId, TaskSeq};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{ActiveTaskRow, ArchivedTaskRow};
 use pointsman_store::views::{
     ActiveTaskDetails, append_successful_attempt, is_halted_or_missing, task_from_active_row,
@@ -18,13 +18,13 @@ use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay};
 use crate::rows;
 
 impl TransactionOverlay {
-    pub(crate) fn read_active_task(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
+    pub(crate) fn read_active_task(&self, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>> {
         let (table, field) = active_task_location(seq);
         let row = self.read_row(table, field)?;
         row.map(|bytes| rows::decode_active_task(&bytes)).transpose()
     }
 
-    pub(crate) fn read_archived_task(&self, seq: TaskSeq) -> Result<Option<ArchivedTaskRow>> {
+    pub(crate) fn read_archived_task(&self, seq: TaskSeq) -> TableResult<Option<ArchivedTaskRow>> {
         let (bucket, field) = task_bucket_and_field(seq);
         self.read_row(Table::ArchivedTasks(bucket), field)?
             .map(|bytes| rows::decode_archived_task(&bytes))
@@ -35,7 +35,7 @@ impl TransactionOverlay {
     pub(crate) fn read_active_tasks(
         &self,
         seqs: impl IntoIterator<Item = TaskSeq>,
-    ) -> Result<Vec<ActiveTaskRow>> {
+    ) -> TableResult<Vec<ActiveTaskRow>> {
         let seqs: Vec<TaskSeq> = seqs.into_iter().collect();
         self.prefetch_active_tasks(&seqs)?;
         let mut found = Vec::with_capacity(seqs.len());
@@ -45,7 +45,7 @@ impl TransactionOverlay {
         Ok(found)
     }
 
-    pub(crate) fn prefetch_active_tasks(&self, seqs: &[TaskSeq]) -> Result<()> {
+    pub(crate) fn prefetch_active_tasks(&self, seqs: &[TaskSeq]) -> TableResult<()> {
         self.fetch_into_cache(seqs.iter().map(|seq| CacheFetch::from(active_task_location(*seq))).collect())
     }
 
@@ -56,7 +56,7 @@ impl TransactionOverlay {
         prefix: &[u8],
         number_index: usize,
         limit: usize,
-    ) -> Result<Vec<TaskSeq>> {
+    ) -> TableResult<Vec<TaskSeq>> {
         let members = self.read_members_with_prefix(index, prefix, limit)?;
         members.iter().map(|member| decode_member_i64(member, number_index).map(TaskSeq)).collect()
     }
@@ -67,7 +67,7 @@ impl TransactionOverlay {
         index: &Index,
         below: i64,
         limit: usize,
-    ) -> Result<Vec<i64>> {
+    ) -> TableResult<Vec<i64>> {
         let upper = MemberBuilder::from_i64(below).finish();
         let members = self.read_members(
             index,
@@ -79,16 +79,16 @@ impl TransactionOverlay {
     }
 
     /// Reads all archived tasks of a bucket, sorted by number.
-    pub(crate) fn read_archived_tasks_of_bucket(&self, bucket: i64) -> Result<Vec<ArchivedTaskRow>> {
+    pub(crate) fn read_archived_tasks_of_bucket(&self, bucket: i64) -> TableResult<Vec<ArchivedTaskRow>> {
         let rows = self.read_table(Table::ArchivedTasks(bucket))?;
         let mut tasks: Vec<ArchivedTaskRow> =
-            rows.iter().map(|(_, row)| rows::decode_archived_task(row)).collect::<Result<_>>()?;
+            rows.iter().map(|(_, row)| rows::decode_archived_task(row)).collect::<TableResult<_>>()?;
         tasks.sort_unstable_by_key(|archived| archived.seq);
         Ok(tasks)
     }
 
     /// Reads the stored attempts, sorted by number.
-    pub(crate) fn read_attempts(&self, seq: TaskSeq) -> Result<Vec<AttemptRecord>> {
+    pub(crate) fn read_attempts(&self, seq: TaskSeq) -> TableResult<Vec<AttemptRecord>> {
         let mut attempts = Vec::new();
         for (field, row) in self.read_table(Table::Attempts(seq))? {
             let number = rows::decode_text(&field)?.parse().map_err(Fault::damaged)?;
@@ -99,7 +99,7 @@ impl TransactionOverlay {
     }
 
     /// Reads an active or archived task with its attempts.
-    pub(crate) fn read_task_with_attempts(&self, seq: TaskSeq) -> Result<Option<Task>> {
+    pub(crate) fn read_task_with_attempts(&self, seq: TaskSeq) -> TableResult<Option<Task>> {
         let found = match self.read_active_task(seq)? {
             Some(active) => Some(self.active_task_view(active)?),
             None => {
@@ -114,7 +114,7 @@ impl TransactionOverlay {
     }
 
     /// Reads the public id of an active or archived task.
-    pub(crate) fn read_task_id(&self, seq: TaskSeq) -> Result<Option<TaskId>> {
+    pub(crate) fn read_task_id(&self, seq: TaskSeq) -> TableResult<Option<TaskId>> {
         let task = match self.read_active_task(seq)? {
             Some(active) => Some(self.active_task_view(active)?),
             None => {
@@ -125,7 +125,7 @@ impl TransactionOverlay {
     }
 
     /// Builds the public view of an active task, without its attempts.
-    pub(crate) fn active_task_view(&self, active: ActiveTaskRow) -> Result<Task> {
+    pub(crate) fn active_task_view(&self, active: ActiveTaskRow) -> TableResult<Task> {
         let (handler, queue) = self.read_queue_with_handler(active.queue)?;
         let event = match active.event {
             Some(id) => {
@@ -148,7 +148,7 @@ impl TransactionOverlay {
     }
 
     /// Builds the public view of an archived task.
-    pub(crate) fn archived_task_view(&self, archived: ArchivedTaskRow) -> Result<Task> {
+    pub(crate) fn archived_task_view(&self, archived: ArchivedTaskRow) -> TableResult<Task> {
         let (handler, queue) = self.read_queue_with_handler(archived.queue)?;
         task_from_archived_row(archived, handler, queue.tenant, self.read_task_id_namespace()?)
     }

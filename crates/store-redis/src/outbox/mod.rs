@@ -17,7 +17,7 @@ mod entry;
 pub(crate) mod orphaned_objects;
 
 use pointsman_core::{EventId, NewEvent, Timestamp};
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 use pointsman_store::tables::ReadSet;
 use pointsman_store::{PendingClaim, SetAsideEntryLog, Txn, add_emit_batches_to_read_set};
 
@@ -33,14 +33,14 @@ const MAX_JOURNAL_ROUNDS: usize = 4;
 
 /// A parsed outbox entry: an event, or why it is not one.
 struct ParsedEntry {
-    event: std::result::Result<NewEvent, String>,
+    event: Result<NewEvent, String>,
     assigned_id: Option<EventId>,
 }
 
 /// Journals the outbox entries of the objects of a transaction. A large backlog is committed in rounds before the
 /// transaction itself. Returns whether all entries were journaled: if not, jobs on these objects wait for the next
 /// transaction.
-pub(crate) fn journal_outboxes(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
+pub(crate) fn journal_outboxes(txn: &mut Txn<'_, RedisTables>) -> TableResult<bool> {
     let mut journaled_all = journal_fetched_outboxes(txn)?;
     for _ in 1..MAX_JOURNAL_ROUNDS {
         if journaled_all {
@@ -68,7 +68,7 @@ fn log_set_aside_entries(tables: &RedisTables) {
 
 /// Journals the outbox entries that were fetched; returns whether no object that the transaction emits to has further ones.
 /// Events in flight go first, by their assigned ids.
-fn journal_fetched_outboxes(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
+fn journal_fetched_outboxes(txn: &mut Txn<'_, RedisTables>) -> TableResult<bool> {
     let (outboxes, highest_assigned_id) = txn.tables.take_outboxes_and_last_assigned_id();
     txn.state.reserve_event_ids(highest_assigned_id);
     let has_no_backlog = txn.tables.record_outbox_backlog(&outboxes);
@@ -111,7 +111,7 @@ fn parse_outbox(outbox: OutboxContents, now: Timestamp) -> (OutboxContents, Vec<
 fn prefetch_rows_for_events(
     txn: &mut Txn<'_, RedisTables>,
     parsed: &[(OutboxContents, Vec<ParsedEntry>)],
-) -> Result<()> {
+) -> TableResult<()> {
     let events = parsed.iter().flat_map(|(_, events)| events).filter_map(|parsed| parsed.event.as_ref().ok());
     let batch = pointsman_core::store::EmitBatch { events: events.cloned().collect(), idempotency_key: None };
     let mut read_set = ReadSet::default();
@@ -119,7 +119,11 @@ fn prefetch_rows_for_events(
     txn.tables.prefetch_read_set(&read_set)
 }
 
-fn journal_entries(txn: &mut Txn<'_, RedisTables>, events: Vec<ParsedEntry>, now: Timestamp) -> Result<()> {
+fn journal_entries(
+    txn: &mut Txn<'_, RedisTables>,
+    events: Vec<ParsedEntry>,
+    now: Timestamp,
+) -> TableResult<()> {
     for ParsedEntry { event, assigned_id } in events {
         if let Ok(event) = event {
             txn.append_event_with_preassigned_id(event, assigned_id, &mut PendingClaim::default(), now)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pointsman_core::EventId;
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use redis::Value;
 
 use super::indexes::{ScanOrder, end_of_prefix, member_range_command, prefix_bounds};
@@ -42,7 +42,7 @@ pub(crate) struct FetchedReplies(Vec<(FetchCommand, Value)>);
 
 impl TransactionOverlay {
     /// Fetches the uncached ones of these items and caches them.
-    pub(crate) fn fetch_into_cache(&self, fetches: Vec<CacheFetch>) -> Result<()> {
+    pub(crate) fn fetch_into_cache(&self, fetches: Vec<CacheFetch>) -> TableResult<()> {
         self.fetch_after_commands(vec![], fetches).map(drop)
     }
 
@@ -51,7 +51,7 @@ impl TransactionOverlay {
         &self,
         commands_before: Vec<CommandArgs>,
         fetches: Vec<CacheFetch>,
-    ) -> Result<Vec<Value>> {
+    ) -> TableResult<Vec<Value>> {
         let (replies, fetched) = self.fetch_without_caching(commands_before, fetches)?;
         self.cache_fetched(fetched)?;
         Ok(replies)
@@ -62,7 +62,7 @@ impl TransactionOverlay {
         &self,
         commands_before: Vec<CommandArgs>,
         fetches: Vec<CacheFetch>,
-    ) -> Result<(Vec<Value>, FetchedReplies)> {
+    ) -> TableResult<(Vec<Value>, FetchedReplies)> {
         let uncached = self.plan_fetch_commands(fetches);
         let count = commands_before.len();
         let mut commands = commands_before;
@@ -75,7 +75,7 @@ impl TransactionOverlay {
         Ok((replies, FetchedReplies(uncached.into_iter().zip(fetched).collect())))
     }
 
-    pub(crate) fn cache_fetched(&self, fetched: FetchedReplies) -> Result<()> {
+    pub(crate) fn cache_fetched(&self, fetched: FetchedReplies) -> TableResult<()> {
         fetched.0.into_iter().try_for_each(|(command, reply)| self.cache_fetched_reply(command, reply))
     }
 
@@ -141,7 +141,7 @@ impl TransactionOverlay {
         }
     }
 
-    fn cache_fetched_reply(&self, command: FetchCommand, reply: Value) -> Result<()> {
+    fn cache_fetched_reply(&self, command: FetchCommand, reply: Value) -> TableResult<()> {
         match command {
             FetchCommand::Rows(table, fields) => {
                 let mut rows = self.rows.borrow_mut();
@@ -176,7 +176,7 @@ fn unexpected_reply_fault(expected: &str) -> Fault {
     Fault::damaged(format!("Redis replied something else than {expected}"))
 }
 
-pub(crate) fn decode_list(reply: Value) -> Result<Vec<Value>> {
+pub(crate) fn decode_list(reply: Value) -> TableResult<Vec<Value>> {
     match reply {
         Value::Array(values) => Ok(values),
         Value::Nil => Ok(vec![]),
@@ -184,7 +184,7 @@ pub(crate) fn decode_list(reply: Value) -> Result<Vec<Value>> {
     }
 }
 
-pub(crate) fn decode_optional_bytes(reply: Value) -> Result<Option<Bytes>> {
+pub(crate) fn decode_optional_bytes(reply: Value) -> TableResult<Option<Bytes>> {
     match reply {
         Value::Nil => Ok(None),
         Value::BulkString(bytes) => Ok(Some(bytes.into())),
@@ -195,19 +195,19 @@ pub(crate) fn decode_optional_bytes(reply: Value) -> Result<Option<Bytes>> {
     }
 }
 
-pub(crate) fn decode_text_reply(reply: Value) -> Result<String> {
+pub(crate) fn decode_text_reply(reply: Value) -> TableResult<String> {
     let bytes = decode_optional_bytes(reply)?.ok_or_else(|| unexpected_reply_fault("a string"))?;
     String::from_utf8(bytes.to_vec()).map_err(Fault::damaged)
 }
 
-pub(crate) fn decode_integer(reply: Value) -> Result<i64> {
+pub(crate) fn decode_integer(reply: Value) -> TableResult<i64> {
     match reply {
         Value::Int(number) => Ok(number),
         _ => Err(unexpected_reply_fault("a number")),
     }
 }
 
-pub(crate) fn decode_strings(reply: Value) -> Result<Vec<Vec<u8>>> {
+pub(crate) fn decode_strings(reply: Value) -> TableResult<Vec<Vec<u8>>> {
     let strings = decode_list(reply)?.into_iter().map(|value| match value {
         Value::BulkString(bytes) => Ok(bytes),
         _ => Err(unexpected_reply_fault("a list of strings")),
@@ -216,12 +216,12 @@ pub(crate) fn decode_strings(reply: Value) -> Result<Vec<Vec<u8>>> {
 }
 
 /// Decodes members of an index.
-pub(crate) fn decode_members(reply: Value) -> Result<Vec<MemberOrField>> {
+pub(crate) fn decode_members(reply: Value) -> TableResult<Vec<MemberOrField>> {
     Ok(decode_strings(reply)?.iter().map(|member| MemberOrField::from_slice(member)).collect())
 }
 
 /// Decodes a list of alternating fields and values.
-fn decode_pairs(reply: Value) -> Result<Vec<(MemberOrField, Bytes)>> {
+fn decode_pairs(reply: Value) -> TableResult<Vec<(MemberOrField, Bytes)>> {
     let strings = decode_strings(reply)?;
     let mut pairs = Vec::with_capacity(strings.len() / 2);
     let mut strings = strings.into_iter();
@@ -232,7 +232,7 @@ fn decode_pairs(reply: Value) -> Result<Vec<(MemberOrField, Bytes)>> {
 }
 
 /// Decodes entries of the journal stream.
-pub(crate) fn decode_journal_entries(reply: Value) -> Result<Vec<(EventId, Bytes)>> {
+pub(crate) fn decode_journal_entries(reply: Value) -> TableResult<Vec<(EventId, Bytes)>> {
     let decode_entry = |value: Value| {
         let mut parts = decode_list(value)?.into_iter();
         let name = decode_text_reply(parts.next().unwrap_or(Value::Nil))?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use foldhash::HashMap;
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 
 use super::InvalidationRecord;
 use super::lane_cache::{LaneCache, TaskAtLanePosition, decode_lane_position};
@@ -69,7 +69,7 @@ impl IndexOverlay {
     }
 
     /// Caches the first members of a lane. Fewer members than requested mean that the lane is complete.
-    pub(super) fn cache_lane_members(&mut self, lane: i64, members: Vec<MemberOrField>) -> Result<()> {
+    pub(super) fn cache_lane_members(&mut self, lane: i64, members: Vec<MemberOrField>) -> TableResult<()> {
         let is_complete = members.len() < self.lane_fetch_limit(lane);
         let mut members: BTreeSet<MemberOrField> = members.into_iter().collect();
         if let Some(pending) = self.pending_writes.get(&Index::LanePositions) {
@@ -83,12 +83,12 @@ impl IndexOverlay {
         }
         let positions =
             members.iter().map(|member| decode_lane_position(member).map(|(_, position)| position));
-        self.lane_cache.cache_lane(lane, positions.collect::<Result<_>>()?, is_complete);
+        self.lane_cache.cache_lane(lane, positions.collect::<TableResult<_>>()?, is_complete);
         Ok(())
     }
 
     /// Caches a lane as empty in Redis, unless it is cached.
-    pub(super) fn assume_lane_was_empty(&mut self, lane: i64) -> Result<()> {
+    pub(super) fn assume_lane_was_empty(&mut self, lane: i64) -> TableResult<()> {
         if self.lane_cache.is_cached(lane) { Ok(()) } else { self.cache_lane_members(lane, vec![]) }
     }
 

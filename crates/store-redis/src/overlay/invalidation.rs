@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pointsman_core::TaskSeq;
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 
 use crate::codec::{MemberOrField, RowDecoder, RowEncoder};
 
@@ -37,7 +37,7 @@ impl InvalidationRecord {
         Some(encoder.finish()).filter(|bytes| bytes.len() <= MAX_RECORD_BYTES)
     }
 
-    pub(crate) fn decode(mut row: RowDecoder<'_>) -> Result<Self> {
+    pub(crate) fn decode(mut row: RowDecoder<'_>) -> TableResult<Self> {
         if row.varint()? != RECORD_FORMAT_VERSION {
             return Err(Fault::damaged("an invalidation record has an unknown format"));
         }
@@ -45,7 +45,7 @@ impl InvalidationRecord {
             small_table_bits: row.varint()?,
             objects: (0..row.varint()?)
                 .map(|_| row.bytes().map(MemberOrField::from_slice))
-                .collect::<Result<_>>()?,
+                .collect::<TableResult<_>>()?,
             tasks: decode_ascending_numbers(&mut row)?.into_iter().map(TaskSeq).collect(),
             lanes: decode_ascending_numbers(&mut row)?.into_iter().collect(),
         };
@@ -59,7 +59,7 @@ fn encode_ascending_numbers(numbers: impl ExactSizeIterator<Item = i64>, encoder
     numbers.fold(start, |(encoder, last), number| (encoder.varint(number.wrapping_sub(last)), number)).0
 }
 
-fn decode_ascending_numbers(row: &mut RowDecoder<'_>) -> Result<Vec<i64>> {
+fn decode_ascending_numbers(row: &mut RowDecoder<'_>) -> TableResult<Vec<i64>> {
     let (count, mut last) = (row.varint()?, 0_i64);
     let next = |_| {
         last = last.wrapping_add(row.varint()?);

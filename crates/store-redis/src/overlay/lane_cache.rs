@@ -2,7 +2,7 @@
 
 use foldhash::HashMap;
 use pointsman_core::TaskSeq;
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 use smallvec::SmallVec;
 
 use crate::codec::decode_member_i64;
@@ -86,7 +86,7 @@ impl LaneCache {
 }
 
 /// Decodes a member of the index of lane positions into the lane, and the position with its task.
-pub(super) fn decode_lane_position(member: &[u8]) -> Result<(i64, TaskAtLanePosition)> {
+pub(super) fn decode_lane_position(member: &[u8]) -> TableResult<(i64, TaskAtLanePosition)> {
     Ok((
         decode_member_i64(member, 0)?,
         (decode_member_i64(member, 1)?, TaskSeq(decode_member_i64(member, 2)?)),

@@ -15,7 +15,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use pointsman_core::{EventId, TaskSeq};
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 
 use crate::codec::MemberOrField;
 use crate::command_encoding::CommandArgsBuffer;
@@ -89,7 +89,7 @@ impl TransactionOverlay {
 
     // --- rows ----------------------------------------------------------------------------------------------------
 
-    pub(crate) fn read_row(&self, table: Table, field: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
+    pub(crate) fn read_row(&self, table: Table, field: impl AsRef<[u8]>) -> TableResult<Option<Bytes>> {
         if let Some(cached) = self.rows.borrow().find_cached(&table, field.as_ref()) {
             return Ok(cached.cloned());
         }
@@ -113,7 +113,7 @@ impl TransactionOverlay {
     }
 
     /// Returns all rows of a table with their fields.
-    pub(crate) fn read_table(&self, table: Table) -> Result<Vec<(MemberOrField, Bytes)>> {
+    pub(crate) fn read_table(&self, table: Table) -> TableResult<Vec<(MemberOrField, Bytes)>> {
         if !self.rows.borrow().is_table_cached(&table) {
             self.fetch_into_cache(vec![CacheFetch::Table(table.clone())])?;
         }
@@ -145,7 +145,7 @@ impl TransactionOverlay {
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         scan_order: ScanOrder,
         limit: usize,
-    ) -> Result<Vec<MemberOrField>> {
+    ) -> TableResult<Vec<MemberOrField>> {
         let removed = self.indexes.borrow().count_pending_removals_between(index, (lower, upper));
         let fetch_limit = limit.saturating_add(removed);
         let reply = self.connection.execute(indexes::member_range_command(
@@ -164,19 +164,19 @@ impl TransactionOverlay {
         index: &Index,
         prefix: &[u8],
         limit: usize,
-    ) -> Result<Vec<MemberOrField>> {
+    ) -> TableResult<Vec<MemberOrField>> {
         let end = end_of_prefix(prefix);
         self.read_members(index, prefix_bounds(prefix, end.as_deref()), ScanOrder::Ascending, limit)
     }
 
     /// Reads the first position of a lane.
-    pub(crate) fn read_lane_head(&self, lane: i64) -> Result<Option<(i64, TaskSeq)>> {
+    pub(crate) fn read_lane_head(&self, lane: i64) -> TableResult<Option<(i64, TaskSeq)>> {
         self.fetch_into_cache(vec![CacheFetch::Lane(lane)])?;
         Ok(self.indexes.borrow().cached_lane_positions(lane).first().copied())
     }
 
     /// Caches a lane as empty in Redis, unless it is cached: the caller knows that nothing was in it.
-    pub(crate) fn assume_lane_was_empty(&self, lane: i64) -> Result<()> {
+    pub(crate) fn assume_lane_was_empty(&self, lane: i64) -> TableResult<()> {
         self.indexes.borrow_mut().assume_lane_was_empty(lane)
     }
 
@@ -185,7 +185,7 @@ impl TransactionOverlay {
         &self,
         lanes: impl Iterator<Item = i64>,
         tasks_per_lane: usize,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let uncached: Vec<CacheFetch> = {
             let (indexes, rows) = (self.indexes.borrow(), self.rows.borrow());
             let positions =
@@ -232,7 +232,7 @@ impl TransactionOverlay {
         self.events.borrow_mut().delete(id);
     }
 
-    pub(crate) fn read_encoded_event(&self, id: EventId) -> Result<Option<Bytes>> {
+    pub(crate) fn read_encoded_event(&self, id: EventId) -> TableResult<Option<Bytes>> {
         if let Some(cached) = self.events.borrow().find_cached(id) {
             return Ok(cached);
         }
@@ -247,7 +247,7 @@ impl TransactionOverlay {
         to: EventId,
         scan_order: ScanOrder,
         limit: usize,
-    ) -> Result<Vec<(EventId, Bytes)>> {
+    ) -> TableResult<Vec<(EventId, Bytes)>> {
         if from > to {
             return Ok(vec![]);
         }

@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use pointsman_core::store::{AuditEntry, FirePage};
 use pointsman_core::{ScheduleName, Timestamp};
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 
 use crate::codec::{MemberBuilder, decode_member_i64, encode_decimal_field};
 use crate::connection::args;
@@ -19,11 +19,11 @@ pub(crate) fn list_audit_entries(
     overlay: &TransactionOverlay,
     before: Option<i64>,
     limit: usize,
-) -> Result<Vec<(i64, AuditEntry)>> {
+) -> TableResult<Vec<(i64, AuditEntry)>> {
     let fields = decode_strings(
         overlay.connection.execute(args!["HKEYS", overlay.keys.table_key(&Table::AuditEntries)])?,
     )?;
-    let mut numbers: Vec<i64> = fields.iter().map(|field| parse_number(field)).collect::<Result<_>>()?;
+    let mut numbers: Vec<i64> = fields.iter().map(|field| parse_number(field)).collect::<TableResult<_>>()?;
     numbers.retain(|number| before.is_none_or(|before| *number < before));
     numbers.sort_unstable_by(|a, b| b.cmp(a));
     numbers.truncate(limit);
@@ -45,14 +45,14 @@ pub(crate) fn list_fires(
     schedule: &ScheduleName,
     before: Option<Timestamp>,
     limit: usize,
-) -> Result<FirePage> {
+) -> TableResult<FirePage> {
     let before = before.map(|before| MemberBuilder::from_i64(before.micros()).finish());
     let upper = before.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
     let times = Index::FireTimes(schedule.to_string());
     let members = overlay.read_members(&times, (Bound::Unbounded, upper), ScanOrder::Descending, limit)?;
     let ledger = Table::Fires(schedule.to_string());
     let fields = members.iter().map(|member| decode_member_i64(member, 0).map(|planned| planned.to_string()));
-    let fields: Vec<String> = fields.collect::<Result<_>>()?;
+    let fields: Vec<String> = fields.collect::<TableResult<_>>()?;
     let fetch = |field: &String| CacheFetch::Row(ledger.clone(), field.clone().into_bytes().into());
     overlay.fetch_into_cache(fields.iter().map(fetch).collect())?;
     let mut fires = Vec::with_capacity(fields.len());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pointsman_core::journal::{EventPage, JournalRange};
 use pointsman_core::store::{EventView, JournalQuery, MAX_CAUSED_EVENTS, ObjectView};
 use pointsman_core::{Event, EventId, ObjectKey, TaskSeq, Tenant};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::views::{JournalPageBuilder, MAX_PAGE_PAYLOAD_BYTES, build_object_view};
 use redis::Value;
 
@@ -22,7 +22,7 @@ use crate::store_state::StoreState;
 /// Reads a page of the journal. Writes of peers do not make it inconsistent: events never change, and new ones follow the
 /// newest event of the store state that was read first. But if events of the page expire meanwhile, it may have gaps. So
 /// the id up to which events have expired is read again after each chunk.
-pub(crate) fn read_journal_page(reader: &SnapshotReader, query: &JournalQuery) -> Result<EventPage> {
+pub(crate) fn read_journal_page(reader: &SnapshotReader, query: &JournalQuery) -> TableResult<EventPage> {
     for _ in 0..MAX_OPTIMISTIC_ATTEMPTS {
         if let Some(page) = try_read_journal_page(&reader.overlay, query)? {
             return Ok(page);
@@ -34,7 +34,10 @@ pub(crate) fn read_journal_page(reader: &SnapshotReader, query: &JournalQuery) -
 }
 
 /// Reads a page of the journal; `None` if events of it expired meanwhile.
-fn try_read_journal_page(overlay: &TransactionOverlay, query: &JournalQuery) -> Result<Option<EventPage>> {
+fn try_read_journal_page(
+    overlay: &TransactionOverlay,
+    query: &JournalQuery,
+) -> TableResult<Option<EventPage>> {
     let mut chunk = ChunkSize::for_limit(query.limit);
     let (mut after, mut until) = (query.after_event_id, query.up_to_event_id.unwrap_or(EventId::MAX));
     let chunk_command = |after, until, chunk: ChunkSize| {
@@ -95,7 +98,7 @@ pub(crate) fn read_event_view(
     overlay: &TransactionOverlay,
     store_state: &StoreState,
     id: EventId,
-) -> Result<Option<EventView>> {
+) -> TableResult<Option<EventView>> {
     let journal_range = store_state.journal_range();
     if id <= journal_range.last_expired_event_id {
         return Ok(None);
@@ -107,7 +110,7 @@ pub(crate) fn read_event_view(
 }
 
 /// Reads the events that an event caused, directly or indirectly, nearest first.
-fn read_caused_events(overlay: &TransactionOverlay, id: EventId) -> Result<Vec<Arc<Event>>> {
+fn read_caused_events(overlay: &TransactionOverlay, id: EventId) -> TableResult<Vec<Arc<Event>>> {
     let keys = vec![overlay.keys.journal_key(), overlay.keys.index_key(&Index::CausedEvents)];
     let limit = [MAX_CAUSED_EVENTS, MAX_PAGE_PAYLOAD_BYTES].map(|limit| to_arg(limit.to_string()));
     let arguments = [args![MemberBuilder::from_i64(id.as_i64()).finish()], limit.to_vec()].concat();
@@ -118,7 +121,10 @@ fn read_caused_events(overlay: &TransactionOverlay, id: EventId) -> Result<Vec<A
 }
 
 /// Lists the tasks of an event: those that were created with it, and later ones.
-pub(super) fn list_task_seqs_of_event(overlay: &TransactionOverlay, event: EventId) -> Result<Vec<TaskSeq>> {
+pub(super) fn list_task_seqs_of_event(
+    overlay: &TransactionOverlay,
+    event: EventId,
+) -> TableResult<Vec<TaskSeq>> {
     let journaled = overlay.read_journaled_event(event)?;
     let mut seqs = overlay.read_task_seqs_from_index(
         &Index::OutOfOrderTasks,
@@ -139,7 +145,7 @@ pub(crate) fn read_object_view(
     tenant: &Tenant,
     key: &ObjectKey,
     limit: usize,
-) -> Result<Option<ObjectView>> {
+) -> TableResult<Option<ObjectView>> {
     let journal_range = store_state.journal_range();
     let Some(object) = overlay.read_object(tenant, key.as_str())? else { return Ok(None) };
     let mut events: Vec<Arc<Event>> = Vec::new();
@@ -162,7 +168,7 @@ fn read_object_event_rows(
     last: EventId,
     journal_range: JournalRange,
     limit: usize,
-) -> Result<Vec<Vec<u8>>> {
+) -> TableResult<Vec<Vec<u8>>> {
     let (last, expired_up_to) = (last.to_string(), journal_range.last_expired_event_id.to_string());
     let arguments = args![last, expired_up_to, limit.to_string(), MAX_PAGE_PAYLOAD_BYTES.to_string()];
     decode_strings(

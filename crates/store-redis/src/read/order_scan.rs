@@ -7,7 +7,7 @@ use pointsman_core::journal::PathFilter;
 use pointsman_core::order::Order;
 use pointsman_core::store::OrderCursor;
 use pointsman_core::{TaskSeq, Tenant};
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 use pointsman_store::row::OrderRow;
 use pointsman_store::views::order_key_range;
 
@@ -55,7 +55,7 @@ impl<'a> OrderScan<'a> {
     }
 
     /// Reads the orders of the next chunk; `None` after the last one. A chunk may be empty although others follow.
-    pub(super) fn next_chunk(&mut self) -> Result<Option<Vec<Order>>> {
+    pub(super) fn next_chunk(&mut self) -> TableResult<Option<Vec<Order>>> {
         if self.is_exhausted {
             return Ok(None);
         }
@@ -83,7 +83,7 @@ impl<'a> OrderScan<'a> {
     }
 }
 
-fn read_order_numbers(overlay: &TransactionOverlay, keys: Vec<MemberOrField>) -> Result<Vec<i64>> {
+fn read_order_numbers(overlay: &TransactionOverlay, keys: Vec<MemberOrField>) -> TableResult<Vec<i64>> {
     let fetch = |key: &MemberOrField| CacheFetch::Row(Table::OrderNumbers, key.clone());
     overlay.fetch_into_cache(keys.iter().map(fetch).collect())?;
     let mut numbers = Vec::with_capacity(keys.len());
@@ -95,7 +95,7 @@ fn read_order_numbers(overlay: &TransactionOverlay, keys: Vec<MemberOrField>) ->
     Ok(numbers)
 }
 
-fn read_orders(overlay: &TransactionOverlay, numbers: &[i64]) -> Result<Vec<Order>> {
+fn read_orders(overlay: &TransactionOverlay, numbers: &[i64]) -> TableResult<Vec<Order>> {
     let fetch = |number: &i64| CacheFetch::Row(Table::Orders, encode_decimal_field(*number));
     overlay.fetch_into_cache(numbers.iter().map(fetch).collect())?;
     let mut orders = Vec::with_capacity(numbers.len());
@@ -108,7 +108,7 @@ fn read_orders(overlay: &TransactionOverlay, numbers: &[i64]) -> Result<Vec<Orde
 }
 
 /// Sets `step_running` of each order by its task, because the order's row does not contain it.
-fn set_running_flags(overlay: &TransactionOverlay, mut orders: Vec<Order>) -> Result<Vec<Order>> {
+fn set_running_flags(overlay: &TransactionOverlay, mut orders: Vec<Order>) -> TableResult<Vec<Order>> {
     let tasks: Vec<TaskSeq> = orders.iter().filter_map(|order| order.task_seq).collect();
     overlay.prefetch_active_tasks(&tasks)?;
     for order in &mut orders {
@@ -137,7 +137,7 @@ impl<'s> OrderNodeScan<'s> {
     }
 
     /// Reads chain path and current node of the orders in the next chunk; `None` after the last one.
-    pub(super) fn next_chunk(&mut self) -> Result<Option<Vec<(String, ChainNodeId)>>> {
+    pub(super) fn next_chunk(&mut self) -> TableResult<Option<Vec<(String, ChainNodeId)>>> {
         if self.is_exhausted {
             return Ok(None);
         }

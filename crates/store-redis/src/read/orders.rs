@@ -8,7 +8,7 @@ use pointsman_core::order::{Order, OrderStatistics};
 use pointsman_core::store::{ChainView, OrderCursor, OrderPage, OrderView};
 use pointsman_core::{Json, TaskId, TaskSeq, Tenant, Timestamp};
 use pointsman_store::ChainRegistry;
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 use pointsman_store::row::{ActiveTaskRow, TaskPhase};
 use pointsman_store::views::{
     OrderPageBuilder, OrderStatisticsColumns, StepTaskColumns, ViewEnvironment, build_chain_view,
@@ -25,7 +25,7 @@ use crate::overlay::{CacheFetch, TransactionOverlay};
 use crate::store_state::StoreState;
 
 /// Reads chains, rules and the task id namespace, which views of orders and queues need.
-pub(super) fn read_view_environment(overlay: &TransactionOverlay) -> Result<ViewEnvironment> {
+pub(super) fn read_view_environment(overlay: &TransactionOverlay) -> TableResult<ViewEnvironment> {
     let namespace =
         CacheFetch::Row(Table::NamedTexts, MemberOrField::from_slice(TASK_ID_NAMESPACE_TEXT_NAME.as_bytes()));
     overlay.fetch_into_cache(vec![
@@ -45,7 +45,7 @@ pub(crate) fn read_order_view(
     store_state: &StoreState,
     tenant: &Tenant,
     key: &OrderKey,
-) -> Result<Option<(OrderView, JournalRange)>> {
+) -> TableResult<Option<(OrderView, JournalRange)>> {
     let Some(found) = overlay.read_order_by_key(tenant, key)? else { return Ok(None) };
     let mut view_builder = OrderViewBuilder::new(overlay)?;
     let view = view_builder.build_views(vec![found.order])?.pop();
@@ -58,7 +58,7 @@ pub(crate) fn list_orders(
     (path, tenant): (&PathFilter, Option<&Tenant>),
     after: Option<&OrderCursor>,
     limit: usize,
-) -> Result<OrderPage> {
+) -> TableResult<OrderPage> {
     let mut page = OrderPageBuilder::new(limit, store_state.journal_range());
     let mut view_builder = OrderViewBuilder::new(overlay)?;
     // One more than requested shows whether there is a next page.
@@ -77,7 +77,7 @@ pub(crate) fn list_all_orders_without_values(
     store_state: &StoreState,
     path: &PathFilter,
     tenant: Option<&Tenant>,
-) -> Result<OrderPage> {
+) -> TableResult<OrderPage> {
     let mut page =
         OrderPage { orders: Vec::new(), next_cursor: None, journal_range: store_state.journal_range() };
     let mut view_builder = OrderViewBuilder::new(overlay)?;
@@ -97,7 +97,7 @@ struct OrderViewBuilder<'s> {
 }
 
 impl<'s> OrderViewBuilder<'s> {
-    fn new(overlay: &'s TransactionOverlay) -> Result<Self> {
+    fn new(overlay: &'s TransactionOverlay) -> TableResult<Self> {
         Ok(Self {
             overlay,
             environment: read_view_environment(overlay)?,
@@ -105,7 +105,7 @@ impl<'s> OrderViewBuilder<'s> {
         })
     }
 
-    fn build_views(&mut self, orders: Vec<Order>) -> Result<Vec<OrderView>> {
+    fn build_views(&mut self, orders: Vec<Order>) -> TableResult<Vec<OrderView>> {
         let mut tasks = Vec::with_capacity(orders.len());
         for order in &orders {
             tasks.push(read_step_task(self.overlay, order)?);
@@ -121,7 +121,7 @@ impl<'s> OrderViewBuilder<'s> {
         views.collect()
     }
 
-    fn step_columns(&self, task: Option<ActiveTaskRow>) -> Result<StepTaskColumns> {
+    fn step_columns(&self, task: Option<ActiveTaskRow>) -> TableResult<StepTaskColumns> {
         let Some(active) = task else { return Ok(StepTaskColumns::default()) };
         Ok(StepTaskColumns {
             phase: Some(active.phase),
@@ -134,7 +134,7 @@ impl<'s> OrderViewBuilder<'s> {
 }
 
 /// Reads the task of an order's current step.
-fn read_step_task(overlay: &TransactionOverlay, order: &Order) -> Result<Option<ActiveTaskRow>> {
+fn read_step_task(overlay: &TransactionOverlay, order: &Order) -> TableResult<Option<ActiveTaskRow>> {
     order.task_seq.map_or(Ok(None), |task| overlay.read_active_task(task))
 }
 
@@ -142,7 +142,7 @@ fn read_step_task(overlay: &TransactionOverlay, order: &Order) -> Result<Option<
 fn read_suspending_tasks(
     overlay: &TransactionOverlay,
     orders: &[Order],
-) -> Result<HashMap<TaskSeq, (TaskId, Option<String>)>> {
+) -> TableResult<HashMap<TaskSeq, (TaskId, Option<String>)>> {
     let seqs: Vec<TaskSeq> = orders.iter().filter_map(|order| order.suspended_by_task_seq).collect();
     let tasks = read_tasks_without_attempts(overlay, &seqs)?;
     Ok(tasks.into_iter().map(|task| (task.seq, (task.id, task.error))).collect())
@@ -154,7 +154,7 @@ pub(crate) fn read_order_statistics(
     path: &PathFilter,
     tenant: Option<&Tenant>,
     now: Timestamp,
-) -> Result<(OrderStatistics, JournalRange)> {
+) -> TableResult<(OrderStatistics, JournalRange)> {
     let mut sum = OrderStatistics::default();
     let mut scan = OrderScan::new(overlay, path, tenant, None, usize::MAX);
     while let Some(chunk) = scan.next_chunk()? {
@@ -182,7 +182,7 @@ fn statistics_columns(order: &Order, task: Option<&ActiveTaskRow>) -> OrderStati
 pub(crate) fn list_chains(
     overlay: &TransactionOverlay,
     store_state: &StoreState,
-) -> Result<(Vec<ChainView>, JournalRange)> {
+) -> TableResult<(Vec<ChainView>, JournalRange)> {
     let chains = overlay.read_chains()?;
     let mut orders: HashMap<String, BTreeMap<ChainNodeId, u64>> = HashMap::new();
     let mut scan = OrderNodeScan::new(overlay);

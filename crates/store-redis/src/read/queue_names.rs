@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use pointsman_core::task::QueueSubject;
 use pointsman_core::{HandlerName, Tenant};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::QueueId;
 
 use crate::codec::encode_decimal_field;
@@ -28,7 +28,7 @@ impl QueueNameCache {
         &mut self,
         overlay: &TransactionOverlay,
         queues: impl Iterator<Item = QueueId>,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let mut uncached: Vec<QueueId> = queues.filter(|id| !self.0.contains_key(id)).collect();
         uncached.sort_unstable();
         uncached.dedup();
@@ -40,7 +40,7 @@ impl QueueNameCache {
         Ok(())
     }
 
-    pub(super) fn get(&self, queue: QueueId) -> Result<&QueueName> {
+    pub(super) fn get(&self, queue: QueueId) -> TableResult<&QueueName> {
         self.0.get(&queue).ok_or_else(|| Fault::damaged(format!("no queue {queue}")))
     }
 }
@@ -55,7 +55,10 @@ pub(super) fn queue_fetches(queues: &[QueueId]) -> Vec<CacheFetch> {
 }
 
 /// Fetches these queues, and then their handlers.
-pub(super) fn prefetch_queues_and_handlers(overlay: &TransactionOverlay, queues: &[QueueId]) -> Result<()> {
+pub(super) fn prefetch_queues_and_handlers(
+    overlay: &TransactionOverlay,
+    queues: &[QueueId],
+) -> TableResult<()> {
     overlay.fetch_into_cache(queue_fetches(queues))?;
     let mut handlers = Vec::new();
     for id in queues {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use pointsman_core::store::{TaskFilter, TaskPage};
 use pointsman_core::task::{QueueSubject, Task, TaskIdNamespace, TaskSeq};
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 use pointsman_store::row::ActiveTaskRow;
 use pointsman_store::views::{
     ActiveRowFilter, ActiveTaskDetails, ArchivedRowFilter, TaskPageBuilder, build_page_of_unsorted_tasks,
@@ -29,7 +29,7 @@ pub(crate) fn list_tasks(
     filter: &TaskFilter,
     before: Option<TaskSeq>,
     limit: usize,
-) -> Result<TaskPage> {
+) -> TableResult<TaskPage> {
     if let Some(event) = filter.event_id {
         let tasks = read_tasks_without_attempts(overlay, &list_task_seqs_of_event(overlay, event)?)?;
         return Ok(build_page_of_unsorted_tasks(tasks, filter, before, limit, store_state.journal_range()));
@@ -71,7 +71,7 @@ impl<'a> TaskListing<'a> {
         filter: &TaskFilter,
         before: Option<TaskSeq>,
         limit: usize,
-    ) -> Result<Self> {
+    ) -> TableResult<Self> {
         let (active, archived) = choose_row_filters(filter, is_source_handler(overlay, filter)?);
         let newest = store_state.counters.last_task + 1;
         let below = before.map_or(newest, |before| before.0.min(newest));
@@ -101,7 +101,7 @@ impl<'a> TaskListing<'a> {
     }
 
     /// Returns the next task.
-    fn next_task(&mut self) -> Result<Option<Task>> {
+    fn next_task(&mut self) -> TableResult<Option<Task>> {
         self.fetch_next_rows()?;
         let [active, archived] = &self.next_tasks;
         let newest = |tasks: &VecDeque<ListedTask>| tasks.front().map(|listed| listed.task.seq);
@@ -116,13 +116,13 @@ impl<'a> TaskListing<'a> {
         Ok(active.pop_front().map(|listed| listed.task))
     }
 
-    fn has_more(&mut self) -> Result<bool> {
+    fn has_more(&mut self) -> TableResult<bool> {
         self.fetch_next_rows()?;
         Ok(self.next_tasks.iter().any(|tasks| !tasks.is_empty()))
     }
 
     /// Fetches rows until the next task of each table is known.
-    fn fetch_next_rows(&mut self) -> Result<()> {
+    fn fetch_next_rows(&mut self) -> TableResult<()> {
         for (rows, tasks) in self.row_readers.iter_mut().zip(&mut self.next_tasks) {
             while tasks.is_empty() && !rows.is_exhausted() {
                 let chunk = rows.read_next_chunk(self.overlay)?;
@@ -148,7 +148,7 @@ impl<'a> TaskListing<'a> {
     }
 
     /// Resolves the names of the next active tasks that need it, in one batch.
-    fn resolve_names(&mut self) -> Result<()> {
+    fn resolve_names(&mut self) -> TableResult<()> {
         let [active, _] = &mut self.next_tasks;
         let unresolved =
             || active.iter().filter_map(|listed| listed.unresolved_row.as_ref()).take(self.name_batch_size);
@@ -173,9 +173,9 @@ fn decode_active_tasks(
     task_id_namespace: TaskIdNamespace,
     name_independent_filter: &TaskFilter,
     chunk: &[Bytes],
-) -> Result<VecDeque<ListedTask>> {
+) -> TableResult<VecDeque<ListedTask>> {
     let rows = chunk.iter().map(|row| rows::decode_active_task(row));
-    let rows: Vec<ActiveTaskRow> = rows.collect::<Result<_>>()?;
+    let rows: Vec<ActiveTaskRow> = rows.collect::<TableResult<_>>()?;
     queue_names.cache_missing_names(overlay, rows.iter().map(|active| active.queue))?;
     let tasks = rows.into_iter().map(|active| {
         let QueueName { handler, tenant, subject } = queue_names.get(active.queue)?;
@@ -192,8 +192,8 @@ fn decode_archived_tasks(
     queue_names: &mut QueueNameCache,
     task_id_namespace: TaskIdNamespace,
     chunk: &[Bytes],
-) -> Result<VecDeque<ListedTask>> {
-    let rows = chunk.iter().map(|row| rows::decode_archived_task(row)).collect::<Result<Vec<_>>>()?;
+) -> TableResult<VecDeque<ListedTask>> {
+    let rows = chunk.iter().map(|row| rows::decode_archived_task(row)).collect::<TableResult<Vec<_>>>()?;
     queue_names.cache_missing_names(overlay, rows.iter().map(|archived| archived.queue))?;
     let tasks = rows.into_iter().map(|archived| {
         let QueueName { handler, tenant, .. } = queue_names.get(archived.queue)?;
@@ -207,7 +207,7 @@ fn decode_archived_tasks(
 fn active_task_number_source(
     overlay: &TransactionOverlay,
     rows: ActiveRowFilter,
-) -> Result<TaskNumberSource> {
+) -> TableResult<TaskNumberSource> {
     Ok(match rows {
         ActiveRowFilter::All => TaskNumberSource::AllBuckets,
         ActiveRowFilter::HaltedOrMissing => TaskNumberSource::Indexes(vec![Index::HaltedOrMissingTasks]),
@@ -227,7 +227,7 @@ fn archived_task_number_source(rows: ArchivedRowFilter) -> TaskNumberSource {
 }
 
 /// Returns whether the handler of the filter has queues, and all of them are for collections of a source.
-fn is_source_handler(overlay: &TransactionOverlay, filter: &TaskFilter) -> Result<bool> {
+fn is_source_handler(overlay: &TransactionOverlay, filter: &TaskFilter) -> TableResult<bool> {
     let Some(handler_name) = &filter.handler else { return Ok(false) };
     let handlers = overlay.read_handlers()?;
     let Some(handler) = handlers.iter().find(|handler| handler.def.name == *handler_name) else {

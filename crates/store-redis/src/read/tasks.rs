@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use pointsman_core::store::{LaneView, LogPage, QueueView, StoredLogLine};
 use pointsman_core::task::{LogLine, Task, TaskId, TaskSeq};
 use pointsman_core::{HandlerName, Timestamp};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{
     ActiveTaskRow, ArchivedTaskRow, HandlerId, ObjectNumber, QueueCounts, QueueId, QueueRow,
 };
@@ -24,13 +24,16 @@ use crate::rows;
 use crate::script;
 
 /// Reads a task by its full public id: the uuid alone does not match.
-pub(crate) fn read_task(overlay: &TransactionOverlay, id: &TaskId) -> Result<Option<Task>> {
+pub(crate) fn read_task(overlay: &TransactionOverlay, id: &TaskId) -> TableResult<Option<Task>> {
     let Some(seq) = decode_task_seq(overlay.read_task_id_namespace()?, id) else { return Ok(None) };
     Ok(read_tasks_with_attempts(overlay, &[seq])?.into_iter().find(|task| task.id == *id))
 }
 
 /// Reads active or archived tasks with their attempts, in the order of the numbers.
-pub(super) fn read_tasks_with_attempts(overlay: &TransactionOverlay, seqs: &[TaskSeq]) -> Result<Vec<Task>> {
+pub(super) fn read_tasks_with_attempts(
+    overlay: &TransactionOverlay,
+    seqs: &[TaskSeq],
+) -> TableResult<Vec<Task>> {
     let attempts = seqs.iter().map(|seq| CacheFetch::Table(Table::Attempts(*seq)));
     prefetch_tasks(overlay, seqs, attempts.collect())?;
     let mut tasks = Vec::with_capacity(seqs.len());
@@ -44,7 +47,7 @@ pub(super) fn read_tasks_with_attempts(overlay: &TransactionOverlay, seqs: &[Tas
 pub(super) fn read_tasks_without_attempts(
     overlay: &TransactionOverlay,
     seqs: &[TaskSeq],
-) -> Result<Vec<Task>> {
+) -> TableResult<Vec<Task>> {
     prefetch_tasks(overlay, seqs, vec![])?;
     let mut tasks = Vec::with_capacity(seqs.len());
     for seq in seqs {
@@ -62,7 +65,10 @@ pub(super) fn read_tasks_without_attempts(
 }
 
 /// Reads the first non-empty lanes of an object.
-pub(super) fn read_object_lanes(overlay: &TransactionOverlay, object: ObjectNumber) -> Result<Vec<LaneView>> {
+pub(super) fn read_object_lanes(
+    overlay: &TransactionOverlay,
+    object: ObjectNumber,
+) -> TableResult<Vec<LaneView>> {
     let Some(lanes) = pointsman_store::lane_range_of_object(object) else { return Ok(vec![]) };
     let bound = |lane: &i64| to_arg(MemberBuilder::from_i64(*lane).finish());
     let arguments =
@@ -89,7 +95,7 @@ fn prefetch_tasks(
     overlay: &TransactionOverlay,
     seqs: &[TaskSeq],
     more_fetches: Vec<CacheFetch>,
-) -> Result<()> {
+) -> TableResult<()> {
     let row = |seq: &TaskSeq| {
         let (bucket, field) = task_bucket_and_field(*seq);
         [
@@ -113,7 +119,7 @@ pub(super) fn prefetch_rows_for_task_names<'t>(
     overlay: &TransactionOverlay,
     active_tasks: impl Iterator<Item = &'t ActiveTaskRow> + Clone,
     archived_tasks: impl Iterator<Item = &'t ArchivedTaskRow>,
-) -> Result<()> {
+) -> TableResult<()> {
     let mut queues: Vec<QueueId> = active_tasks.clone().map(|active| active.queue).collect();
     queues.extend(archived_tasks.map(|archived| archived.queue));
     queues.sort_unstable();
@@ -137,7 +143,10 @@ pub(super) fn prefetch_rows_for_task_names<'t>(
 
 /// Lists the fences of those leases under which the task is not locked any more. It never gets the same fence again, so
 /// this needs no consistent snapshot.
-pub(crate) fn list_lost_fences(overlay: &TransactionOverlay, leases: &[(TaskSeq, i64)]) -> Result<Vec<i64>> {
+pub(crate) fn list_lost_fences(
+    overlay: &TransactionOverlay,
+    leases: &[(TaskSeq, i64)],
+) -> TableResult<Vec<i64>> {
     let seqs: Vec<TaskSeq> = leases.iter().map(|(task, _)| *task).collect();
     overlay.prefetch_active_tasks(&seqs)?;
     let mut lost = Vec::new();
@@ -155,7 +164,7 @@ pub(crate) fn read_task_log(
     id: &TaskId,
     from: u64,
     limit: usize,
-) -> Result<Option<LogPage>> {
+) -> TableResult<Option<LogPage>> {
     let Some(seq) = decode_task_seq(overlay.read_task_id_namespace()?, id) else { return Ok(None) };
     let found = read_tasks_without_attempts(overlay, &[seq])?.into_iter().find(|task| task.id == *id);
     let Some(task) = found else { return Ok(None) };
@@ -169,7 +178,7 @@ fn read_log_lines(
     id: &TaskId,
     from: u64,
     limit: usize,
-) -> Result<Vec<StoredLogLine>> {
+) -> TableResult<Vec<StoredLogLine>> {
     let key = overlay.keys.task_log_key(id);
     let (mut lines, mut bytes, mut chunk) = (Vec::new(), 0, ChunkSize::for_limit(limit));
     while lines.len() < limit && bytes < MAX_LOG_PAGE_BYTES {
@@ -201,7 +210,7 @@ fn read_log_lines(
 pub(crate) fn list_queues(
     overlay: &TransactionOverlay,
     handler: Option<&HandlerName>,
-) -> Result<Vec<QueueView>> {
+) -> TableResult<Vec<QueueView>> {
     let environment = orders::read_view_environment(overlay)?;
     let handlers: HashMap<HandlerId, HandlerName> =
         overlay.read_handlers()?.into_iter().map(|handler| (handler.id, handler.def.name)).collect();
@@ -233,7 +242,7 @@ fn has_tasks(counts: &QueueCounts) -> bool {
 fn read_head_creation_times<'q>(
     overlay: &TransactionOverlay,
     queues: impl Iterator<Item = &'q QueueRow>,
-) -> Result<HashMap<QueueId, Timestamp>> {
+) -> TableResult<HashMap<QueueId, Timestamp>> {
     let ids: Vec<QueueId> = queues.map(|queue| queue.id).collect();
     let first_command =
         |id: &QueueId| args!["ZRANGE", overlay.keys.index_key(&Index::ReadyTasks(*id)), "0", "0"];

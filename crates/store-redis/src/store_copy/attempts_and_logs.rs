@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use pointsman_core::TaskSeq;
 use pointsman_core::task::LogLine;
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::encode_attempt_outcome;
 use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyRow, CopyValue};
 use redis::Value;
@@ -58,7 +58,7 @@ impl PageStart {
 }
 
 impl RedisStoreCopy {
-    pub(super) fn count_attempts_or_log_lines(&self, data_kind: AttemptsOrLogs) -> Result<u64> {
+    pub(super) fn count_attempts_or_log_lines(&self, data_kind: AttemptsOrLogs) -> TableResult<u64> {
         let mut count = 0;
         for task_table in [TaskTable::Active, TaskTable::Archived] {
             self.for_each_task_batch(task_table, TaskSeq(0), &mut |batch| {
@@ -75,7 +75,7 @@ impl RedisStoreCopy {
         &self,
         data_kind: AttemptsOrLogs,
         after: Option<&CopyCursor>,
-    ) -> Result<CopyPage> {
+    ) -> TableResult<CopyPage> {
         let start = PageStart::from_cursor(after);
         let mut page = CopyPage::default();
         let task_tables = [TaskTable::Active, TaskTable::Archived]
@@ -101,7 +101,7 @@ impl RedisStoreCopy {
         start: PageStart,
         tasks: &[TaskSeq],
         page: &mut CopyPage,
-    ) -> Result<bool> {
+    ) -> TableResult<bool> {
         let mut requests = Vec::new();
         for (task, key, size) in self.read_attempt_or_log_line_counts(data_kind, tasks)? {
             let is_resumed_task = task_table == start.task_table && task == start.task;
@@ -134,7 +134,7 @@ impl RedisStoreCopy {
         &self,
         data_kind: AttemptsOrLogs,
         tasks: &[TaskSeq],
-    ) -> Result<Vec<(TaskSeq, Vec<u8>, i64)>> {
+    ) -> TableResult<Vec<(TaskSeq, Vec<u8>, i64)>> {
         let keys: Vec<(TaskSeq, Vec<u8>)> = match data_kind {
             AttemptsOrLogs::Attempts => {
                 tasks.iter().map(|task| (*task, self.keys().table_key(&Table::Attempts(*task)))).collect()
@@ -163,7 +163,7 @@ impl RedisStoreCopy {
     }
 
     /// Returns the log keys of active or archived tasks. The transaction must not have written anything yet.
-    pub(super) fn read_log_keys(&self, tasks: &[TaskSeq]) -> Result<HashMap<TaskSeq, Vec<u8>>> {
+    pub(super) fn read_log_keys(&self, tasks: &[TaskSeq]) -> TableResult<HashMap<TaskSeq, Vec<u8>>> {
         let overlay = self.overlay();
         self.prefetch_queue_names()?;
         let mut keys = HashMap::with_capacity(tasks.len());
@@ -196,7 +196,7 @@ impl RedisStoreCopy {
     }
 
     /// Fetches the names of queues and handlers.
-    pub(super) fn prefetch_queue_names(&self) -> Result<()> {
+    pub(super) fn prefetch_queue_names(&self) -> TableResult<()> {
         let tables = [Table::NamedTexts, Table::Queues, Table::QueueCounts, Table::Handlers];
         self.overlay().fetch_into_cache(tables.into_iter().map(CacheFetch::Table).collect())
     }
@@ -246,7 +246,7 @@ fn decode_attempts_or_log_lines(
     data_kind: AttemptsOrLogs,
     request: &AttemptsOrLogRequest,
     reply: Value,
-) -> Result<Vec<(i64, CopyRow)>> {
+) -> TableResult<Vec<(i64, CopyRow)>> {
     let found = decode_strings(reply)?;
     match data_kind {
         AttemptsOrLogs::Attempts => {
@@ -254,7 +254,7 @@ fn decode_attempts_or_log_lines(
             let mut attempts: Vec<(i64, CopyRow)> = pairs
                 .iter()
                 .map(|[number, row]| encode_attempt_row(request.task, number, row))
-                .collect::<Result<_>>()?;
+                .collect::<TableResult<_>>()?;
             attempts.sort_unstable_by_key(|(number, _)| *number);
             Ok(attempts)
         }
@@ -268,7 +268,7 @@ fn decode_attempts_or_log_lines(
     }
 }
 
-fn encode_attempt_row(task: TaskSeq, number: &[u8], row: &[u8]) -> Result<(i64, CopyRow)> {
+fn encode_attempt_row(task: TaskSeq, number: &[u8], row: &[u8]) -> TableResult<(i64, CopyRow)> {
     let number = parse_number(number)?;
     let attempt = rows::decode_attempt(u32::try_from(number).map_err(Fault::damaged)?, row)?;
     let (started, ended, outcome) =

@@ -3,7 +3,7 @@
 use std::vec::IntoIter;
 
 use pointsman_core::{EventId, TaskSeq, Tenant, Timestamp};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::store_copy::{CopyRow, CopyValue, TableKind};
 
 /// Conversion into a cell.
@@ -85,7 +85,7 @@ pub(super) struct RowCells {
 }
 
 impl RowCells {
-    pub(super) fn new(table_kind: TableKind, row: CopyRow) -> Result<Self> {
+    pub(super) fn new(table_kind: TableKind, row: CopyRow) -> TableResult<Self> {
         if row.len() != table_kind.columns().len() {
             return Err(Fault::damaged(format!("a row of {table_kind} that has other columns")));
         }
@@ -100,7 +100,7 @@ impl RowCells {
         Fault::damaged(format!("a row of {} has a value of the wrong type for its column", self.table_kind))
     }
 
-    pub(super) fn optional_number(&mut self) -> Result<Option<i64>> {
+    pub(super) fn optional_number(&mut self) -> TableResult<Option<i64>> {
         match self.next_cell() {
             CopyValue::Number(number) => Ok(Some(number)),
             CopyValue::Null => Ok(None),
@@ -108,21 +108,21 @@ impl RowCells {
         }
     }
 
-    pub(super) fn number(&mut self) -> Result<i64> {
+    pub(super) fn number(&mut self) -> TableResult<i64> {
         self.optional_number()?.ok_or_else(|| self.wrong_type_fault())
     }
 
     /// Reads a number that must fit its type.
-    pub(super) fn bounded_number<T: TryFrom<i64>>(&mut self) -> Result<T> {
+    pub(super) fn bounded_number<T: TryFrom<i64>>(&mut self) -> TableResult<T> {
         let number = self.number()?;
         T::try_from(number).map_err(|_| self.wrong_type_fault())
     }
 
-    pub(super) fn flag(&mut self) -> Result<bool> {
+    pub(super) fn flag(&mut self) -> TableResult<bool> {
         Ok(self.number()? != 0)
     }
 
-    pub(super) fn optional_text(&mut self) -> Result<Option<String>> {
+    pub(super) fn optional_text(&mut self) -> TableResult<Option<String>> {
         match self.next_cell() {
             CopyValue::Text(text) => Ok(Some(text)),
             CopyValue::Null => Ok(None),
@@ -130,30 +130,30 @@ impl RowCells {
         }
     }
 
-    pub(super) fn text(&mut self) -> Result<String> {
+    pub(super) fn text(&mut self) -> TableResult<String> {
         self.optional_text()?.ok_or_else(|| self.wrong_type_fault())
     }
 
-    pub(super) fn bytes(&mut self) -> Result<Vec<u8>> {
+    pub(super) fn bytes(&mut self) -> TableResult<Vec<u8>> {
         match self.next_cell() {
             CopyValue::Bytes(bytes) => Ok(bytes),
             CopyValue::Null | CopyValue::Number(_) | CopyValue::Text(_) => Err(self.wrong_type_fault()),
         }
     }
 
-    pub(super) fn time(&mut self) -> Result<Timestamp> {
+    pub(super) fn time(&mut self) -> TableResult<Timestamp> {
         self.number().map(Timestamp::from_micros)
     }
 
-    pub(super) fn optional_time(&mut self) -> Result<Option<Timestamp>> {
+    pub(super) fn optional_time(&mut self) -> TableResult<Option<Timestamp>> {
         Ok(self.optional_number()?.map(Timestamp::from_micros))
     }
 
-    pub(super) fn optional_event_id(&mut self) -> Result<Option<EventId>> {
+    pub(super) fn optional_event_id(&mut self) -> TableResult<Option<EventId>> {
         Ok(self.optional_number()?.map(EventId::from_i64))
     }
 
-    pub(super) fn tenant(&mut self) -> Result<Tenant> {
+    pub(super) fn tenant(&mut self) -> TableResult<Tenant> {
         Tenant::new(self.text()?).map_err(Fault::damaged)
     }
 }

@@ -1,7 +1,7 @@
 //! Copies the journal and the counters.
 
 use pointsman_core::{EventId, TaskSeq};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyRow, CopyValue};
 
 use super::RedisStoreCopy;
@@ -24,7 +24,7 @@ pub(super) struct ExpiredEventCounts {
 
 impl RedisStoreCopy {
     /// Reads the row of counters. The newest event is read from the journal: the last assigned id may have no event.
-    pub(super) fn read_counters(&mut self) -> Result<CopyRow> {
+    pub(super) fn read_counters(&mut self) -> TableResult<CopyRow> {
         let store_state = self.read_store_state()?;
         let counters = store_state.counters;
         let (journal_length, expired) = (self.journal_length()?, self.count_expired_events()?);
@@ -53,16 +53,16 @@ impl RedisStoreCopy {
         ])
     }
 
-    pub(super) fn count_events(&mut self) -> Result<u64> {
+    pub(super) fn count_events(&mut self) -> TableResult<u64> {
         let expired = self.count_expired_events()?;
         Ok(self.journal_length()? - expired.stored + expired.needed_by_active_tasks)
     }
 
-    fn journal_length(&self) -> Result<u64> {
+    fn journal_length(&self) -> TableResult<u64> {
         Ok(decode_integer(self.execute(args!["XLEN", self.keys().journal_key()])?)?.unsigned_abs())
     }
 
-    fn count_expired_events(&mut self) -> Result<ExpiredEventCounts> {
+    fn count_expired_events(&mut self) -> TableResult<ExpiredEventCounts> {
         if let Some(expired) = self.cached_counts.expired_events {
             return Ok(expired);
         }
@@ -82,7 +82,7 @@ impl RedisStoreCopy {
     }
 
     /// Reads events that have not expired, and expired ones that active tasks need.
-    pub(super) fn read_page_of_events(&self, after: Option<&CopyCursor>) -> Result<CopyPage> {
+    pub(super) fn read_page_of_events(&self, after: Option<&CopyCursor>) -> TableResult<CopyPage> {
         let expired_up_to = self.read_store_state()?.counters.expired_up_to;
         let after = after.and_then(|cursor| cursor.first()).and_then(CopyValue::as_number);
         let mut after = after.map_or(EventId::ZERO, EventId::from_i64);
@@ -109,7 +109,7 @@ impl RedisStoreCopy {
         after: EventId,
         last: EventId,
         chunk: ChunkSize,
-    ) -> Result<Vec<(EventId, Bytes)>> {
+    ) -> TableResult<Vec<(EventId, Bytes)>> {
         let (from, to) = (format!("({after}-0"), format!("{last}-0"));
         decode_journal_entries(self.execute(args![
             "XRANGE",
@@ -125,7 +125,7 @@ impl RedisStoreCopy {
     fn filter_events_needed_by_active_tasks(
         &self,
         events: Vec<(EventId, Bytes)>,
-    ) -> Result<Vec<JournaledEvent>> {
+    ) -> TableResult<Vec<JournaledEvent>> {
         if events.is_empty() {
             return Ok(vec![]);
         }
@@ -139,7 +139,7 @@ impl RedisStoreCopy {
         for (event, out_of_order) in found.iter().zip(self.overlay().connection.execute_all(&out_of_order)?) {
             let out_of_order = decode_strings(out_of_order)?;
             let out_of_order = out_of_order.iter().map(|member| decode_member_i64(member, 1).map(TaskSeq));
-            tasks.push(event.task_seqs().map(Ok).chain(out_of_order).collect::<Result<_>>()?);
+            tasks.push(event.task_seqs().map(Ok).chain(out_of_order).collect::<TableResult<_>>()?);
         }
         self.overlay().prefetch_active_tasks(&tasks.concat())?;
         let mut needed = Vec::new();

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use pointsman_core::Timestamp;
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 
 use super::RedisStoreCopy;
 use crate::connection::{CommandArgs, args};
@@ -25,8 +25,8 @@ impl RedisStoreCopy {
         &self,
         pattern: &str,
         key_type: Option<&str>,
-        visit: &mut dyn FnMut(CommandArgs) -> Result<()>,
-    ) -> Result<()> {
+        visit: &mut dyn FnMut(CommandArgs) -> TableResult<()>,
+    ) -> TableResult<()> {
         let other_prefixes = self.other_store_prefixes()?;
         self.scan_keys(pattern, key_type, &mut |mut keys| {
             keys.retain(|key| !other_prefixes.iter().any(|other| key.starts_with(other)));
@@ -35,7 +35,7 @@ impl RedisStoreCopy {
     }
 
     /// Returns the prefixes of other stores among our keys: this store may have no prefix.
-    fn other_store_prefixes(&self) -> Result<&CommandArgs> {
+    fn other_store_prefixes(&self) -> TableResult<&CommandArgs> {
         if let Some(prefixes) = self.other_prefixes.get() {
             return Ok(prefixes);
         }
@@ -52,8 +52,8 @@ impl RedisStoreCopy {
         &self,
         pattern: &str,
         key_type: Option<&str>,
-        visit: &mut dyn FnMut(CommandArgs) -> Result<()>,
-    ) -> Result<()> {
+        visit: &mut dyn FnMut(CommandArgs) -> TableResult<()>,
+    ) -> TableResult<()> {
         let mut cursor = b"0".to_vec();
         loop {
             let mut scan =
@@ -74,7 +74,7 @@ impl RedisStoreCopy {
     }
 
     /// Counts the events in outboxes or in flight.
-    pub(super) fn count_pending_outbox_events(&self) -> Result<u64> {
+    pub(super) fn count_pending_outbox_events(&self) -> TableResult<u64> {
         let (mut lists, mut events) = (HashSet::new(), 0);
         for pattern in ["*:events", "event.worker:*:event"] {
             self.for_each_key_of_this_store(pattern, Some("list"), &mut |keys| {
@@ -88,7 +88,7 @@ impl RedisStoreCopy {
     }
 
     /// Finds orphaned objects: no node would journal their events.
-    pub(super) fn find_orphaned_objects(&self) -> Result<ObjectNames> {
+    pub(super) fn find_orphaned_objects(&self) -> TableResult<ObjectNames> {
         let queued = decode_strings(self.execute(args![
             "LRANGE",
             self.keys().with_prefix("objects.with.events"),
@@ -110,12 +110,12 @@ impl RedisStoreCopy {
     }
 
     /// Counts the set-aside entries.
-    pub(super) fn count_set_aside(&self) -> Result<u64> {
+    pub(super) fn count_set_aside(&self) -> TableResult<u64> {
         self.sum_replies(&[args!["LLEN", self.keys().with_prefix("events.set.aside")]])
     }
 
     /// Lists nodes with a heartbeat within the last minute, by the clock of the server.
-    pub(super) fn list_live_node_names(&self) -> Result<Vec<String>> {
+    pub(super) fn list_live_node_names(&self) -> TableResult<Vec<String>> {
         let now = Timestamp::from_micros(decode_server_time_micros(self.execute(args!["TIME"])?)?);
         let nodes = self.overlay().read_all_nodes(false)?;
         let live_nodes = nodes
@@ -126,7 +126,7 @@ impl RedisStoreCopy {
 
     /// Finds a key with the name of a store's key, where there is no store. Outbox keys do not count: producers may write them
     /// before there is a store.
-    pub(super) fn find_key_named_like_store_key(&self) -> Result<Option<String>> {
+    pub(super) fn find_key_named_like_store_key(&self) -> TableResult<Option<String>> {
         let mut foreign_key = None;
         self.for_each_key_of_this_store("*", None, &mut |keys| {
             let is_foreign = |key: &Vec<u8>| {

@@ -23,8 +23,8 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pointsman_core::store::{self, StoreError};
-use pointsman_store::error::{Fault, Result};
+use pointsman_core::store::{StoreError, StoreResult};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::invalidation::CommitVersion;
 use pointsman_store::store_copy::{
     COPY_PROGRESS_TEXT_NAME, CopyCursor, CopyEndpoint, CopyEndpointError, CopyPage, CopyRow, TableKind,
@@ -76,16 +76,16 @@ enum CopyRole {
 
 impl RedisStoreCopy {
     /// Opens a store as the source; no node may use it.
-    pub fn open_source(url: &str) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
+    pub fn open_source(url: &str) -> Result<Self, CopyEndpointError<OpenError>> {
         Self::open(url, CopyRole::Source)
     }
 
     /// Opens a store as the target, and creates it if there is none; no node may use it.
-    pub fn open_target(url: &str) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
+    pub fn open_target(url: &str) -> Result<Self, CopyEndpointError<OpenError>> {
         Self::open(url, CopyRole::Target)
     }
 
-    fn open(url: &str, role: CopyRole) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
+    fn open(url: &str, role: CopyRole) -> Result<Self, CopyEndpointError<OpenError>> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
         let (at, location) = (endpoint.to_string(), endpoint.display_location());
         let to_open_error = |fault: Fault| error::open_error_from_fault(&location, fault);
@@ -150,12 +150,12 @@ impl RedisStoreCopy {
         &self.tables.overlay.keys
     }
 
-    fn execute(&self, args: CommandArgs) -> Result<Value> {
+    fn execute(&self, args: CommandArgs) -> TableResult<Value> {
         self.overlay().connection.execute(args)
     }
 
     /// Runs commands and returns the sum of their integer replies.
-    fn sum_replies(&self, commands: &[CommandArgs]) -> Result<u64> {
+    fn sum_replies(&self, commands: &[CommandArgs]) -> TableResult<u64> {
         let replies =
             if commands.is_empty() { vec![] } else { self.overlay().connection.execute_all(commands)? };
         let mut sum = 0;
@@ -165,25 +165,25 @@ impl RedisStoreCopy {
         Ok(sum)
     }
 
-    fn is_store_missing(&self) -> Result<bool> {
+    fn is_store_missing(&self) -> TableResult<bool> {
         Ok(decode_optional_bytes(self.execute(read_store_state_command(self.overlay()))?)?.is_none())
     }
 
     /// Reads the store state.
-    fn read_store_state(&self) -> Result<StoreState> {
+    fn read_store_state(&self) -> TableResult<StoreState> {
         decode_store_state(self.execute(read_store_state_command(self.overlay()))?)
     }
 
     /// Reads the progress note of an unfinished copy. This is the first call after both stores were opened, so the prefixes of
     /// other stores are read again afterwards.
-    fn read_progress_note(&mut self) -> Result<Option<String>> {
+    fn read_progress_note(&mut self) -> TableResult<Option<String>> {
         self.other_prefixes = OnceCell::new();
         self.overlay().clear();
         self.overlay().read_named_text(COPY_PROGRESS_TEXT_NAME)
     }
 
     /// Returns whether neither a node has committed nor a producer has pushed events since the store was opened.
-    fn is_still_unchanged(&self) -> Result<bool> {
+    fn is_still_unchanged(&self) -> TableResult<bool> {
         Ok(self.read_store_state()?.commit_version == self.last_commit_version
             && self.count_pending_outbox_events()? == 0)
     }
@@ -205,27 +205,27 @@ fn to_store_error(fault: Fault) -> StoreError {
 }
 
 impl CopyEndpoint for RedisStoreCopy {
-    fn count_rows(&mut self, table_kind: TableKind) -> store::Result<Option<u64>> {
+    fn count_rows(&mut self, table_kind: TableKind) -> StoreResult<Option<u64>> {
         self.count_rows(table_kind).map_err(to_store_error)
     }
 
-    fn read_page(&mut self, table_kind: TableKind, after: Option<&CopyCursor>) -> store::Result<CopyPage> {
+    fn read_page(&mut self, table_kind: TableKind, after: Option<&CopyCursor>) -> StoreResult<CopyPage> {
         self.read_table_page(table_kind, after).map_err(to_store_error)
     }
 
-    fn count_outbox_events(&mut self) -> store::Result<u64> {
+    fn count_outbox_events(&mut self) -> StoreResult<u64> {
         self.count_pending_outbox_events().map_err(to_store_error)
     }
 
-    fn count_set_aside_entries(&mut self) -> store::Result<u64> {
+    fn count_set_aside_entries(&mut self) -> StoreResult<u64> {
         self.count_set_aside().map_err(to_store_error)
     }
 
-    fn is_unchanged_since_open(&mut self) -> store::Result<bool> {
+    fn is_unchanged_since_open(&mut self) -> StoreResult<bool> {
         self.is_still_unchanged().map_err(to_store_error)
     }
 
-    fn read_copy_progress(&mut self) -> store::Result<Option<String>> {
+    fn read_copy_progress(&mut self) -> StoreResult<Option<String>> {
         self.read_progress_note().map_err(to_store_error)
     }
 
@@ -234,11 +234,11 @@ impl CopyEndpoint for RedisStoreCopy {
         table_kind: TableKind,
         rows: Vec<CopyRow>,
         note: &str,
-    ) -> store::Result<bool> {
+    ) -> StoreResult<bool> {
         self.write_page(table_kind, rows, note).map_err(to_store_error)
     }
 
-    fn finish_copy(&mut self) -> store::Result<bool> {
+    fn finish_copy(&mut self) -> StoreResult<bool> {
         self.finish_copy().map_err(to_store_error)
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use pointsman_core::{EventId, ObjectKey, Tenant};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::ObjectRow;
 use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyRow, CopyValue};
 
@@ -53,7 +53,7 @@ impl ObjectPartition {
     }
 
     /// Decodes the cursor of a page: the partition, and the last returned field.
-    fn from_cursor(cursor: &CopyCursor) -> Result<(Self, Vec<u8>)> {
+    fn from_cursor(cursor: &CopyCursor) -> TableResult<(Self, Vec<u8>)> {
         let [
             CopyValue::Number(is_external),
             CopyValue::Number(number),
@@ -92,15 +92,15 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 }
 
 impl RedisStoreCopy {
-    pub(super) fn count_objects(&mut self) -> Result<u64> {
+    pub(super) fn count_objects(&mut self) -> TableResult<u64> {
         Ok(self.count_object_rows()? + self.count_objects_without_row()?)
     }
 
-    fn count_object_rows(&self) -> Result<u64> {
+    fn count_object_rows(&self) -> TableResult<u64> {
         self.sum_replies(&[args!["HLEN", self.keys().table_key(&Table::Objects)]])
     }
 
-    fn count_objects_without_row(&mut self) -> Result<u64> {
+    fn count_objects_without_row(&mut self) -> TableResult<u64> {
         if let Some(count) = self.cached_counts.objects_without_row {
             return Ok(count);
         }
@@ -113,7 +113,7 @@ impl RedisStoreCopy {
         Ok(count)
     }
 
-    pub(super) fn read_page_of_objects(&mut self, after: Option<&CopyCursor>) -> Result<CopyPage> {
+    pub(super) fn read_page_of_objects(&mut self, after: Option<&CopyCursor>) -> TableResult<CopyPage> {
         let (mut partition, mut after) = match after {
             Some(cursor) => {
                 ObjectPartition::from_cursor(cursor).map(|(partition, field)| (partition, Some(field)))?
@@ -148,7 +148,7 @@ impl RedisStoreCopy {
         }
     }
 
-    fn collect_object_partition(&self, partition: ObjectPartition) -> Result<CollectedObjectPartition> {
+    fn collect_object_partition(&self, partition: ObjectPartition) -> TableResult<CollectedObjectPartition> {
         let mut objects = BTreeMap::new();
         let mut visit = |field: Vec<u8>, row: Vec<u8>| {
             if partition.contains(&field) {
@@ -164,7 +164,10 @@ impl RedisStoreCopy {
     }
 
     /// Calls `visit` with all objects that have a row in the table. One may occur twice.
-    fn for_each_object_row(&self, visit: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()>) -> Result<()> {
+    fn for_each_object_row(
+        &self,
+        visit: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> TableResult<()>,
+    ) -> TableResult<()> {
         let mut cursor = b"0".to_vec();
         loop {
             let mut reply = decode_list(self.execute(args![
@@ -188,8 +191,8 @@ impl RedisStoreCopy {
     /// Calls `visit` with all external objects: they have a last event id and no row. One may occur twice.
     fn for_each_object_without_row(
         &self,
-        visit: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()>,
-    ) -> Result<()> {
+        visit: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> TableResult<()>,
+    ) -> TableResult<()> {
         self.for_each_key_of_this_store("*:last.event.id", Some("string"), &mut |keys| {
             let candidate_fields: Vec<CommandArgs> =
                 keys.iter().map(|key| self.candidate_object_fields_of_key(key)).collect();
@@ -231,7 +234,7 @@ impl RedisStoreCopy {
     }
 }
 
-fn encode_object_row(field: &[u8], row: &[u8]) -> Result<CopyRow> {
+fn encode_object_row(field: &[u8], row: &[u8]) -> TableResult<CopyRow> {
     let (tenant, key) = parse_object_field(field)?;
     let object = rows::decode_object(row)?;
     let (last, retention_check): (EventId, EventId) =

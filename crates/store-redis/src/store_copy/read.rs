@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::QueueCounts;
 use pointsman_store::store_copy::{
     COPY_PROGRESS_TEXT_NAME, CopyCursor, CopyPage, CopyRow, CopyValue, TableKind,
@@ -52,10 +52,10 @@ pub(super) struct RawChain {
 }
 
 /// A function that reads the rows of index members, one for each.
-type RowFetcher<'f> = &'f dyn Fn(&[MemberOrField]) -> Result<Vec<CopyRow>>;
+type RowFetcher<'f> = &'f dyn Fn(&[MemberOrField]) -> TableResult<Vec<CopyRow>>;
 
 impl RedisStoreCopy {
-    pub(super) fn count_rows(&mut self, table_kind: TableKind) -> Result<Option<u64>> {
+    pub(super) fn count_rows(&mut self, table_kind: TableKind) -> TableResult<Option<u64>> {
         if let Some(count) = self.cached_counts.rows_by_table.get(&table_kind) {
             return Ok(Some(*count));
         }
@@ -96,7 +96,7 @@ impl RedisStoreCopy {
         &mut self,
         table_kind: TableKind,
         after: Option<&CopyCursor>,
-    ) -> Result<CopyPage> {
+    ) -> TableResult<CopyPage> {
         if after.is_none() {
             // A table is read from Redis again when its first page is read.
             self.overlay().clear();
@@ -143,21 +143,23 @@ impl RedisStoreCopy {
     }
 
     /// Reads all rows of a small table, sorted by field.
-    fn read_sorted_table(&self, table: Table) -> Result<Vec<(String, Bytes)>> {
+    fn read_sorted_table(&self, table: Table) -> TableResult<Vec<(String, Bytes)>> {
         let found = self.overlay().read_table(table)?;
-        let mut rows: Vec<(String, Bytes)> =
-            found.into_iter().map(|(field, row)| Ok((decode_text(&field)?, row))).collect::<Result<_>>()?;
+        let mut rows: Vec<(String, Bytes)> = found
+            .into_iter()
+            .map(|(field, row)| Ok((decode_text(&field)?, row)))
+            .collect::<TableResult<_>>()?;
         rows.sort_unstable();
         Ok(rows)
     }
 
-    fn read_named_texts(&self) -> Result<Vec<CopyRow>> {
+    fn read_named_texts(&self) -> TableResult<Vec<CopyRow>> {
         let texts = self.read_sorted_table(Table::NamedTexts)?.into_iter();
         let texts = texts.filter(|(name, _)| !EXCLUDED_TEXT_NAMES.contains(&name.as_str()));
         texts.map(|(name, text)| Ok(copy_row![name, decode_text(&text)?])).collect()
     }
 
-    fn read_handlers(&self) -> Result<Vec<CopyRow>> {
+    fn read_handlers(&self) -> TableResult<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for (id, bytes) in self.overlay().read_numbered_rows(Table::Handlers)? {
             let StoredHandler { def, .. } = rows::decode_json(&bytes)?;
@@ -174,7 +176,7 @@ impl RedisStoreCopy {
         Ok(rows)
     }
 
-    fn read_queues(&self) -> Result<Vec<CopyRow>> {
+    fn read_queues(&self) -> TableResult<Vec<CopyRow>> {
         let row = |queue: pointsman_store::row::QueueRow| {
             let QueueCounts { ready, waiting, scheduled, running, halted, missing } = queue.counts;
             let (tenant, subject) = (queue.tenant.as_str(), queue.subject.to_text());
@@ -194,7 +196,7 @@ impl RedisStoreCopy {
         Ok(self.overlay().read_queues()?.into_iter().map(row).collect())
     }
 
-    fn read_chains(&self) -> Result<Vec<CopyRow>> {
+    fn read_chains(&self) -> TableResult<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for (path, bytes) in self.read_sorted_table(Table::Chains)? {
             let RawChain { chain, is_defined, state } = rows::decode_json(&bytes)?;
@@ -205,13 +207,13 @@ impl RedisStoreCopy {
         Ok(rows)
     }
 
-    fn read_file_digests(&self) -> Result<Vec<CopyRow>> {
+    fn read_file_digests(&self) -> TableResult<Vec<CopyRow>> {
         let files = self.read_sorted_table(Table::FileDigests)?.into_iter();
         files.map(|(key, digest)| Ok(copy_row![key, decode_text(&digest)?])).collect()
     }
 
     /// Reads the rows of nodes. Those of live nodes get no last heartbeat: they are not live on the target.
-    fn read_nodes(&self) -> Result<Vec<CopyRow>> {
+    fn read_nodes(&self) -> TableResult<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for (id, bytes) in self.overlay().read_numbered_rows(Table::Nodes)? {
             let NodeRow { name, joined_at, last_heartbeat_at, has_left, capabilities_json } =
@@ -228,7 +230,7 @@ impl RedisStoreCopy {
         Ok(rows)
     }
 
-    fn read_schedules(&self) -> Result<Vec<CopyRow>> {
+    fn read_schedules(&self) -> TableResult<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for (name, bytes) in self.read_sorted_table(Table::Schedules)? {
             let StoredSchedule { row, last_event } = StoredSchedule::decode(&bytes)?;
@@ -245,7 +247,7 @@ impl RedisStoreCopy {
     }
 
     /// Reads all audit entries at once: they are few.
-    fn read_audit_entries(&self) -> Result<Vec<CopyRow>> {
+    fn read_audit_entries(&self) -> TableResult<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for (number, bytes) in self.overlay().read_numbered_rows(Table::AuditEntries)? {
             let entry = rows::decode_audit_entry(&bytes)?;
@@ -261,7 +263,7 @@ impl RedisStoreCopy {
         index: &Index,
         after: Option<&CopyCursor>,
         fetch: RowFetcher<'_>,
-    ) -> Result<CopyPage> {
+    ) -> TableResult<CopyPage> {
         let mut after = match after.and_then(|cursor| cursor.first()) {
             Some(CopyValue::Bytes(member)) => Some(member.clone()),
             Some(CopyValue::Null | CopyValue::Number(_) | CopyValue::Text(_)) | None => None,
@@ -287,13 +289,13 @@ impl RedisStoreCopy {
         Ok(page)
     }
 
-    fn fetch_rows(&self, table: &Table, fields: &[Vec<u8>]) -> Result<Vec<Bytes>> {
+    fn fetch_rows(&self, table: &Table, fields: &[Vec<u8>]) -> TableResult<Vec<Bytes>> {
         let found =
             decode_list(self.execute([&args!["HMGET", self.keys().table_key(table)], fields].concat())?)?;
         found.into_iter().map(|value| decode_optional_bytes(value)?.ok_or_else(missing_row_fault)).collect()
     }
 
-    fn read_orders(&self, keys: &[MemberOrField]) -> Result<Vec<CopyRow>> {
+    fn read_orders(&self, keys: &[MemberOrField]) -> TableResult<Vec<CopyRow>> {
         let keys: CommandArgs = keys.iter().map(|key| key.to_vec()).collect();
         let numbers = self.fetch_rows(&Table::OrderNumbers, &keys)?;
         let fields: CommandArgs = numbers.iter().map(|number| number.to_vec()).collect();
@@ -304,14 +306,14 @@ impl RedisStoreCopy {
         numbers.iter().zip(&orders).map(row).collect()
     }
 
-    fn read_ended_orders(&self, members: &[MemberOrField]) -> Result<Vec<CopyRow>> {
+    fn read_ended_orders(&self, members: &[MemberOrField]) -> TableResult<Vec<CopyRow>> {
         let fields: CommandArgs =
             members.iter().map(|member| member.get(8..).unwrap_or_default().to_vec()).collect();
         let found = self.fetch_rows(&Table::EndedOrders, &fields)?;
         found.iter().map(|row| Ok(encode_ended_order_row(rows::decode_ended_order(row)?))).collect()
     }
 
-    fn read_idempotency_records(&self, members: &[MemberOrField]) -> Result<Vec<CopyRow>> {
+    fn read_idempotency_records(&self, members: &[MemberOrField]) -> TableResult<Vec<CopyRow>> {
         let fields: CommandArgs =
             members.iter().map(|member| member.get(8..).unwrap_or_default().to_vec()).collect();
         let mut rows = Vec::with_capacity(fields.len());
@@ -327,7 +329,7 @@ impl RedisStoreCopy {
         Ok(rows)
     }
 
-    fn read_fires(&self, members: &[MemberOrField]) -> Result<Vec<CopyRow>> {
+    fn read_fires(&self, members: &[MemberOrField]) -> TableResult<Vec<CopyRow>> {
         let mut names = Vec::with_capacity(members.len());
         let mut commands = Vec::with_capacity(members.len());
         for member in members {

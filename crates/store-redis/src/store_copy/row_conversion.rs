@@ -4,7 +4,7 @@ use pointsman_core::chain::ChainNodeId;
 use pointsman_core::order::{EndedOrder, Order, OrderOrigin};
 use pointsman_core::task::{Lease, LogLine, TaskLifecycle};
 use pointsman_core::{Json, Priority, Rule, RuleKind, RuleScope, TaskSeq, Tenant, Timestamp};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{
     ActiveTaskRow, ArchivedTaskRow, OrderRow, TaskPhase, decode_log_level, encode_error_reason,
     encode_log_level,
@@ -17,7 +17,7 @@ use crate::rows::JournaledEvent;
 
 pub(super) fn encode_event_row(
     JournaledEvent { event, first_task, task_count }: JournaledEvent,
-) -> Result<CopyRow> {
+) -> TableResult<CopyRow> {
     let context = encode_context(&event)?;
     Ok(copy_row![
         event.id,
@@ -36,7 +36,7 @@ pub(super) fn encode_event_row(
     ])
 }
 
-pub(super) fn decode_event_row(mut cells: RowCells) -> Result<JournaledEvent> {
+pub(super) fn decode_event_row(mut cells: RowCells) -> TableResult<JournaledEvent> {
     let (id, prev, event_type) = (cells.number()?, cells.optional_number()?, cells.text()?);
     let (key, sub, tenant) = (cells.optional_text()?, cells.optional_text()?, cells.text()?);
     let (value, context) = (cells.text()?, cells.optional_text()?);
@@ -95,7 +95,7 @@ pub(super) fn encode_active_task_row(active: ActiveTaskRow, due: Timestamp) -> C
     ]
 }
 
-pub(super) fn decode_active_task_row(mut cells: RowCells) -> Result<(ActiveTaskRow, Timestamp)> {
+pub(super) fn decode_active_task_row(mut cells: RowCells) -> TableResult<(ActiveTaskRow, Timestamp)> {
     let (seq, queue, event, order) =
         (TaskSeq(cells.number()?), cells.number()?, cells.optional_event_id()?, cells.optional_number()?);
     let phase = TaskPhase::from_code(cells.number()?).ok_or_else(|| Fault::damaged("a task's phase"))?;
@@ -173,7 +173,7 @@ pub(super) fn encode_archived_task_row(archived: ArchivedTaskRow) -> CopyRow {
     ]
 }
 
-pub(super) fn decode_archived_task_row(mut cells: RowCells) -> Result<ArchivedTaskRow> {
+pub(super) fn decode_archived_task_row(mut cells: RowCells) -> TableResult<ArchivedTaskRow> {
     let (seq, queue, event) = (TaskSeq(cells.number()?), cells.number()?, cells.optional_event_id()?);
     let (subject_name, key) = (cells.text()?, cells.optional_text()?);
     let state = ArchivedTaskRow::decode_state(cells.number()?, cells.optional_number()?)?;
@@ -229,7 +229,7 @@ pub(super) fn encode_order_row(OrderRow { number, order }: OrderRow) -> CopyRow 
     ]
 }
 
-pub(super) fn decode_order_row(mut cells: RowCells) -> Result<OrderRow> {
+pub(super) fn decode_order_row(mut cells: RowCells) -> TableResult<OrderRow> {
     let (number, key, _chain, node) = (cells.number()?, cells.text()?, cells.text()?, cells.text()?);
     let (tenant, value, priority) = (cells.tenant()?, cells.text()?, cells.number()?);
     let (planned, created, started) = (cells.optional_time()?, cells.time()?, cells.optional_time()?);
@@ -260,7 +260,7 @@ pub(super) fn encode_ended_order_row(order: EndedOrder) -> CopyRow {
     copy_row![key.to_string(), tenant.as_str(), outcome.as_str(), node.as_str(), ended_at]
 }
 
-pub(super) fn decode_ended_order_row(mut cells: RowCells) -> Result<EndedOrder> {
+pub(super) fn decode_ended_order_row(mut cells: RowCells) -> TableResult<EndedOrder> {
     Ok(EndedOrder {
         key: cells.text()?.parse().map_err(Fault::damaged)?,
         tenant: cells.tenant()?,
@@ -276,7 +276,7 @@ pub(super) fn encode_rule_row(rule: Rule) -> CopyRow {
     copy_row![rule.kind.as_str(), rule.scope.kind_name(), name, tenant, rule.set_by, rule.reason, rule.since]
 }
 
-pub(super) fn decode_rule_row(mut cells: RowCells) -> Result<Rule> {
+pub(super) fn decode_rule_row(mut cells: RowCells) -> TableResult<Rule> {
     let (kind, scope_kind, name, tenant) = (cells.text()?, cells.text()?, cells.text()?, cells.text()?);
     let kind = RuleKind::ALL.into_iter().find(|known| known.as_str() == kind);
     let tenant = Some(tenant).filter(|name| !name.is_empty());
@@ -295,7 +295,7 @@ pub(super) fn encode_log_line_row(task: TaskSeq, number: i64, line: LogLine) -> 
 }
 
 /// Decodes a log line and its task. The number of the line is ignored: it is the position in the log.
-pub(super) fn decode_log_line_row(mut cells: RowCells) -> Result<(TaskSeq, LogLine)> {
+pub(super) fn decode_log_line_row(mut cells: RowCells) -> TableResult<(TaskSeq, LogLine)> {
     let (task, _number, time) = (TaskSeq(cells.number()?), cells.number()?, cells.time()?);
     Ok((task, LogLine { time, level: decode_log_level(cells.number()?), message: cells.text()? }))
 }

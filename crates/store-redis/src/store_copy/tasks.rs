@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use pointsman_core::TaskSeq;
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyValue};
 
 use super::RedisStoreCopy;
@@ -44,7 +44,7 @@ impl TaskTable {
 }
 
 impl RedisStoreCopy {
-    pub(super) fn count_tasks(&self, task_table: TaskTable) -> Result<u64> {
+    pub(super) fn count_tasks(&self, task_table: TaskTable) -> TableResult<u64> {
         let mut count = 0;
         let mut from = i64::MIN;
         loop {
@@ -61,7 +61,7 @@ impl RedisStoreCopy {
         &self,
         task_table: TaskTable,
         after: Option<&CopyCursor>,
-    ) -> Result<CopyPage> {
+    ) -> TableResult<CopyPage> {
         let after = after.and_then(|cursor| cursor.first()).and_then(CopyValue::as_number);
         let from = after.map_or(TaskSeq(0), |seq| TaskSeq(seq + 1));
         let mut page = CopyPage::default();
@@ -90,8 +90,8 @@ impl RedisStoreCopy {
         &self,
         task_table: TaskTable,
         from: TaskSeq,
-        visit: &mut dyn FnMut(&[TaskSeq]) -> Result<bool>,
-    ) -> Result<bool> {
+        visit: &mut dyn FnMut(&[TaskSeq]) -> TableResult<bool>,
+    ) -> TableResult<bool> {
         let mut next = bucket_of_task(from);
         loop {
             let buckets = self.read_bucket_numbers_from(task_table, next)?;
@@ -102,7 +102,7 @@ impl RedisStoreCopy {
                     self.execute(args!["HKEYS", self.keys().table_key(&task_table.bucket_table(bucket))])?,
                 )?;
                 let number = |field: &Vec<u8>| Ok(TaskSeq(bucket * TASKS_PER_BUCKET + parse_number(field)?));
-                let mut seqs: Vec<TaskSeq> = fields.iter().map(number).collect::<Result<_>>()?;
+                let mut seqs: Vec<TaskSeq> = fields.iter().map(number).collect::<TableResult<_>>()?;
                 seqs.retain(|seq| *seq >= from);
                 seqs.sort_unstable();
                 for batch in seqs.chunks(TASKS_PER_BATCH) {
@@ -114,7 +114,7 @@ impl RedisStoreCopy {
         }
     }
 
-    fn read_bucket_numbers_from(&self, task_table: TaskTable, from: i64) -> Result<Vec<i64>> {
+    fn read_bucket_numbers_from(&self, task_table: TaskTable, from: i64) -> TableResult<Vec<i64>> {
         let lower = MemberBuilder::from_i64(from).finish();
         let bounds = (Bound::Included(&*lower), Bound::Unbounded);
         let members = self.overlay().read_members(
@@ -127,7 +127,7 @@ impl RedisStoreCopy {
     }
 
     /// Reads the rows of tasks of one bucket.
-    fn fetch_task_rows(&self, task_table: TaskTable, tasks: &[TaskSeq]) -> Result<Vec<Bytes>> {
+    fn fetch_task_rows(&self, task_table: TaskTable, tasks: &[TaskSeq]) -> TableResult<Vec<Bytes>> {
         let Some(first) = tasks.first() else { return Ok(vec![]) };
         let mut args =
             args!["HMGET", self.keys().table_key(&task_table.bucket_table(bucket_of_task(*first)))];

@@ -7,7 +7,7 @@ use pointsman_core::fire::Fire;
 use pointsman_core::store::{AuditEntry, IdempotencyKey};
 use pointsman_core::task::{LogLine, QueueSubject};
 use pointsman_core::{EventId, TaskId, TaskSeq, Timestamp};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{AttemptRow, ObjectRow, QueueCounts, ScheduleRow, decode_attempt_outcome};
 use pointsman_store::store_copy::{COPY_PROGRESS_TEXT_NAME, CopyRow, TableKind};
 use pointsman_store::tables::{Counters, Tables};
@@ -41,7 +41,7 @@ impl RedisStoreCopy {
         table_kind: TableKind,
         rows: Vec<CopyRow>,
         note: &str,
-    ) -> Result<bool> {
+    ) -> TableResult<bool> {
         self.check_memory_usage()?;
         self.run_in_transaction(|store| {
             store.write_rows(table_kind, rows)?;
@@ -51,7 +51,7 @@ impl RedisStoreCopy {
     }
 
     /// Finishes the copy: sets derived counters and deletes the progress note.
-    pub(super) fn finish_copy(&mut self) -> Result<bool> {
+    pub(super) fn finish_copy(&mut self) -> TableResult<bool> {
         self.run_in_transaction(|store| {
             let next_due = store.tables.read_earliest_due_time()?;
             store.tables.update_store_state(|store_state| store_state.counters.next_due = next_due);
@@ -61,7 +61,7 @@ impl RedisStoreCopy {
     }
 
     /// Runs `write` in a transaction; returns false without writing if a peer has committed.
-    fn run_in_transaction(&mut self, write: impl FnOnce(&Self) -> Result<()>) -> Result<bool> {
+    fn run_in_transaction(&mut self, write: impl FnOnce(&Self) -> TableResult<()>) -> TableResult<bool> {
         if !self.tables.begin_copy_page(self.last_commit_version)? {
             return Ok(false);
         }
@@ -78,7 +78,7 @@ impl RedisStoreCopy {
     }
 
     /// Refuses to write if memory is nearly full. Redis itself accepts commits then, so that nodes can process stored work.
-    fn check_memory_usage(&self) -> Result<()> {
+    fn check_memory_usage(&self) -> TableResult<()> {
         let info = decode_text_reply(self.execute(args!["INFO", "memory"])?)?;
         match MemoryUsage::parse(&info).describe_if_nearly_full() {
             Some(reason) => Err(commit_refused_fault(reason)),
@@ -86,7 +86,7 @@ impl RedisStoreCopy {
         }
     }
 
-    fn write_rows(&self, table_kind: TableKind, rows: Vec<CopyRow>) -> Result<()> {
+    fn write_rows(&self, table_kind: TableKind, rows: Vec<CopyRow>) -> TableResult<()> {
         let mut cells = rows.into_iter().map(|row| RowCells::new(table_kind, row));
         match table_kind {
             TableKind::Counters => cells.try_for_each(|row| self.write_counters(row?)),
@@ -125,7 +125,7 @@ impl RedisStoreCopy {
     }
 
     /// Writes the counters. Those of events, queues, orders and audit entries grow as their rows are written.
-    fn write_counters(&self, mut row: RowCells) -> Result<()> {
+    fn write_counters(&self, mut row: RowCells) -> TableResult<()> {
         let (namespace, salt) = (row.number()?.cast_unsigned(), row.number()?.cast_unsigned());
         let (last, expired_up_to) = (EventId::from_i64(row.number()?), EventId::from_i64(row.number()?));
         let (expired_events, _journaled) = (row.number()?, row.number()?);
@@ -164,7 +164,7 @@ impl RedisStoreCopy {
     }
 
     /// Deletes the journal of an empty target: expired events may still be stored.
-    fn delete_leftover_journal(&self) -> Result<()> {
+    fn delete_leftover_journal(&self) -> TableResult<()> {
         for sample in self.overlay().read_members(
             &Index::EventNumberSamples,
             ALL_MEMBERS,
@@ -181,12 +181,12 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_text_row(&self, table: Table, mut row: RowCells) -> Result<()> {
+    fn write_text_row(&self, table: Table, mut row: RowCells) -> TableResult<()> {
         self.overlay().write_row(table, row.text()?, row.text()?.into_bytes());
         Ok(())
     }
 
-    fn write_handler(&self, mut row: RowCells) -> Result<()> {
+    fn write_handler(&self, mut row: RowCells) -> TableResult<()> {
         let (id, _name, def, is_defined) = (row.number()?.to_string(), row.text()?, row.text()?, row.flag()?);
         let (rate_limiter, gaps) = (row.text()?, row.text()?);
         self.overlay().write_row(
@@ -201,7 +201,7 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_queue(&self, mut row: RowCells) -> Result<()> {
+    fn write_queue(&self, mut row: RowCells) -> TableResult<()> {
         let (id, handler, tenant) = (row.number()?, row.number()?, row.tenant()?);
         let subject = QueueSubject::from_text(&row.text()?).map_err(Fault::damaged)?;
         let counts = QueueCounts {
@@ -223,7 +223,7 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_chain(&self, mut row: RowCells) -> Result<()> {
+    fn write_chain(&self, mut row: RowCells) -> TableResult<()> {
         let (path, chain, is_defined, state) = (row.text()?, row.text()?, row.flag()?, row.text()?);
         let entry = RawChain { chain: raw_json(chain)?, is_defined, state: raw_json(state)? };
         self.overlay().write_row(Table::Chains, &path, rows::encode_json(&entry)?);
@@ -237,7 +237,7 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_node(&self, mut row: RowCells) -> Result<()> {
+    fn write_node(&self, mut row: RowCells) -> TableResult<()> {
         let (id, name, joined_at) = (row.number()?, row.text()?, row.number()?);
         let (last_heartbeat_at, has_left, capabilities) = (row.number()?, row.flag()?, row.text()?);
         let node =
@@ -247,7 +247,7 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_schedule(&self, mut row: RowCells) -> Result<()> {
+    fn write_schedule(&self, mut row: RowCells) -> TableResult<()> {
         let (name, expression, processed_up_to) = (row.text()?, row.text()?, row.time()?);
         let (next_catch_up, last_event, last_registered_at) =
             (row.optional_time()?, row.optional_event_id()?, row.time()?);
@@ -259,7 +259,7 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_event(&self, row: RowCells) -> Result<()> {
+    fn write_event(&self, row: RowCells) -> TableResult<()> {
         let JournaledEvent { event, first_task, task_count } = decode_event_row(row)?;
         let mut number = NO_EVENT_NUMBER;
         self.tables.update_store_state(|StoreState { counters, .. }| {
@@ -272,7 +272,7 @@ impl RedisStoreCopy {
         self.tables.insert_event(&event, number, first_task, task_count)
     }
 
-    fn write_object(&self, mut row: RowCells) -> Result<()> {
+    fn write_object(&self, mut row: RowCells) -> TableResult<()> {
         let (tenant, key, number) = (row.tenant()?, row.text()?, row.number()?);
         let (last, sent) =
             (EventId::from_i64(row.number()?), ObjectRow::decode_last_sent_events(&row.bytes()?));
@@ -286,7 +286,7 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_task(&self, row: RowCells) -> Result<()> {
+    fn write_task(&self, row: RowCells) -> TableResult<()> {
         let (active, due) = decode_active_task_row(row)?;
         self.tables.insert_active_task(&active)?;
         if due != active.due_time() {
@@ -300,7 +300,7 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_order(&self, row: RowCells) -> Result<()> {
+    fn write_order(&self, row: RowCells) -> TableResult<()> {
         let row = decode_order_row(row)?;
         self.tables.insert_order(row.number, &row.order)?;
         self.tables.update_store_state(|StoreState { counters, .. }| {
@@ -309,7 +309,7 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_attempt(&self, mut row: RowCells) -> Result<()> {
+    fn write_attempt(&self, mut row: RowCells) -> TableResult<()> {
         let (task, number) = (TaskSeq(row.number()?), row.bounded_number()?);
         let (started_at, ended_at, outcome) =
             (row.time()?, row.time()?, decode_attempt_outcome(row.number()?)?);
@@ -325,7 +325,7 @@ impl RedisStoreCopy {
     }
 
     /// Writes log lines, which are passed in the order of their tasks and numbers.
-    fn write_log_lines(&self, rows: impl Iterator<Item = Result<RowCells>>) -> Result<()> {
+    fn write_log_lines(&self, rows: impl Iterator<Item = TableResult<RowCells>>) -> TableResult<()> {
         let mut logs: BTreeMap<TaskSeq, Vec<LogLine>> = BTreeMap::new();
         for row in rows {
             let (task, line) = decode_log_line_row(row?)?;
@@ -341,7 +341,7 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_idempotency_record(&self, mut row: RowCells) -> Result<()> {
+    fn write_idempotency_record(&self, mut row: RowCells) -> TableResult<()> {
         let (tenant, key, digest) = (row.tenant()?, row.text()?, row.bytes()?);
         let digest = digest.try_into().map_err(|_| Fault::damaged("the digest of an idempotency record"))?;
         let (reply, at) = (row.text()?, row.time()?);
@@ -352,7 +352,7 @@ impl RedisStoreCopy {
         )
     }
 
-    fn write_fire(&self, mut row: RowCells) -> Result<()> {
+    fn write_fire(&self, mut row: RowCells) -> TableResult<()> {
         let (schedule, planned, at) = (row.text()?, row.time()?, row.time()?);
         let outcome = serde_json::from_str(&row.text()?).map_err(Fault::damaged)?;
         let (event, task) = (row.optional_event_id()?, row.optional_text()?);
@@ -363,7 +363,7 @@ impl RedisStoreCopy {
         )
     }
 
-    fn write_audit_entry(&self, mut row: RowCells) -> Result<()> {
+    fn write_audit_entry(&self, mut row: RowCells) -> TableResult<()> {
         let (number, at): (i64, Timestamp) = (row.number()?, row.time()?);
         let (actor, action, target, detail) = (row.text()?, row.text()?, row.text()?, row.text()?);
         self.overlay().write_row(
@@ -379,6 +379,6 @@ impl RedisStoreCopy {
 }
 
 /// Wraps JSON without changing it.
-fn raw_json(json: String) -> Result<Box<RawValue>> {
+fn raw_json(json: String) -> TableResult<Box<RawValue>> {
     RawValue::from_string(json).map_err(Fault::damaged)
 }

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use pointsman_core::Tenant;
 use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
 use pointsman_core::order::{EndedOrder, Order};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{ChainRow, OrderRow};
 
 use super::RedisTables;
@@ -16,12 +16,12 @@ use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay, end_of_prefix};
 use crate::rows;
 
 impl RedisTables {
-    pub(super) fn list_chains(&self) -> Result<Vec<ChainRow>> {
+    pub(super) fn list_chains(&self) -> TableResult<Vec<ChainRow>> {
         self.overlay.read_chains()
     }
 
     /// Stores these chains as defined, and all others as not defined any more; states are kept.
-    pub(super) fn set_defined_chains(&self, chains: &[Chain]) -> Result<()> {
+    pub(super) fn set_defined_chains(&self, chains: &[Chain]) -> TableResult<()> {
         let stored_chains = self.overlay.read_chains()?;
         for ChainRow { chain, state, .. } in &stored_chains {
             if !chains.iter().any(|new| new.path == chain.path) {
@@ -36,7 +36,7 @@ impl RedisTables {
         Ok(())
     }
 
-    fn write_chain(&self, chain: Chain, is_defined: bool, state: ChainState) -> Result<()> {
+    fn write_chain(&self, chain: Chain, is_defined: bool, state: ChainState) -> TableResult<()> {
         let path = chain.path.to_string();
         self.overlay.write_row(
             Table::Chains,
@@ -47,20 +47,20 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn write_chain_state(&self, path: &ChainPath, state: &ChainState) -> Result<()> {
+    pub(super) fn write_chain_state(&self, path: &ChainPath, state: &ChainState) -> TableResult<()> {
         let Some(row) = self.overlay.read_row(Table::Chains, path.as_str())? else { return Ok(()) };
         let StoredChain { chain, is_defined, .. } = rows::decode_json(&row)?;
         self.write_chain(chain, is_defined, state.clone())
     }
 
-    pub(super) fn find_reevaluation_cursor(&self) -> Result<Option<(ChainPath, i64)>> {
+    pub(super) fn find_reevaluation_cursor(&self) -> TableResult<Option<(ChainPath, i64)>> {
         let pending = self.overlay.read_table(Table::PendingChainReevaluations)?;
         let Some((path, after)) = pending.into_iter().min() else { return Ok(None) };
         let path = ChainPath::new(rows::decode_text(&path)?).map_err(Fault::damaged)?;
         Ok(Some((path, parse_number(&after)?)))
     }
 
-    pub(super) fn write_reevaluation_cursor(&self, path: &ChainPath, after: Option<i64>) -> Result<()> {
+    pub(super) fn write_reevaluation_cursor(&self, path: &ChainPath, after: Option<i64>) -> TableResult<()> {
         match after {
             Some(after) => self.overlay.write_row(
                 Table::PendingChainReevaluations,
@@ -72,11 +72,11 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn read_order(&self, number: i64) -> Result<Option<OrderRow>> {
+    pub(super) fn read_order(&self, number: i64) -> TableResult<Option<OrderRow>> {
         self.overlay.read_order(number)
     }
 
-    pub(super) fn read_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>> {
+    pub(super) fn read_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<OrderRow>> {
         self.overlay.read_order_by_key(tenant, key)
     }
 
@@ -85,7 +85,7 @@ impl RedisTables {
         path: &ChainPath,
         number: i64,
         limit: usize,
-    ) -> Result<Vec<i64>> {
+    ) -> TableResult<Vec<i64>> {
         let chain = chain_orders_prefix(path);
         let after = MemberBuilder::default().push_bytes(&chain).push_i64(number).finish();
         let end = end_of_prefix(&chain);
@@ -99,7 +99,7 @@ impl RedisTables {
         TransactionOverlay::decode_last_numbers(&members)
     }
 
-    pub(super) fn add_order_row(&self, number: i64, order: &Order) -> Result<()> {
+    pub(super) fn add_order_row(&self, number: i64, order: &Order) -> TableResult<()> {
         let field = order_field(&order.tenant, &order.key);
         self.overlay.write_row(Table::Orders, number.to_string(), rows::encode_order(order));
         self.overlay.write_row(Table::OrderNumbers, field.clone(), number.to_string().into_bytes());
@@ -108,12 +108,12 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn update_order_row(&self, order: &OrderRow) -> Result<()> {
+    pub(super) fn update_order_row(&self, order: &OrderRow) -> TableResult<()> {
         self.overlay.write_row(Table::Orders, order.number.to_string(), rows::encode_order(&order.order));
         Ok(())
     }
 
-    pub(super) fn delete_order_row(&self, number: i64) -> Result<()> {
+    pub(super) fn delete_order_row(&self, number: i64) -> TableResult<()> {
         let Some(OrderRow { order, .. }) = self.overlay.read_order(number)? else { return Ok(()) };
         let field = order_field(&order.tenant, &order.key);
         self.overlay.delete_row(Table::Orders, number.to_string());
@@ -123,12 +123,16 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn read_ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> {
+    pub(super) fn read_ended_order(
+        &self,
+        tenant: &Tenant,
+        key: &OrderKey,
+    ) -> TableResult<Option<EndedOrder>> {
         let row = self.overlay.read_row(Table::EndedOrders, order_field(tenant, key))?;
         row.map(|row| rows::decode_ended_order(&row)).transpose()
     }
 
-    pub(super) fn write_ended_order(&self, order: &EndedOrder) -> Result<()> {
+    pub(super) fn write_ended_order(&self, order: &EndedOrder) -> TableResult<()> {
         if let Some(earlier) = self.read_ended_order(&order.tenant, &order.key)? {
             self.overlay.remove_member(Index::EndedOrdersByAge, ended_order_age_member(&earlier));
         }
@@ -138,7 +142,7 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn prefetch_orders(&self, orders: &[i64]) -> Result<()> {
+    pub(super) fn prefetch_orders(&self, orders: &[i64]) -> TableResult<()> {
         let fetch = |number: &i64| CacheFetch::Row(Table::Orders, encode_decimal_field(*number));
         self.overlay.fetch_into_cache(orders.iter().map(fetch).collect())
     }

@@ -1,6 +1,6 @@
 //! Transactions of a store copy: they write what the writer would have written.
 
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 use pointsman_store::invalidation::CommitVersion;
 use pointsman_store::tables::ReadSet;
 
@@ -9,7 +9,7 @@ use crate::store_state::StoreState;
 
 impl RedisTables {
     /// Begins the transaction of a page; returns false if the last commit is not the expected one.
-    pub(crate) fn begin_copy_page(&self, expected_version: CommitVersion) -> Result<bool> {
+    pub(crate) fn begin_copy_page(&self, expected_version: CommitVersion) -> TableResult<bool> {
         self.begin(ReadSet::default())?;
         if self.store_state.borrow().commit_version != expected_version {
             self.roll_back();
@@ -21,7 +21,7 @@ impl RedisTables {
     }
 
     /// Commits the page and returns the version of this commit.
-    pub(crate) fn commit_copy_page(&self) -> Result<CommitVersion> {
+    pub(crate) fn commit_copy_page(&self) -> TableResult<CommitVersion> {
         self.commit()?;
         Ok(self.store_state.borrow().commit_version)
     }

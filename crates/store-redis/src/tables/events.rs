@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use pointsman_core::store::IdempotencyKey;
 use pointsman_core::{Event, EventId, TaskSeq, Tenant, Timestamp};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 
 use super::RedisTables;
 use super::transaction::idempotency_field;
@@ -21,7 +21,7 @@ impl RedisTables {
         &self,
         tenant: &Tenant,
         key: &str,
-    ) -> Result<Option<([u8; 32], String)>> {
+    ) -> TableResult<Option<([u8; 32], String)>> {
         let Some(row) = self.overlay.read_row(Table::IdempotencyRecords, idempotency_field(tenant, key))?
         else {
             return Ok(None);
@@ -36,7 +36,7 @@ impl RedisTables {
         idempotency: &IdempotencyKey,
         reply: &str,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let field = idempotency_field(&idempotency.tenant, &idempotency.key);
         let row = RowEncoder::default().bytes(&idempotency.request_digest).text(reply).finish();
         self.overlay.add_member(
@@ -53,7 +53,7 @@ impl RedisTables {
         number: i64,
         first_task: TaskSeq,
         task_count: usize,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         self.overlay.append_event(event.id, rows::encode_event(event, first_task, task_count)?);
         if let Some(cause) = event.cause.and_then(|cause| cause.event) {
             self.overlay.add_member(
@@ -70,20 +70,25 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn read_event(&self, id: EventId) -> Result<Option<Event>> {
+    pub(super) fn read_event(&self, id: EventId) -> TableResult<Option<Event>> {
         Ok(self.overlay.read_journaled_event(id)?.map(|found| found.event))
     }
 
-    pub(super) fn read_events_between(&self, from: EventId, to: EventId, limit: usize) -> Result<Vec<Event>> {
+    pub(super) fn read_events_between(
+        &self,
+        from: EventId,
+        to: EventId,
+        limit: usize,
+    ) -> TableResult<Vec<Event>> {
         let events = self.overlay.read_encoded_events(from, to, ScanOrder::Ascending, limit)?;
         events.iter().map(|(id, row)| Ok(rows::decode_event(*id, row)?.event)).collect()
     }
 
-    pub(super) fn prefetch_events(&self, events: &[EventId]) -> Result<()> {
+    pub(super) fn prefetch_events(&self, events: &[EventId]) -> TableResult<()> {
         self.overlay.fetch_into_cache(events.iter().map(|id| CacheFetch::Event(*id)).collect())
     }
 
-    pub(super) fn find_event_near_number(&self, number: i64) -> Result<Option<EventId>> {
+    pub(super) fn find_event_near_number(&self, number: i64) -> TableResult<Option<EventId>> {
         let end = MemberBuilder::from_i64(number).push_i64(i64::MAX).finish();
         let last = self.overlay.read_members(
             &Index::EventNumberSamples,
@@ -94,7 +99,7 @@ impl RedisTables {
         last.first().map(|member| decode_member_i64(member, 1).map(EventId::from_i64)).transpose()
     }
 
-    pub(super) fn find_last_event_up_to(&self, id: EventId) -> Result<EventId> {
+    pub(super) fn find_last_event_up_to(&self, id: EventId) -> TableResult<EventId> {
         // Without this check, Redis would scan the whole journal for a range that ends before its first entry.
         let first = self.overlay.read_encoded_events(EventId::ZERO, EventId::MAX, ScanOrder::Ascending, 1)?;
         if first.first().is_none_or(|(first, _)| *first > id) {

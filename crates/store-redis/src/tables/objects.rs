@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use pointsman_core::{EventId, TaskSeq, Tenant};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{IdleObject, ObjectRow};
 
 use super::RedisTables;
@@ -23,7 +23,7 @@ use crate::{keys, rows};
 const OBJECTS_PER_SCAN: &str = "500";
 
 impl RedisTables {
-    pub(super) fn read_object(&self, tenant: &Tenant, key: &str) -> Result<Option<ObjectRow>> {
+    pub(super) fn read_object(&self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>> {
         self.overlay.read_object(tenant, key)
     }
 
@@ -32,7 +32,7 @@ impl RedisTables {
         tenant: &Tenant,
         key: &str,
         object: &ObjectRow,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let row = self.overlay.read_row(Table::Objects, object_field(tenant, key))?;
         let stored_check =
             row.map(|row| rows::decode_object_retention_check_event(&row)).transpose()?.flatten();
@@ -71,7 +71,7 @@ impl RedisTables {
         );
     }
 
-    pub(super) fn list_idle_objects(&self, up_to: EventId, limit: usize) -> Result<Vec<IdleObject>> {
+    pub(super) fn list_idle_objects(&self, up_to: EventId, limit: usize) -> TableResult<Vec<IdleObject>> {
         self.index_unindexed_objects()?;
         let end = MemberBuilder::from_i64(up_to.as_i64().saturating_add(1)).finish();
         let bounds = (Bound::Unbounded, Bound::Excluded(&*end));
@@ -91,7 +91,7 @@ impl RedisTables {
     }
 
     /// Reads the objects of index members. Removes members whose row has another retention check, or none.
-    fn read_idle_objects_of_members(&self, members: Vec<MemberOrField>) -> Result<Vec<IdleObject>> {
+    fn read_idle_objects_of_members(&self, members: Vec<MemberOrField>) -> TableResult<Vec<IdleObject>> {
         let fields = members
             .iter()
             .map(|member| CacheFetch::Row(Table::Objects, object_field_of_check_member(member).into()));
@@ -125,7 +125,7 @@ impl RedisTables {
     }
 
     /// Sets `has_outbox_events` of objects with events in an outbox, or with an owner that may have one in flight.
-    fn set_has_outbox_events(&self, mut idle: Vec<IdleObject>) -> Result<Vec<IdleObject>> {
+    fn set_has_outbox_events(&self, mut idle: Vec<IdleObject>) -> TableResult<Vec<IdleObject>> {
         let exists_command = |idle: &IdleObject| -> CommandArgs {
             let name = object_name(&idle.tenant, &idle.key);
             let key = |suffix| self.overlay.keys.redis_key_of_object(name.as_bytes(), suffix);
@@ -141,7 +141,7 @@ impl RedisTables {
         Ok(idle)
     }
 
-    pub(super) fn mark_objects_in_use(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
+    pub(super) fn mark_objects_in_use(&self, objects: &[(Tenant, String, EventId)]) -> TableResult<()> {
         let fields: Vec<MemberOrField> =
             objects.iter().map(|(tenant, key, _)| object_field(tenant, key)).collect();
         self.prefetch_object_rows(&fields)?;
@@ -156,7 +156,7 @@ impl RedisTables {
         events: &[EventId],
         up_to: EventId,
         retention_check: EventId,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         self.overlay.fetch_into_cache(events.iter().map(|id| CacheFetch::Event(*id)).collect())?;
         let mut fields = BTreeSet::new();
         for id in events {
@@ -168,7 +168,10 @@ impl RedisTables {
     }
 
     /// Fetches rows of objects into the cache in one round trip.
-    fn prefetch_object_rows<'f>(&self, fields: impl IntoIterator<Item = &'f MemberOrField>) -> Result<()> {
+    fn prefetch_object_rows<'f>(
+        &self,
+        fields: impl IntoIterator<Item = &'f MemberOrField>,
+    ) -> TableResult<()> {
         let fetch = |field: &MemberOrField| CacheFetch::Row(Table::Objects, field.clone());
         self.overlay.fetch_into_cache(fields.into_iter().map(fetch).collect())
     }
@@ -179,7 +182,7 @@ impl RedisTables {
         field: &MemberOrField,
         up_to: EventId,
         retention_check: EventId,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let Some(row) = self.overlay.read_row(Table::Objects, field)? else { return Ok(()) };
         let previous_check = rows::decode_object_retention_check_event(&row)?;
         if previous_check.is_some_and(|previous| previous > up_to) {
@@ -200,7 +203,7 @@ impl RedisTables {
     }
 
     /// Deletes objects and their `OBJ:last.event.id`; this key stays if an object of another tenant has the same name.
-    pub(super) fn delete_object_rows(&self, objects: &[IdleObject]) -> Result<()> {
+    pub(super) fn delete_object_rows(&self, objects: &[IdleObject]) -> TableResult<()> {
         let objects_sharing_name: Vec<Option<MemberOrField>> = objects
             .iter()
             .map(|idle| {
@@ -234,12 +237,12 @@ impl RedisTables {
         after: EventId,
         up_to: EventId,
         limit: usize,
-    ) -> Result<(Vec<EventId>, Option<EventId>)> {
+    ) -> TableResult<(Vec<EventId>, Option<EventId>)> {
         let from = EventId::from_i64(after.as_i64() + 1);
         let rows = self.overlay.read_encoded_events(from, up_to, ScanOrder::Ascending, limit)?;
         let next = rows.last().filter(|_| rows.len() >= limit).map(|(id, _)| *id);
         let events = rows.iter().map(|(id, row)| rows::decode_event(*id, row));
-        let events: Vec<JournaledEvent> = events.collect::<Result<_>>()?;
+        let events: Vec<JournaledEvent> = events.collect::<TableResult<_>>()?;
         let seqs: Vec<TaskSeq> = events.iter().flat_map(JournaledEvent::task_seqs).collect();
         self.overlay.prefetch_active_tasks(&seqs)?;
         let mut in_use = Vec::with_capacity(events.len());
@@ -252,7 +255,7 @@ impl RedisTables {
     }
 
     /// Returns whether an event has active tasks, including those that run out of order.
-    pub(super) fn has_active_tasks(&self, journaled: &JournaledEvent) -> Result<bool> {
+    pub(super) fn has_active_tasks(&self, journaled: &JournaledEvent) -> TableResult<bool> {
         if !self.overlay.read_active_tasks(journaled.task_seqs())?.is_empty() {
             return Ok(true);
         }
@@ -263,13 +266,13 @@ impl RedisTables {
     }
 
     /// Adds rows that have no index entry to the index, some of them in each transaction.
-    fn index_unindexed_objects(&self) -> Result<()> {
+    fn index_unindexed_objects(&self) -> TableResult<()> {
         let (table, index) = (
             self.overlay.keys.table_key(&Table::Objects),
             self.overlay.keys.index_key(&Index::ObjectsByRetentionCheck),
         );
         let counts = self.overlay.connection.execute_all(&[args!["HLEN", &table], args!["ZCARD", index]])?;
-        let counts: Vec<i64> = counts.into_iter().map(decode_integer).collect::<Result<_>>()?;
+        let counts: Vec<i64> = counts.into_iter().map(decode_integer).collect::<TableResult<_>>()?;
         if counts.first() <= counts.last() {
             return Ok(());
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use pointsman_core::{EventId, Timestamp};
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 use pointsman_store::tables::ReadSet;
 use redis::Value;
 
@@ -147,7 +147,7 @@ impl RedisTables {
 
     /// Reads the outboxes of the objects that this transaction writes to, if they have entries, and of those that
     /// our workers own.
-    pub(super) fn read_outboxes_for(&self, read_set: &ReadSet, has_entries: bool) -> Result<()> {
+    pub(super) fn read_outboxes_for(&self, read_set: &ReadSet, has_entries: bool) -> TableResult<()> {
         self.outbox_state.owned_objects.borrow_mut().extend(read_set.claimed_outbox_objects.iter().cloned());
         if has_entries {
             self.outbox_state.objects_emitted_to.borrow_mut().extend(object_names_of_read_set(read_set));
@@ -159,9 +159,10 @@ impl RedisTables {
     }
 
     /// Reads all outboxes again; they may have grown.
-    pub(super) fn read_outboxes(&self) -> Result<()> {
+    pub(super) fn read_outboxes(&self) -> TableResult<()> {
         let reply = self.overlay.connection.execute(self.read_outboxes_command())?;
-        let outboxes = decode_list(reply)?.into_iter().map(decode_outbox_contents).collect::<Result<_>>()?;
+        let outboxes =
+            decode_list(reply)?.into_iter().map(decode_outbox_contents).collect::<TableResult<_>>()?;
         self.outbox_state.contents.replace(outboxes);
         Ok(())
     }
@@ -255,7 +256,7 @@ fn object_names_of_read_set(read_set: &ReadSet) -> BTreeSet<Vec<u8>> {
     read_set.objects.iter().map(|(tenant, key, _)| object_name(tenant, key).into_bytes()).collect()
 }
 
-fn decode_outbox_contents(reply: Value) -> Result<OutboxContents> {
+fn decode_outbox_contents(reply: Value) -> TableResult<OutboxContents> {
     let mut parts = decode_list(reply)?.into_iter();
     let mut bytes = || decode_optional_bytes(parts.next().unwrap_or(Value::Nil));
     let [object, owner, id] = [bytes()?, bytes()?, bytes()?].map(|bytes| bytes.unwrap_or_default().to_vec());
@@ -270,7 +271,7 @@ fn decode_outbox_contents(reply: Value) -> Result<OutboxContents> {
         Value::Int(bytes) => Ok(OutboxEntry::TooLong(usize::try_from(bytes).unwrap_or(usize::MAX))),
         event => Ok(OutboxEntry::Event(decode_optional_bytes(event)?.unwrap_or_default())),
     };
-    let entries = parts.map(decode_entry).collect::<Result<_>>()?;
+    let entries = parts.map(decode_entry).collect::<TableResult<_>>()?;
     Ok(OutboxContents {
         object,
         owner,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use pointsman_core::{EventId, TaskSeq, Timestamp};
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 use pointsman_store::row::ArchivedTaskRow;
 
 use super::RedisTables;
@@ -31,7 +31,7 @@ impl RedisTables {
         &self,
         after: EventId,
         expired_up_to: EventId,
-    ) -> Result<(u64, Option<EventId>)> {
+    ) -> TableResult<(u64, Option<EventId>)> {
         let from = EventId::from_i64(after.as_i64() + 1);
         let events =
             self.overlay.read_encoded_events(from, expired_up_to, ScanOrder::Ascending, MAX_ROWS_PER_STEP)?;
@@ -69,7 +69,7 @@ impl RedisTables {
     }
 
     /// Deletes the event number samples of expired events except the last, which contains how many events have expired.
-    fn delete_expired_event_number_samples(&self, expired_up_to: EventId) -> Result<()> {
+    fn delete_expired_event_number_samples(&self, expired_up_to: EventId) -> TableResult<()> {
         let samples = self.overlay.read_members(
             &Index::EventNumberSamples,
             ALL_MEMBERS,
@@ -90,7 +90,7 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn expire_archived_tasks(&self, surplus: i64, before: Timestamp) -> Result<(u64, bool)> {
+    pub(super) fn expire_archived_tasks(&self, surplus: i64, before: Timestamp) -> TableResult<(u64, bool)> {
         let surplus = usize::try_from(surplus).unwrap_or(0);
         let buckets = self.overlay.read_members(
             &Index::ArchivedTaskBuckets,
@@ -126,7 +126,7 @@ impl RedisTables {
         &self,
         archived: &ArchivedTaskRow,
         expired: &mut ExpiredTaskKeys,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         expired.task_count += 1;
         expired.keys.push(self.overlay.keys.table_key(&Table::Attempts(archived.seq)));
         expired.keys.extend(self.read_task_log_key(archived.seq)?);
@@ -155,16 +155,16 @@ impl RedisTables {
         expired.task_count as u64
     }
 
-    pub(super) fn expire_idempotency_records(&self, before: Timestamp) -> Result<bool> {
+    pub(super) fn expire_idempotency_records(&self, before: Timestamp) -> TableResult<bool> {
         self.expire_rows_by_age(&Table::IdempotencyRecords, &Index::IdempotencyRecordsByAge, before)
     }
 
-    pub(super) fn expire_ended_orders(&self, before: Timestamp) -> Result<bool> {
+    pub(super) fn expire_ended_orders(&self, before: Timestamp) -> TableResult<bool> {
         self.expire_rows_by_age(&Table::EndedOrders, &Index::EndedOrdersByAge, before)
     }
 
     /// Deletes rows older than `before` by an index of time and field; returns whether there may be more.
-    fn expire_rows_by_age(&self, table: &Table, age_index: &Index, before: Timestamp) -> Result<bool> {
+    fn expire_rows_by_age(&self, table: &Table, age_index: &Index, before: Timestamp) -> TableResult<bool> {
         let end = MemberBuilder::from_i64(before.micros()).finish();
         let bounds = (Bound::Unbounded, Bound::Excluded(&*end));
         let members =
@@ -177,7 +177,7 @@ impl RedisTables {
         Ok(may_have_more)
     }
 
-    pub(super) fn expire_fires_nodes_and_audit_entries(&self, before: Timestamp) -> Result<bool> {
+    pub(super) fn expire_fires_nodes_and_audit_entries(&self, before: Timestamp) -> TableResult<bool> {
         let has_more_fires = self.expire_fires(before)?;
         for node in self.overlay.read_all_nodes(false)? {
             if node.has_left_or_died && node.last_heartbeat_at < before {
@@ -187,7 +187,7 @@ impl RedisTables {
         Ok(self.expire_audit_entries(before)? || has_more_fires)
     }
 
-    fn expire_fires(&self, before: Timestamp) -> Result<bool> {
+    fn expire_fires(&self, before: Timestamp) -> TableResult<bool> {
         let end = MemberBuilder::from_i64(before.micros()).finish();
         let bounds = (Bound::Unbounded, Bound::Excluded(&*end));
         let members =
@@ -205,7 +205,7 @@ impl RedisTables {
 
     /// Deletes expired audit entries; returns whether there may be more. Their numbers ascend with their times, so this stops at
     /// the first one that has not expired.
-    fn expire_audit_entries(&self, before: Timestamp) -> Result<bool> {
+    fn expire_audit_entries(&self, before: Timestamp) -> TableResult<bool> {
         let (first, end) =
             (self.read_first_audit_entry_number()?, self.store_state.borrow().last_audit_entry_number + 1);
         let (mut next, mut step, last) =
@@ -235,7 +235,7 @@ impl RedisTables {
     }
 
     /// Reads the number of the first audit entry.
-    fn read_first_audit_entry_number(&self) -> Result<i64> {
+    fn read_first_audit_entry_number(&self) -> TableResult<i64> {
         if let Some(number) = self.first_audit_entry_number.get() {
             return Ok(number);
         }
@@ -244,7 +244,7 @@ impl RedisTables {
                 .connection
                 .execute(args!["HKEYS", self.overlay.keys.table_key(&Table::AuditEntries)])?,
         )?;
-        let numbers: Vec<i64> = fields.iter().map(|field| parse_number(field)).collect::<Result<_>>()?;
+        let numbers: Vec<i64> = fields.iter().map(|field| parse_number(field)).collect::<TableResult<_>>()?;
         Ok(numbers.into_iter().min().unwrap_or(self.store_state.borrow().last_audit_entry_number + 1))
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use pointsman_core::fire::{Fire, FireOutcome, SkipReason};
 use pointsman_core::{EventId, ScheduleName, TaskSeq, Timestamp};
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 use pointsman_store::row::{ScheduleRow, TaskPhase};
 
 use super::RedisTables;
@@ -32,7 +32,7 @@ impl StoredSchedule {
             .finish()
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> TableResult<Self> {
         let mut row = RowDecoder::new(bytes);
         let schedule = ScheduleRow {
             expression: row.text()?.into(),
@@ -45,14 +45,19 @@ impl StoredSchedule {
 }
 
 impl RedisTables {
-    pub(super) fn list_schedules(&self) -> Result<BTreeMap<String, ScheduleRow>> {
+    pub(super) fn list_schedules(&self) -> TableResult<BTreeMap<String, ScheduleRow>> {
         let rows = self.overlay.read_table(Table::Schedules)?;
         rows.iter()
             .map(|(name, row)| Ok((rows::decode_text(name)?, StoredSchedule::decode(row)?.row)))
             .collect()
     }
 
-    pub(super) fn start_schedule(&self, name: &ScheduleName, expression: &str, now: Timestamp) -> Result<()> {
+    pub(super) fn start_schedule(
+        &self,
+        name: &ScheduleName,
+        expression: &str,
+        now: Timestamp,
+    ) -> TableResult<()> {
         let last_event = self.read_schedule(name.as_str())?.and_then(|entry| entry.last_event);
         let row = ScheduleRow {
             expression: expression.into(),
@@ -64,29 +69,29 @@ impl RedisTables {
         Ok(())
     }
 
-    fn read_schedule(&self, name: &str) -> Result<Option<StoredSchedule>> {
+    fn read_schedule(&self, name: &str) -> TableResult<Option<StoredSchedule>> {
         self.overlay.read_row(Table::Schedules, name)?.map(|row| StoredSchedule::decode(&row)).transpose()
     }
 
-    fn update_schedule(&self, name: &str, change: impl FnOnce(&mut StoredSchedule)) -> Result<()> {
+    fn update_schedule(&self, name: &str, change: impl FnOnce(&mut StoredSchedule)) -> TableResult<()> {
         let Some(mut entry) = self.read_schedule(name)? else { return Ok(()) };
         change(&mut entry);
         self.overlay.write_row(Table::Schedules, name, entry.encode());
         Ok(())
     }
 
-    pub(super) fn record_schedules_registered(&self, names: &[String], now: Timestamp) -> Result<()> {
+    pub(super) fn record_schedules_registered(&self, names: &[String], now: Timestamp) -> TableResult<()> {
         names
             .iter()
             .try_for_each(|name| self.update_schedule(name, |entry| entry.row.last_registered_at = now))
     }
 
-    pub(super) fn delete_schedule_row(&self, name: &str) -> Result<()> {
+    pub(super) fn delete_schedule_row(&self, name: &str) -> TableResult<()> {
         self.overlay.delete_row(Table::Schedules, name);
         Ok(())
     }
 
-    pub(super) fn read_fire(&self, schedule: &ScheduleName, planned: Timestamp) -> Result<Option<Fire>> {
+    pub(super) fn read_fire(&self, schedule: &ScheduleName, planned: Timestamp) -> TableResult<Option<Fire>> {
         let row = self.overlay.read_row(Table::Fires(schedule.to_string()), planned.micros().to_string())?;
         row.map(|row| rows::decode_fire(&row)).transpose()
     }
@@ -96,7 +101,7 @@ impl RedisTables {
         schedule: &ScheduleName,
         fire: &Fire,
         needs_catch_up: bool,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let name = schedule.to_string();
         if let Some(previous) = self.read_fire(schedule, fire.planned_at)? {
             self.overlay.remove_member(Index::FiresByAge, fire_age_member(&name, &previous));
@@ -110,7 +115,7 @@ impl RedisTables {
     }
 
     /// Writes a fire without changing its schedule.
-    pub(crate) fn write_fire_row(&self, schedule: &str, fire: &Fire) -> Result<()> {
+    pub(crate) fn write_fire_row(&self, schedule: &str, fire: &Fire) -> TableResult<()> {
         let planned = fire.planned_at.micros();
         self.overlay.write_row(Table::Fires(schedule.into()), planned.to_string(), rows::encode_fire(fire)?);
         self.overlay.add_member(Index::FireTimes(schedule.into()), MemberBuilder::from_i64(planned).finish());
@@ -119,7 +124,7 @@ impl RedisTables {
     }
 
     /// Sets the next planned time to catch up: the first one after `up_to` that was skipped because a rule paused the schedule.
-    pub(super) fn advance_catch_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
+    pub(super) fn advance_catch_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> TableResult<()> {
         let after = MemberBuilder::from_i64(up_to.micros()).finish();
         let index = Index::FireTimes(schedule.to_string());
         let later = (Bound::Excluded(&*after), Bound::Unbounded);
@@ -138,7 +143,7 @@ impl RedisTables {
     pub(super) fn list_unfinished_tasks_of_last_event(
         &self,
         schedule: &ScheduleName,
-    ) -> Result<Vec<TaskSeq>> {
+    ) -> TableResult<Vec<TaskSeq>> {
         let last = self.read_schedule(schedule.as_str())?.and_then(|entry| entry.last_event);
         let event = last.map(|id| self.overlay.read_journaled_event(id)).transpose()?.flatten();
         let Some(event) = event else { return Ok(vec![]) };

@@ -3,7 +3,7 @@
 
 use pointsman_core::task::TaskState;
 use pointsman_core::{TaskId, Timestamp};
-use pointsman_store::error::Result;
+use pointsman_store::error::TableResult;
 use pointsman_store::row::{ActiveTaskRow, ArchivedTaskRow};
 
 use super::RedisTables;
@@ -28,7 +28,7 @@ struct SourceTaskFields<'t> {
 
 impl RedisTables {
     /// Writes the keys of an active task.
-    pub(super) fn write_active_source_task_keys(&self, active: &ActiveTaskRow) -> Result<()> {
+    pub(super) fn write_active_source_task_keys(&self, active: &ActiveTaskRow) -> TableResult<()> {
         let Some((source, collection, id)) = self.source_task_identity(active.queue, active.seq)? else {
             return Ok(());
         };
@@ -65,14 +65,14 @@ impl RedisTables {
     }
 
     /// Removes a task that is not active any more from the waiting tasks.
-    pub(super) fn remove_inactive_task_from_priority_queue(&self, active: &ActiveTaskRow) -> Result<()> {
+    pub(super) fn remove_inactive_task_from_priority_queue(&self, active: &ActiveTaskRow) -> TableResult<()> {
         if let Some((_, _, id)) = self.source_task_identity(active.queue, active.seq)? {
             self.remove_from_priority_queue(&id);
         }
         Ok(())
     }
 
-    pub(super) fn write_archived_source_task_keys(&self, archived: &ArchivedTaskRow) -> Result<()> {
+    pub(super) fn write_archived_source_task_keys(&self, archived: &ArchivedTaskRow) -> TableResult<()> {
         let Some((source, collection, id)) = self.source_task_identity(archived.queue, archived.seq)? else {
             return Ok(());
         };
@@ -93,7 +93,7 @@ impl RedisTables {
     pub(super) fn keys_of_expired_source_task(
         &self,
         archived: &ArchivedTaskRow,
-    ) -> Result<Option<[Vec<u8>; 3]>> {
+    ) -> TableResult<Option<[Vec<u8>; 3]>> {
         let identity = self.source_task_identity(archived.queue, archived.seq)?;
         Ok(identity.map(|(source, collection, id)| {
             let keys = &self.overlay.keys;
@@ -107,7 +107,7 @@ impl RedisTables {
         &self,
         queue: i64,
         seq: pointsman_core::TaskSeq,
-    ) -> Result<Option<(String, String, TaskId)>> {
+    ) -> TableResult<Option<(String, String, TaskId)>> {
         if !self.overlay.is_source_queue(queue)? {
             return Ok(None);
         }

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use pointsman_core::store::NodeId;
 use pointsman_core::task::{AttemptOutcome, TaskState};
 use pointsman_core::{EventId, TaskSeq, Timestamp};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::invalidation::Invalidation;
 use pointsman_store::row::{
     ActiveTaskRow, HandlerId, LaneHead, QueueId, SyncGatedTask, TaskPhase, WaitingTask,
@@ -23,7 +23,7 @@ const ALL_MEMBERS: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbo
 
 impl RedisTables {
     /// Replaces the row and the index entries of an active task; `None` before or after means that it is created or deleted.
-    fn replace_task(&self, before: Option<&ActiveTaskRow>, after: Option<&ActiveTaskRow>) -> Result<()> {
+    fn replace_task(&self, before: Option<&ActiveTaskRow>, after: Option<&ActiveTaskRow>) -> TableResult<()> {
         let old = before.map(task_indexes::active_task_entries).unwrap_or_default();
         let new = after.map(task_indexes::active_task_entries).unwrap_or_default();
         for (index, member) in old.iter().filter(|entry| !new.contains(entry)) {
@@ -48,7 +48,7 @@ impl RedisTables {
     }
 
     /// Changes an existing task.
-    fn update_task(&self, seq: TaskSeq, change: impl FnOnce(&mut ActiveTaskRow)) -> Result<()> {
+    fn update_task(&self, seq: TaskSeq, change: impl FnOnce(&mut ActiveTaskRow)) -> TableResult<()> {
         let before = self
             .overlay
             .read_active_task(seq)?
@@ -58,20 +58,20 @@ impl RedisTables {
         self.replace_task(Some(&before), Some(&after))
     }
 
-    pub(super) fn read_active_task(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
+    pub(super) fn read_active_task(&self, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>> {
         self.overlay.read_active_task(seq)
     }
 
-    pub(super) fn add_active_task(&self, active: &ActiveTaskRow) -> Result<()> {
+    pub(super) fn add_active_task(&self, active: &ActiveTaskRow) -> TableResult<()> {
         self.replace_task(None, Some(active))
     }
 
-    pub(super) fn delete_active_task(&self, active: &ActiveTaskRow) -> Result<()> {
+    pub(super) fn delete_active_task(&self, active: &ActiveTaskRow) -> TableResult<()> {
         let before = self.overlay.read_active_task(active.seq)?;
         self.replace_task(before.as_ref(), None)
     }
 
-    pub(super) fn write_task_phase(&self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> Result<()> {
+    pub(super) fn write_task_phase(&self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> TableResult<()> {
         self.update_task(seq, |active| {
             let due = active.due_time();
             (active.phase, active.rank) = (phase, rank);
@@ -86,7 +86,7 @@ impl RedisTables {
         })
     }
 
-    pub(super) fn write_task_lock(&self, locked: &ActiveTaskRow) -> Result<()> {
+    pub(super) fn write_task_lock(&self, locked: &ActiveTaskRow) -> TableResult<()> {
         self.update_task(locked.seq, |active| {
             active.phase = locked.phase;
             active.started_at = locked.started_at;
@@ -95,7 +95,7 @@ impl RedisTables {
         })
     }
 
-    pub(super) fn write_task_changes(&self, changed: &ActiveTaskRow) -> Result<()> {
+    pub(super) fn write_task_changes(&self, changed: &ActiveTaskRow) -> TableResult<()> {
         self.update_task(changed.seq, |active| {
             active.phase = changed.phase;
             active.lane_position = changed.lane_position;
@@ -106,22 +106,22 @@ impl RedisTables {
         })
     }
 
-    pub(super) fn write_task_grouping(&self, grouped: &ActiveTaskRow) -> Result<()> {
+    pub(super) fn write_task_grouping(&self, grouped: &ActiveTaskRow) -> TableResult<()> {
         self.update_task(grouped.seq, |active| {
             (active.lane, active.concurrency_group, active.key_bucket) =
                 (grouped.lane, grouped.concurrency_group, grouped.key_bucket);
         })
     }
 
-    pub(super) fn write_concurrency_group(&self, seq: TaskSeq, group: Option<i64>) -> Result<()> {
+    pub(super) fn write_concurrency_group(&self, seq: TaskSeq, group: Option<i64>) -> TableResult<()> {
         self.update_task(seq, |active| active.concurrency_group = group)
     }
 
-    pub(super) fn write_task_score(&self, seq: TaskSeq, score: i64) -> Result<()> {
+    pub(super) fn write_task_score(&self, seq: TaskSeq, score: i64) -> TableResult<()> {
         self.update_task(seq, |active| active.score = score)
     }
 
-    pub(super) fn set_lease_end(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
+    pub(super) fn set_lease_end(&self, seq: TaskSeq, until: Timestamp) -> TableResult<()> {
         self.update_task(seq, |active| {
             if let TaskState::Locked(lease) = &mut active.lifecycle.state
                 && lease.until.is_some()
@@ -135,7 +135,7 @@ impl RedisTables {
         self.record_invalidation(Invalidation::Task(seq));
     }
 
-    pub(super) fn read_lane_head(&self, lane: i64) -> Result<Option<LaneHead>> {
+    pub(super) fn read_lane_head(&self, lane: i64) -> TableResult<Option<LaneHead>> {
         if self.is_lane_of_new_object(lane) {
             self.overlay.assume_lane_was_empty(lane)?;
         }
@@ -157,7 +157,7 @@ impl RedisTables {
         pointsman_store::object_of_lane(lane).is_some_and(|object| object > last_object)
     }
 
-    pub(super) fn list_lane_tasks(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> {
+    pub(super) fn list_lane_tasks(&self, lane: i64) -> TableResult<Vec<(TaskSeq, QueueId)>> {
         let seqs = self.overlay.read_task_seqs_from_index(
             &Index::LanePositions,
             &MemberBuilder::from_i64(lane).finish(),
@@ -171,7 +171,7 @@ impl RedisTables {
         &self,
         group: i64,
         limit: usize,
-    ) -> Result<Vec<TaskSeq>> {
+    ) -> TableResult<Vec<TaskSeq>> {
         self.overlay.read_task_seqs_from_index(
             &Index::ConcurrencyGroups,
             &MemberBuilder::from_i64(group).push_i64(0).finish(),
@@ -180,7 +180,10 @@ impl RedisTables {
         )
     }
 
-    pub(super) fn find_oldest_blocked_in_concurrency_group(&self, group: i64) -> Result<Option<WaitingTask>> {
+    pub(super) fn find_oldest_blocked_in_concurrency_group(
+        &self,
+        group: i64,
+    ) -> TableResult<Option<WaitingTask>> {
         let blocked = self.overlay.read_task_seqs_from_index(
             &Index::ConcurrencyGroups,
             &MemberBuilder::from_i64(group).push_i64(1).finish(),
@@ -198,7 +201,7 @@ impl RedisTables {
     pub(super) fn list_first_ready_tasks_of_queues(
         &self,
         shares: &[(QueueId, i64)],
-    ) -> Result<Vec<ActiveTaskRow>> {
+    ) -> TableResult<Vec<ActiveTaskRow>> {
         let requested: Vec<(Index, usize)> = shares
             .iter()
             .map(|(queue, share)| (Index::ReadyTasks(*queue), (*share).max(0) as usize))
@@ -241,7 +244,7 @@ impl RedisTables {
         seq: TaskSeq,
         task: Option<crate::overlay::Bytes>,
         event: Option<crate::overlay::Bytes>,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let Some(task) = task else { return Ok(()) };
         if let Some((value, id)) = event.zip(rows::decode_active_task_event_id(&task)?) {
             self.overlay.cache_event(id, value);
@@ -252,7 +255,7 @@ impl RedisTables {
     }
 
     /// Lists scheduled tasks by score, rank and age.
-    pub(super) fn list_scheduled_tasks(&self) -> Result<Vec<ActiveTaskRow>> {
+    pub(super) fn list_scheduled_tasks(&self) -> TableResult<Vec<ActiveTaskRow>> {
         let mut scheduled = self.overlay.read_active_tasks(self.overlay.read_task_seqs_from_index(
             &Index::TasksInScheduledPhase,
             &[],
@@ -263,7 +266,7 @@ impl RedisTables {
         Ok(scheduled)
     }
 
-    pub(super) fn list_due_tasks(&self, now: Timestamp, limit: usize) -> Result<Vec<WaitingTask>> {
+    pub(super) fn list_due_tasks(&self, now: Timestamp, limit: usize) -> TableResult<Vec<WaitingTask>> {
         let end = MemberBuilder::from_i64(now.micros()).push_i64(i64::MAX).finish();
         let due = self.overlay.read_members(
             &Index::DueTasks,
@@ -272,7 +275,7 @@ impl RedisTables {
             limit,
         )?;
         let seqs: Vec<TaskSeq> =
-            due.iter().map(|member| decode_member_i64(member, 1).map(TaskSeq)).collect::<Result<_>>()?;
+            due.iter().map(|member| decode_member_i64(member, 1).map(TaskSeq)).collect::<TableResult<_>>()?;
         Ok(self
             .overlay
             .read_active_tasks(seqs)?
@@ -281,12 +284,12 @@ impl RedisTables {
             .collect())
     }
 
-    pub(super) fn read_earliest_due_time(&self) -> Result<Option<Timestamp>> {
+    pub(super) fn read_earliest_due_time(&self) -> TableResult<Option<Timestamp>> {
         let first = self.overlay.read_members(&Index::DueTasks, ALL_MEMBERS, ScanOrder::Ascending, 1)?;
         first.first().map(|member| decode_member_i64(member, 0).map(Timestamp::from_micros)).transpose()
     }
 
-    pub(super) fn list_sync_gated_tasks(&self, event: EventId) -> Result<Vec<SyncGatedTask>> {
+    pub(super) fn list_sync_gated_tasks(&self, event: EventId) -> TableResult<Vec<SyncGatedTask>> {
         let seqs = self.overlay.read_task_seqs_from_index(
             &Index::GatedTasks,
             &MemberBuilder::from_i64(event.as_i64()).finish(),
@@ -312,7 +315,7 @@ impl RedisTables {
         event: EventId,
         sync_stage: i64,
         only_untried: bool,
-    ) -> Result<Option<TaskSeq>> {
+    ) -> TableResult<Option<TaskSeq>> {
         let Some(journaled) = self.overlay.read_journaled_event(event)? else { return Ok(None) };
         for active in self.overlay.read_active_tasks(journaled.task_seqs())? {
             let is_earlier = active.is_sync
@@ -329,11 +332,11 @@ impl RedisTables {
     }
 
     /// Returns whether no attempt of a task has ended otherwise than by a release.
-    fn has_no_finished_attempt(&self, seq: TaskSeq) -> Result<bool> {
+    fn has_no_finished_attempt(&self, seq: TaskSeq) -> TableResult<bool> {
         Ok(self.overlay.read_attempts(seq)?.iter().all(|attempt| attempt.outcome == AttemptOutcome::Released))
     }
 
-    pub(super) fn list_tasks_locked_by_node(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
+    pub(super) fn list_tasks_locked_by_node(&self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>> {
         self.overlay.read_active_tasks(self.overlay.read_task_seqs_from_index(
             &Index::LockedTasks(node),
             &[],
@@ -346,20 +349,27 @@ impl RedisTables {
         &self,
         since: Timestamp,
         now: Timestamp,
-    ) -> Result<Vec<ActiveTaskRow>> {
+    ) -> TableResult<Vec<ActiveTaskRow>> {
         let end = MemberBuilder::from_i64(now.micros()).finish();
         let bounds = (Bound::Unbounded, Bound::Excluded(&*end));
         let members =
             self.overlay.read_members(&Index::LeaseExpiries, bounds, ScanOrder::Ascending, usize::MAX)?;
-        let seqs: Vec<TaskSeq> =
-            members.iter().map(|member| decode_member_i64(member, 1).map(TaskSeq)).collect::<Result<_>>()?;
+        let seqs: Vec<TaskSeq> = members
+            .iter()
+            .map(|member| decode_member_i64(member, 1).map(TaskSeq))
+            .collect::<TableResult<_>>()?;
         let mut locked = self.overlay.read_active_tasks(seqs)?;
         locked.retain(|active| active.started_at.is_some_and(|started| started >= since));
         Ok(locked)
     }
 
     /// Lists at most `limit` tasks of a queue in a phase; all of them if the phase is `Locked`.
-    fn list_tasks_in_phase(&self, queue: QueueId, phase: TaskPhase, limit: usize) -> Result<Vec<TaskSeq>> {
+    fn list_tasks_in_phase(
+        &self,
+        queue: QueueId,
+        phase: TaskPhase,
+        limit: usize,
+    ) -> TableResult<Vec<TaskSeq>> {
         match phase {
             TaskPhase::Ready => {
                 self.overlay.read_task_seqs_from_index(&Index::ReadyTasks(queue), &[], 2, limit)
@@ -390,7 +400,7 @@ impl RedisTables {
         queue: QueueId,
         phases: &[TaskPhase],
         limit: usize,
-    ) -> Result<Vec<TaskSeq>> {
+    ) -> TableResult<Vec<TaskSeq>> {
         let mut found = Vec::new();
         for phase in phases {
             found.append(&mut self.list_tasks_in_phase(queue, *phase, limit)?);
@@ -404,7 +414,7 @@ impl RedisTables {
         &self,
         handler: HandlerId,
         limit: usize,
-    ) -> Result<Vec<TaskSeq>> {
+    ) -> TableResult<Vec<TaskSeq>> {
         let mut running = Vec::new();
         for node in self.overlay.list_possible_lock_owner_ids()? {
             for active in self.list_tasks_locked_by_node(node)? {
@@ -420,7 +430,7 @@ impl RedisTables {
     }
 
     /// Lists all active tasks of a queue by age.
-    fn list_active_tasks_of_queue(&self, queue: QueueId) -> Result<Vec<ActiveTaskRow>> {
+    fn list_active_tasks_of_queue(&self, queue: QueueId) -> TableResult<Vec<ActiveTaskRow>> {
         const ALL_PHASES: [TaskPhase; 8] = [
             TaskPhase::BlockedByTask,
             TaskPhase::SyncGated,
@@ -434,7 +444,10 @@ impl RedisTables {
         self.overlay.read_active_tasks(self.list_tasks_in_phases(queue, &ALL_PHASES, usize::MAX)?)
     }
 
-    pub(super) fn list_tasks_to_rescore(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
+    pub(super) fn list_tasks_to_rescore(
+        &self,
+        queue: QueueId,
+    ) -> TableResult<Vec<(TaskSeq, i64, Timestamp)>> {
         Ok(self
             .list_active_tasks_of_queue(queue)?
             .iter()
@@ -445,7 +458,7 @@ impl RedisTables {
     pub(super) fn list_tasks_to_regroup(
         &self,
         queue: QueueId,
-    ) -> Result<Vec<(WaitingTask, TaskPhase, String)>> {
+    ) -> TableResult<Vec<(WaitingTask, TaskPhase, String)>> {
         let has_no_lane =
             |active: &ActiveTaskRow| active.phase.code() <= TaskPhase::Locked.code() && active.lane.is_none();
         let tasks: Vec<ActiveTaskRow> =
@@ -467,7 +480,7 @@ impl RedisTables {
         Ok(found)
     }
 
-    pub(super) fn count_ready_tasks_before(&self, active: &ActiveTaskRow, limit: u64) -> Result<u64> {
+    pub(super) fn count_ready_tasks_before(&self, active: &ActiveTaskRow, limit: u64) -> TableResult<u64> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let member = task_indexes::ready_task_member(active);
         let upper = match active.phase {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use pointsman_core::Tenant;
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::invalidation::{
     CommitRecord, CommitVersion, Invalidation, commits_since, decode_invalidations, encode_invalidations,
 };
@@ -58,7 +58,7 @@ struct StateReadWithLock {
 
 impl RedisTables {
     /// Loads the store state under the write lock, which is released again; returns `false` if there is no store.
-    pub(crate) fn load_store_state_if_exists(&self) -> Result<bool> {
+    pub(crate) fn load_store_state_if_exists(&self) -> TableResult<bool> {
         match self.acquire_write_lock(&ReadSet::default())? {
             Some(locked) => {
                 self.store_state.replace(locked.store_state);
@@ -69,7 +69,7 @@ impl RedisTables {
         }
     }
 
-    pub(crate) fn begin(&self, read_set: ReadSet) -> Result<CacheState> {
+    pub(crate) fn begin(&self, read_set: ReadSet) -> TableResult<CacheState> {
         self.overlay.connection.disable_lock_renewal_on_send();
         self.invalidations.take();
         self.outbox_state.clear();
@@ -106,7 +106,7 @@ impl RedisTables {
     }
 
     /// Acquires the write lock, and fetches the read set with it; `None` if there is no store.
-    fn acquire_write_lock(&self, read_set: &ReadSet) -> Result<Option<StateReadWithLock>> {
+    fn acquire_write_lock(&self, read_set: &ReadSet) -> TableResult<Option<StateReadWithLock>> {
         loop {
             let commands_before = vec![
                 self.acquire_lock_command(),
@@ -148,7 +148,7 @@ impl RedisTables {
         write_lock::acquire_command(&self.overlay.keys, &self.lock_owner_name, cached_version)
     }
 
-    fn decode_lock_reply(&self, reply: Value) -> Result<LockReply> {
+    fn decode_lock_reply(&self, reply: Value) -> TableResult<LockReply> {
         let mut parts = decode_list(reply)?.into_iter();
         let mut part = || parts.next().unwrap_or(Value::Nil);
         if decode_integer(part())? == 0 {
@@ -179,7 +179,7 @@ impl RedisTables {
         &self,
         recent_commits: &RecentCommits,
         prefetched: FetchedReplies,
-    ) -> Result<CacheState> {
+    ) -> TableResult<CacheState> {
         let (version, registry) = {
             let store_state = self.store_state.borrow();
             (store_state.commit_version, store_state.registry_version)
@@ -215,7 +215,7 @@ impl RedisTables {
         }
     }
 
-    fn read_peer_changes(&self, changes: Vec<Invalidation>) -> Result<PeerChanges> {
+    fn read_peer_changes(&self, changes: Vec<Invalidation>) -> TableResult<PeerChanges> {
         let counters = self.store_state.borrow().counters;
         let mut peer_changes = PeerChanges { counters, ..PeerChanges::default() };
         let (mut queues, mut all_queues) = (vec![], false);
@@ -267,13 +267,13 @@ impl RedisTables {
     }
 
     /// Fetches a read set.
-    pub(crate) fn prefetch_read_set(&self, read_set: &ReadSet) -> Result<()> {
+    pub(crate) fn prefetch_read_set(&self, read_set: &ReadSet) -> TableResult<()> {
         self.overlay.fetch_into_cache(self.plan_read_set_fetches(read_set))?;
         self.prefetch_lanes(read_set)
     }
 
     /// Fetches the read set of jobs that join the transaction.
-    pub(crate) fn prefetch_read_set_of_joining_jobs(&self, read_set: &ReadSet) -> Result<()> {
+    pub(crate) fn prefetch_read_set_of_joining_jobs(&self, read_set: &ReadSet) -> TableResult<()> {
         let exists_command = vec![self.outbox_exists_command(read_set)];
         let has_outbox_entries =
             self.overlay.fetch_after_commands(exists_command, self.plan_read_set_fetches(read_set))?.pop();
@@ -283,7 +283,7 @@ impl RedisTables {
 
     /// Fetches the lanes of the objects in a read set, which need the numbers of the objects, and then the tasks at the heads of
     /// all lanes.
-    fn prefetch_lanes(&self, read_set: &ReadSet) -> Result<()> {
+    fn prefetch_lanes(&self, read_set: &ReadSet) -> TableResult<()> {
         let mut lanes = Vec::with_capacity(read_set.objects.len());
         for (tenant, key, handler) in read_set.objects.iter().filter(|(_, _, handler)| *handler != 0) {
             if let Some(object) = self.overlay.read_object(tenant, key)? {
@@ -307,12 +307,12 @@ impl RedisTables {
         }
     }
 
-    pub(crate) fn commit(&self) -> Result<()> {
+    pub(crate) fn commit(&self) -> TableResult<()> {
         self.commit_transaction(false)
     }
 
     /// Commits, and begins the next transaction without releasing the write lock: reads the outboxes again.
-    pub(crate) fn commit_keeping_write_lock(&self) -> Result<()> {
+    pub(crate) fn commit_keeping_write_lock(&self) -> TableResult<()> {
         self.commit_transaction(true)?;
         self.store_state_at_begin.replace(self.store_state.borrow().clone());
         self.registry_changed.set(false);
@@ -321,7 +321,7 @@ impl RedisTables {
     }
 
     /// Commits the pending writes, unless there are none. Releases the write lock, or keeps it for the next transaction.
-    fn commit_transaction(&self, keep_lock: bool) -> Result<()> {
+    fn commit_transaction(&self, keep_lock: bool) -> TableResult<()> {
         self.write_last_assigned_id();
         let writes = self.overlay.encode_writes();
         let registry_changed = self.registry_changed.get();
@@ -366,7 +366,7 @@ impl RedisTables {
     }
 
     /// Sends a commit, and sends it again if there is no reply: the script recognises a repetition by the nonce.
-    fn send_commit_with_retries(&self, commit: &CommandArgsBuffer) -> Result<()> {
+    fn send_commit_with_retries(&self, commit: &CommandArgsBuffer) -> TableResult<()> {
         let begun = Instant::now();
         let reply = loop {
             // While Redis commits, the pending writes already become cached rows. If the commit fails, the caches are cleared.
@@ -395,7 +395,7 @@ impl RedisTables {
     }
 
     /// Releases the write lock without writing.
-    fn release_write_lock(&self) -> Result<()> {
+    fn release_write_lock(&self) -> TableResult<()> {
         self.overlay
             .connection
             .execute_buffer(&write_lock::release_command(&self.overlay.keys, &self.lock_owner_name))?;
@@ -404,7 +404,7 @@ impl RedisTables {
     }
 
     /// Creates the store unless another node was faster.
-    pub(crate) fn create_store(&self, texts: &[(&str, String)]) -> Result<()> {
+    pub(crate) fn create_store(&self, texts: &[(&str, String)]) -> TableResult<()> {
         for (name, text) in texts {
             self.overlay.write_row(Table::NamedTexts, name, text.clone().into_bytes());
         }

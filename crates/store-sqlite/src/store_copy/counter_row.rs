@@ -3,11 +3,11 @@
 use pointsman_store::store_copy::{CopyRow, CopyValue};
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 use crate::tables::counters::{self, StoredCounters};
 
 /// Reads the counters as the one row of their table.
-pub(super) fn read_counter_row(conn: &Connection) -> Result<CopyRow> {
+pub(super) fn read_counter_row(conn: &Connection) -> TableResult<CopyRow> {
     let counters = StoredCounters::default().read_counters(conn)?;
     let expired_up_to = counters.expired_up_to.as_i64();
     let sql = "SELECT count(*) FROM pointsman_journal WHERE id > ?1";
@@ -30,7 +30,7 @@ pub(super) fn read_counter_row(conn: &Connection) -> Result<CopyRow> {
     Ok(numbers.into_iter().map(CopyValue::Number).collect())
 }
 
-pub(super) fn write_counter_row(conn: &Connection, row: &CopyRow) -> Result<()> {
+pub(super) fn write_counter_row(conn: &Connection, row: &CopyRow) -> TableResult<()> {
     let numbers: Option<Vec<i64>> = row.iter().map(CopyValue::as_number).collect();
     let numbers: Option<[i64; 11]> = numbers.and_then(|numbers| numbers.try_into().ok());
     // The last event and the number of events follow from the journal itself.
@@ -77,6 +77,6 @@ pub(super) fn write_counter_row(conn: &Connection, row: &CopyRow) -> Result<()> 
 }
 
 /// Reads a named number; 0 if there is none.
-pub(super) fn read_named_number(conn: &Connection, name: &str) -> Result<i64> {
+pub(super) fn read_named_number(conn: &Connection, name: &str) -> TableResult<i64> {
     Ok(counters::read_meta_value(conn, name)?.unwrap_or(0))
 }

@@ -6,13 +6,13 @@ mod rows;
 
 use std::path::Path;
 
-use pointsman_core::store;
+use pointsman_core::store::StoreResult;
 use pointsman_store::store_copy::{
     COPY_PROGRESS_TEXT_NAME, CopyCursor, CopyEndpoint, CopyEndpointError, CopyPage, CopyRow, TableKind,
 };
 use rusqlite::Connection;
 
-use crate::error::{OpenError, Result, to_store_error};
+use crate::error::{OpenError, TableResult, to_store_error};
 use crate::open::{self, DatabaseLocation, FileLock};
 use crate::tables::counters;
 
@@ -25,7 +25,7 @@ pub struct SqliteStoreCopy {
 
 impl SqliteStoreCopy {
     /// Opens a file as the source of a copy. As by a server, it is migrated if it has an older layout.
-    pub fn open_source(path: impl AsRef<Path>) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
+    pub fn open_source(path: impl AsRef<Path>) -> Result<Self, CopyEndpointError<OpenError>> {
         let path = path.as_ref();
         let no_store = || CopyEndpointError::NoStore(path.display().to_string());
         if !path.exists() {
@@ -44,7 +44,7 @@ impl SqliteStoreCopy {
     }
 
     /// Opens a file as the target of a copy; creates it if it does not exist.
-    pub fn open_target(path: impl AsRef<Path>) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
+    pub fn open_target(path: impl AsRef<Path>) -> Result<Self, CopyEndpointError<OpenError>> {
         let location = DatabaseLocation::File(path.as_ref().into());
         let lock = open::acquire_lock(&location)?;
         Ok(Self { conn: open::open_writer_connection(&location, open::MIGRATIONS)?, _lock: lock })
@@ -55,7 +55,7 @@ impl SqliteStoreCopy {
         table_kind: TableKind,
         rows: Vec<CopyRow>,
         progress: &str,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let tx = self.conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         match table_kind {
             TableKind::Counters => {
@@ -68,18 +68,18 @@ impl SqliteStoreCopy {
         Ok(tx.commit()?)
     }
 
-    fn delete_copy_progress(&self) -> Result<()> {
+    fn delete_copy_progress(&self) -> TableResult<()> {
         self.conn.execute("DELETE FROM pointsman_meta WHERE name = ?1", [COPY_PROGRESS_TEXT_NAME])?;
         Ok(())
     }
 }
 
 impl CopyEndpoint for SqliteStoreCopy {
-    fn count_rows(&mut self, table_kind: TableKind) -> store::Result<Option<u64>> {
+    fn count_rows(&mut self, table_kind: TableKind) -> StoreResult<Option<u64>> {
         rows::count_rows(&self.conn, table_kind).map_err(|fault| to_store_error(&fault))
     }
 
-    fn read_page(&mut self, table_kind: TableKind, after: Option<&CopyCursor>) -> store::Result<CopyPage> {
+    fn read_page(&mut self, table_kind: TableKind, after: Option<&CopyCursor>) -> StoreResult<CopyPage> {
         let page = match table_kind {
             TableKind::Counters => {
                 counter_row::read_counter_row(&self.conn).map(|row| CopyPage::single_row(row, after))
@@ -90,16 +90,16 @@ impl CopyEndpoint for SqliteStoreCopy {
     }
 
     /// Returns 0: the embedded store has no outbox.
-    fn count_outbox_events(&mut self) -> store::Result<u64> {
+    fn count_outbox_events(&mut self) -> StoreResult<u64> {
         Ok(0)
     }
 
     /// Returns true: the lock keeps other processes out.
-    fn is_unchanged_since_open(&mut self) -> store::Result<bool> {
+    fn is_unchanged_since_open(&mut self) -> StoreResult<bool> {
         Ok(true)
     }
 
-    fn read_copy_progress(&mut self) -> store::Result<Option<String>> {
+    fn read_copy_progress(&mut self) -> StoreResult<Option<String>> {
         counters::read_meta_value(&self.conn, COPY_PROGRESS_TEXT_NAME).map_err(|fault| to_store_error(&fault))
     }
 
@@ -108,13 +108,13 @@ impl CopyEndpoint for SqliteStoreCopy {
         table_kind: TableKind,
         rows: Vec<CopyRow>,
         progress: &str,
-    ) -> store::Result<bool> {
+    ) -> StoreResult<bool> {
         self.write_rows_and_progress(table_kind, rows, progress)
             .map(|()| true)
             .map_err(|fault| to_store_error(&fault))
     }
 
-    fn finish_copy(&mut self) -> store::Result<bool> {
+    fn finish_copy(&mut self) -> StoreResult<bool> {
         self.delete_copy_progress().map(|()| true).map_err(|fault| to_store_error(&fault))
     }
 }

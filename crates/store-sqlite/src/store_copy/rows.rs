@@ -7,7 +7,7 @@ use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 
 use super::counter_row::read_named_number;
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 use crate::tables::counters;
 
 /// The source of a table's rows: the SQL table, the columns that order them, and the condition that selects them.
@@ -66,7 +66,7 @@ fn find_table_source(table_kind: TableKind) -> Option<TableSource> {
     }
 }
 
-pub(super) fn count_rows(conn: &Connection, table_kind: TableKind) -> Result<Option<u64>> {
+pub(super) fn count_rows(conn: &Connection, table_kind: TableKind) -> TableResult<Option<u64>> {
     let Some(TableSource { sql_table, condition, .. }) = find_table_source(table_kind) else {
         return Ok(None);
     };
@@ -79,7 +79,7 @@ pub(super) fn read_page(
     conn: &Connection,
     table_kind: TableKind,
     after: Option<&CopyCursor>,
-) -> Result<CopyPage> {
+) -> TableResult<CopyPage> {
     let mut page = CopyPage::default();
     let Some(TableSource { sql_table, key_columns, condition }) = find_table_source(table_kind) else {
         return Ok(page);
@@ -97,7 +97,7 @@ pub(super) fn read_page(
     while !page.is_full()
         && let Some(row) = rows.next()?
     {
-        let cells: Result<Vec<CopyValue>> =
+        let cells: TableResult<Vec<CopyValue>> =
             (0..cell_count).map(|index| copy_value_from_sqlite(row.get_ref(index)?)).collect();
         let mut cursor = cells?;
         let row = cursor.split_off(key_columns.len());
@@ -123,7 +123,7 @@ fn sqlite_column_name(table_kind: TableKind, name: &'static str) -> &'static str
     }
 }
 
-pub(super) fn insert_rows(conn: &Connection, table_kind: TableKind, rows: Vec<CopyRow>) -> Result<()> {
+pub(super) fn insert_rows(conn: &Connection, table_kind: TableKind, rows: Vec<CopyRow>) -> TableResult<()> {
     let Some(TableSource { sql_table, .. }) = find_table_source(table_kind) else {
         return Err(Fault::damaged(format!("the embedded store has no table for {table_kind}")));
     };
@@ -142,7 +142,7 @@ pub(super) fn insert_rows(conn: &Connection, table_kind: TableKind, rows: Vec<Co
 }
 
 /// Inserts events, and adds every thousandth to the sparse index, by which an event is found by its number.
-pub(super) fn insert_journal_rows(conn: &Connection, rows: Vec<CopyRow>) -> Result<()> {
+pub(super) fn insert_journal_rows(conn: &Connection, rows: Vec<CopyRow>) -> TableResult<()> {
     let (expired_up_to, mut journaled) =
         (read_named_number(conn, "expired_up_to")?, counters::count_journaled_events(conn)?);
     let mut index_entries = Vec::new();
@@ -164,7 +164,7 @@ fn format_placeholders(count: usize) -> String {
     vec!["?"; count].join(", ")
 }
 
-fn copy_value_from_sqlite(value: ValueRef<'_>) -> Result<CopyValue> {
+fn copy_value_from_sqlite(value: ValueRef<'_>) -> TableResult<CopyValue> {
     Ok(match value {
         ValueRef::Null => CopyValue::Null,
         ValueRef::Integer(number) => CopyValue::Number(number),

@@ -8,14 +8,14 @@ use pointsman_store::row::{
 use rusqlite::Connection;
 
 use super::row::{archived_task_columns, archived_task_from_row, query_first};
-use crate::error::Result;
+use crate::error::TableResult;
 
-pub(crate) fn read_archived_task(conn: &Connection, seq: TaskSeq) -> Result<Option<ArchivedTaskRow>> {
+pub(crate) fn read_archived_task(conn: &Connection, seq: TaskSeq) -> TableResult<Option<ArchivedTaskRow>> {
     let sql = concat!("SELECT ", archived_task_columns!(), " FROM pointsman_history WHERE seq = ?1");
     query_first(conn, sql, [seq.0], archived_task_from_row)
 }
 
-pub(super) fn insert_archived_task(conn: &Connection, archived_task: &ArchivedTaskRow) -> Result<()> {
+pub(super) fn insert_archived_task(conn: &Connection, archived_task: &ArchivedTaskRow) -> TableResult<()> {
     let sql = concat!(
         "INSERT INTO pointsman_history (",
         archived_task_columns!(),
@@ -49,12 +49,12 @@ pub(super) fn insert_archived_task(conn: &Connection, archived_task: &ArchivedTa
     Ok(())
 }
 
-pub(super) fn delete_archived_task(conn: &Connection, seq: TaskSeq) -> Result<()> {
+pub(super) fn delete_archived_task(conn: &Connection, seq: TaskSeq) -> TableResult<()> {
     conn.prepare_cached("DELETE FROM pointsman_history WHERE seq = ?1")?.execute([seq.0])?;
     Ok(())
 }
 
-pub(super) fn write_attempt(conn: &Connection, attempt: &AttemptRow<'_>) -> Result<()> {
+pub(super) fn write_attempt(conn: &Connection, attempt: &AttemptRow<'_>) -> TableResult<()> {
     let sql = "INSERT OR REPLACE INTO pointsman_attempt (task, number, started, ended, outcome, error)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     conn.prepare_cached(sql)?.execute((
@@ -68,7 +68,7 @@ pub(super) fn write_attempt(conn: &Connection, attempt: &AttemptRow<'_>) -> Resu
     Ok(())
 }
 
-pub(super) fn append_log_lines(conn: &Connection, task: TaskSeq, lines: Vec<LogLine>) -> Result<()> {
+pub(super) fn append_log_lines(conn: &Connection, task: TaskSeq, lines: Vec<LogLine>) -> TableResult<()> {
     if lines.is_empty() {
         return Ok(());
     }

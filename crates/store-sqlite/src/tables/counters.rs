@@ -8,7 +8,7 @@ use pointsman_store::tables::Counters;
 use rusqlite::types::{FromSql, ToSql};
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 
 /// The size of a block of reserved numbers. The last used number of some counters is in no row, so numbers are reserved
 /// in blocks: after a start they continue after the reserved block, and few commits have to write the counter.
@@ -26,8 +26,8 @@ pub(crate) struct StoredCounters {
 
 impl StoredCounters {
     /// Reads the counters: those that are stored, and those that follow from the rows.
-    pub(crate) fn read_counters(&self, conn: &Connection) -> Result<Counters> {
-        let number = |name| -> Result<i64> { Ok(read_meta_value(conn, name)?.unwrap_or(0)) };
+    pub(crate) fn read_counters(&self, conn: &Connection) -> TableResult<Counters> {
+        let number = |name| -> TableResult<i64> { Ok(read_meta_value(conn, name)?.unwrap_or(0)) };
         self.archived_task_count.set(number("archived_tasks")?);
         self.expired_up_to.set(EventId::from_i64(number("expired_up_to")?));
         self.last_reserved_fence.set(number("last_fence")?);
@@ -51,7 +51,7 @@ impl StoredCounters {
         })
     }
 
-    pub(super) fn write_counters(&self, conn: &Connection, counters: &Counters) -> Result<()> {
+    pub(super) fn write_counters(&self, conn: &Connection, counters: &Counters) -> TableResult<()> {
         if counters.archived_task_count != self.archived_task_count.get() {
             write_meta_value(conn, "archived_tasks", counters.archived_task_count)?;
             self.archived_task_count.set(counters.archived_task_count);
@@ -63,7 +63,7 @@ impl StoredCounters {
     }
 
     /// Stores the low-water mark: observers see no event at or below this id any more.
-    pub(super) fn set_expired_up_to(&self, conn: &Connection, expired_up_to: EventId) -> Result<()> {
+    pub(super) fn set_expired_up_to(&self, conn: &Connection, expired_up_to: EventId) -> TableResult<()> {
         if expired_up_to != self.expired_up_to.get() {
             write_meta_value(conn, "expired_up_to", expired_up_to.as_i64())?;
             self.expired_up_to.set(expired_up_to);
@@ -73,7 +73,7 @@ impl StoredCounters {
 }
 
 /// Reserves another block of numbers if `last_used` is beyond those reserved.
-fn reserve_numbers(conn: &Connection, name: &str, last_used: i64, reserved: &Cell<i64>) -> Result<()> {
+fn reserve_numbers(conn: &Connection, name: &str, last_used: i64, reserved: &Cell<i64>) -> TableResult<()> {
     if last_used > reserved.get() {
         reserved.set(last_used + NUMBER_RESERVATION_SIZE);
         write_meta_value(conn, name, reserved.get())?;
@@ -81,12 +81,12 @@ fn reserve_numbers(conn: &Connection, name: &str, last_used: i64, reserved: &Cel
     Ok(())
 }
 
-fn query_max_or_zero(conn: &Connection, sql: &str) -> Result<i64> {
+fn query_max_or_zero(conn: &Connection, sql: &str) -> TableResult<i64> {
     Ok(conn.query_row(sql, [], |r| r.get::<_, Option<i64>>(0))?.unwrap_or(0))
 }
 
 /// Counts all events ever journaled: the number in the last row of the sparse index, plus the events after that row.
-pub(crate) fn count_journaled_events(conn: &Connection) -> Result<i64> {
+pub(crate) fn count_journaled_events(conn: &Connection) -> TableResult<i64> {
     let last = "SELECT number, id FROM pointsman_journal_sparse_index ORDER BY number DESC LIMIT 1";
     let last = conn.query_row(last, [], |r| Ok((r.get(0)?, r.get(1)?))).optional()?;
     let (indexed_number, indexed_id): (i64, i64) = last.unwrap_or((0, 0));
@@ -94,24 +94,24 @@ pub(crate) fn count_journaled_events(conn: &Connection) -> Result<i64> {
     Ok(indexed_number + conn.query_row(since, [indexed_id], |r| r.get::<_, i64>(0))?)
 }
 
-pub(crate) fn read_task_id_namespace(conn: &Connection) -> Result<TaskIdNamespace> {
+pub(crate) fn read_task_id_namespace(conn: &Connection) -> TableResult<TaskIdNamespace> {
     let namespace: Option<i64> = read_meta_value(conn, "task_id_namespace")?;
     let namespace = namespace.ok_or_else(|| Fault::damaged("pointsman_meta has no task_id_namespace"))?;
     Ok(TaskIdNamespace(namespace as u64))
 }
 
-pub(super) fn read_hash_salt(conn: &Connection) -> Result<u64> {
+pub(super) fn read_hash_salt(conn: &Connection) -> TableResult<u64> {
     let salt: Option<i64> = read_meta_value(conn, "salt")?;
     Ok(salt.ok_or_else(|| Fault::damaged("pointsman_meta has no salt"))? as u64)
 }
 
 /// Reads a named value.
-pub(crate) fn read_meta_value<T: FromSql>(conn: &Connection, name: &str) -> Result<Option<T>> {
+pub(crate) fn read_meta_value<T: FromSql>(conn: &Connection, name: &str) -> TableResult<Option<T>> {
     let mut statement = conn.prepare_cached("SELECT value FROM pointsman_meta WHERE name = ?1")?;
     Ok(statement.query_row([name], |r| r.get(0)).optional()?)
 }
 
-pub(crate) fn write_meta_value(conn: &Connection, name: &str, value: impl ToSql) -> Result<()> {
+pub(crate) fn write_meta_value(conn: &Connection, name: &str, value: impl ToSql) -> TableResult<()> {
     let sql = "INSERT OR REPLACE INTO pointsman_meta (name, value) VALUES (?1, ?2)";
     conn.prepare_cached(sql)?.execute((name, value))?;
     Ok(())

@@ -6,7 +6,7 @@ use pointsman_store::views::encode_context;
 use rusqlite::Connection;
 
 use super::row::{event_columns, event_from_row, query_all, query_first};
-use crate::error::Result;
+use crate::error::TableResult;
 
 /// One in this many events is added to the sparse index, by which an event is found by its number.
 const SPARSE_INDEX_INTERVAL: i64 = 1000;
@@ -15,7 +15,7 @@ pub(super) fn read_idempotency_record(
     conn: &Connection,
     tenant: &Tenant,
     key: &str,
-) -> Result<Option<([u8; 32], String)>> {
+) -> TableResult<Option<([u8; 32], String)>> {
     let sql = "SELECT digest, response FROM pointsman_idempotency_record WHERE tenant = ?1 AND key = ?2";
     query_first(conn, sql, (tenant.as_str(), key), |row| Ok((row.get(0)?, row.get(1)?)))
 }
@@ -25,7 +25,7 @@ pub(super) fn insert_idempotency_record(
     idempotency: &IdempotencyKey,
     answer: &str,
     now: Timestamp,
-) -> Result<()> {
+) -> TableResult<()> {
     let sql = "INSERT INTO pointsman_idempotency_record (tenant, key, digest, response, at)
                VALUES (?1, ?2, ?3, ?4, ?5)";
     let IdempotencyKey { tenant, key, request_digest: digest, .. } = idempotency;
@@ -39,7 +39,7 @@ pub(super) fn insert_event(
     number: i64,
     first_task: TaskSeq,
     task_count: usize,
-) -> Result<()> {
+) -> TableResult<()> {
     let sql = "INSERT INTO pointsman_journal
                  (id, prev, type, key, sub, tenant, value, context, cause_event, cause_task, depth, first_task, tasks)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
@@ -65,7 +65,7 @@ pub(super) fn insert_event(
     Ok(())
 }
 
-pub(crate) fn read_event(conn: &Connection, id: EventId) -> Result<Option<Event>> {
+pub(crate) fn read_event(conn: &Connection, id: EventId) -> TableResult<Option<Event>> {
     let sql = concat!("SELECT ", event_columns!(), " FROM pointsman_journal WHERE id = ?1");
     query_first(conn, sql, [id.as_i64()], event_from_row)
 }
@@ -75,7 +75,7 @@ pub(super) fn list_events_between(
     from: EventId,
     to: EventId,
     limit: usize,
-) -> Result<Vec<Event>> {
+) -> TableResult<Vec<Event>> {
     let sql = concat!(
         "SELECT ",
         event_columns!(),
@@ -84,12 +84,12 @@ pub(super) fn list_events_between(
     query_all(conn, sql, (from.as_i64(), to.as_i64(), limit as i64), event_from_row)
 }
 
-pub(super) fn find_event_near_number(conn: &Connection, number: i64) -> Result<Option<EventId>> {
+pub(super) fn find_event_near_number(conn: &Connection, number: i64) -> TableResult<Option<EventId>> {
     let sql = "SELECT id FROM pointsman_journal_sparse_index WHERE number <= ?1 ORDER BY number DESC LIMIT 1";
     query_first(conn, sql, [number], |row| Ok(EventId::from_i64(row.get(0)?)))
 }
 
-pub(super) fn find_last_event_up_to(conn: &Connection, id: EventId) -> Result<EventId> {
+pub(super) fn find_last_event_up_to(conn: &Connection, id: EventId) -> TableResult<EventId> {
     let sql = "SELECT coalesce(max(id), 0) FROM pointsman_journal WHERE id <= ?1";
     Ok(EventId::from_i64(conn.prepare_cached(sql)?.query_row([id.as_i64()], |r| r.get(0))?))
 }

@@ -31,7 +31,7 @@ use pointsman_store::row::{
 use pointsman_store::tables::{Counters, Tables};
 use rusqlite::Connection;
 
-use crate::error::Result;
+use crate::error::TableResult;
 use crate::{read_nodes, read_tasks};
 
 /// The tables of the file, as its one writer uses them.
@@ -52,31 +52,31 @@ impl SqliteTables {
 }
 
 impl Tables for SqliteTables {
-    fn read_counters(&self) -> Result<Counters> {
+    fn read_counters(&self) -> TableResult<Counters> {
         self.stored_counters.read_counters(&self.conn)
     }
 
-    fn write_counters(&self, counters: &Counters) -> Result<()> {
+    fn write_counters(&self, counters: &Counters) -> TableResult<()> {
         self.stored_counters.write_counters(&self.conn, counters)
     }
 
-    fn read_task_id_namespace(&self) -> Result<TaskIdNamespace> {
+    fn read_task_id_namespace(&self) -> TableResult<TaskIdNamespace> {
         counters::read_task_id_namespace(&self.conn)
     }
 
-    fn read_hash_salt(&self) -> Result<u64> {
+    fn read_hash_salt(&self) -> TableResult<u64> {
         counters::read_hash_salt(&self.conn)
     }
 
-    fn read_named_text(&self, name: &str) -> Result<Option<String>> {
+    fn read_named_text(&self, name: &str) -> TableResult<Option<String>> {
         counters::read_meta_value(&self.conn, name)
     }
 
-    fn write_named_text(&self, name: &str, text: &str) -> Result<()> {
+    fn write_named_text(&self, name: &str, text: &str) -> TableResult<()> {
         counters::write_meta_value(&self.conn, name, text)
     }
 
-    fn read_idempotency_record(&self, tenant: &Tenant, key: &str) -> Result<Option<([u8; 32], String)>> {
+    fn read_idempotency_record(&self, tenant: &Tenant, key: &str) -> TableResult<Option<([u8; 32], String)>> {
         events::read_idempotency_record(&self.conn, tenant, key)
     }
 
@@ -85,86 +85,92 @@ impl Tables for SqliteTables {
         idempotency: &IdempotencyKey,
         answer: &str,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         events::insert_idempotency_record(&self.conn, idempotency, answer, now)
     }
 
-    fn insert_event(&self, event: &Event, number: i64, first_task: TaskSeq, task_count: usize) -> Result<()> {
+    fn insert_event(
+        &self,
+        event: &Event,
+        number: i64,
+        first_task: TaskSeq,
+        task_count: usize,
+    ) -> TableResult<()> {
         events::insert_event(&self.conn, event, number, first_task, task_count)
     }
 
-    fn read_event(&self, id: EventId) -> Result<Option<Event>> {
+    fn read_event(&self, id: EventId) -> TableResult<Option<Event>> {
         events::read_event(&self.conn, id)
     }
 
-    fn list_events_between(&self, from: EventId, to: EventId, limit: usize) -> Result<Vec<Event>> {
+    fn list_events_between(&self, from: EventId, to: EventId, limit: usize) -> TableResult<Vec<Event>> {
         events::list_events_between(&self.conn, from, to, limit)
     }
 
-    fn find_event_near_number(&self, number: i64) -> Result<Option<EventId>> {
+    fn find_event_near_number(&self, number: i64) -> TableResult<Option<EventId>> {
         events::find_event_near_number(&self.conn, number)
     }
 
-    fn find_last_event_up_to(&self, id: EventId) -> Result<EventId> {
+    fn find_last_event_up_to(&self, id: EventId) -> TableResult<EventId> {
         events::find_last_event_up_to(&self.conn, id)
     }
 
-    fn read_object(&self, tenant: &Tenant, key: &str) -> Result<Option<ObjectRow>> {
+    fn read_object(&self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>> {
         objects::read_object(&self.conn, tenant, key)
     }
 
-    fn write_object(&self, tenant: &Tenant, key: &str, object: &ObjectRow) -> Result<()> {
+    fn write_object(&self, tenant: &Tenant, key: &str, object: &ObjectRow) -> TableResult<()> {
         objects::write_object(&self.conn, tenant, key, object)
     }
 
-    fn read_active_task(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
+    fn read_active_task(&self, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>> {
         tasks::read_active_task(&self.conn, seq)
     }
 
-    fn insert_active_task(&self, active_task: &ActiveTaskRow) -> Result<()> {
+    fn insert_active_task(&self, active_task: &ActiveTaskRow) -> TableResult<()> {
         tasks::insert_active_task(&self.conn, active_task)
     }
 
-    fn delete_active_task(&self, active_task: &ActiveTaskRow) -> Result<()> {
+    fn delete_active_task(&self, active_task: &ActiveTaskRow) -> TableResult<()> {
         tasks::delete_active_task(&self.conn, active_task.seq)
     }
 
-    fn set_task_phase(&self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> Result<()> {
+    fn set_task_phase(&self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> TableResult<()> {
         tasks::set_task_phase(&self.conn, seq, phase, rank)
     }
 
-    fn write_task_lock(&self, active_task: &ActiveTaskRow) -> Result<()> {
+    fn write_task_lock(&self, active_task: &ActiveTaskRow) -> TableResult<()> {
         tasks::write_task_lock(&self.conn, active_task)
     }
 
-    fn update_active_task(&self, active_task: &ActiveTaskRow) -> Result<()> {
+    fn update_active_task(&self, active_task: &ActiveTaskRow) -> TableResult<()> {
         tasks::update_active_task(&self.conn, active_task)
     }
 
-    fn set_task_grouping(&self, active_task: &ActiveTaskRow) -> Result<()> {
+    fn set_task_grouping(&self, active_task: &ActiveTaskRow) -> TableResult<()> {
         tasks::set_task_grouping(&self.conn, active_task)
     }
 
-    fn set_concurrency_group(&self, seq: TaskSeq, concurrency_group: Option<i64>) -> Result<()> {
+    fn set_concurrency_group(&self, seq: TaskSeq, concurrency_group: Option<i64>) -> TableResult<()> {
         tasks::set_concurrency_group(&self.conn, seq, concurrency_group)
     }
 
-    fn set_task_score(&self, seq: TaskSeq, score: i64) -> Result<()> {
+    fn set_task_score(&self, seq: TaskSeq, score: i64) -> TableResult<()> {
         tasks::set_task_score(&self.conn, seq, score)
     }
 
-    fn set_lease_end(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
+    fn set_lease_end(&self, seq: TaskSeq, until: Timestamp) -> TableResult<()> {
         tasks::set_lease_end(&self.conn, seq, until)
     }
 
     /// Does nothing: no other process has the file, so there are no caches to invalidate.
     fn invalidate_task_on_peers(&self, _seq: TaskSeq) {}
 
-    fn read_lane_head(&self, lane: i64) -> Result<Option<LaneHead>> {
+    fn read_lane_head(&self, lane: i64) -> TableResult<Option<LaneHead>> {
         tasks::read_lane_head(&self.conn, lane)
     }
 
-    fn list_lane_tasks(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> {
+    fn list_lane_tasks(&self, lane: i64) -> TableResult<Vec<(TaskSeq, QueueId)>> {
         tasks::list_lane_tasks(&self.conn, lane)
     }
 
@@ -172,34 +178,34 @@ impl Tables for SqliteTables {
         &self,
         concurrency_group: i64,
         limit: usize,
-    ) -> Result<Vec<TaskSeq>> {
+    ) -> TableResult<Vec<TaskSeq>> {
         tasks::list_counted_tasks_of_concurrency_group(&self.conn, concurrency_group, limit)
     }
 
     fn find_oldest_blocked_in_concurrency_group(
         &self,
         concurrency_group: i64,
-    ) -> Result<Option<WaitingTask>> {
+    ) -> TableResult<Option<WaitingTask>> {
         tasks::find_oldest_blocked_in_concurrency_group(&self.conn, concurrency_group)
     }
 
-    fn list_first_ready_tasks_of_queues(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
+    fn list_first_ready_tasks_of_queues(&self, shares: &[(QueueId, i64)]) -> TableResult<Vec<ActiveTaskRow>> {
         tasks::list_first_ready_tasks_of_queues(&self.conn, shares)
     }
 
-    fn list_scheduled_tasks(&self) -> Result<Vec<ActiveTaskRow>> {
+    fn list_scheduled_tasks(&self) -> TableResult<Vec<ActiveTaskRow>> {
         tasks::list_scheduled_tasks(&self.conn)
     }
 
-    fn list_due_tasks(&self, now: Timestamp, limit: usize) -> Result<Vec<WaitingTask>> {
+    fn list_due_tasks(&self, now: Timestamp, limit: usize) -> TableResult<Vec<WaitingTask>> {
         tasks::list_due_tasks(&self.conn, now, limit)
     }
 
-    fn read_earliest_due_time(&self) -> Result<Option<Timestamp>> {
+    fn read_earliest_due_time(&self) -> TableResult<Option<Timestamp>> {
         tasks::read_earliest_due_time(&self.conn)
     }
 
-    fn list_sync_gated_tasks(&self, event: EventId) -> Result<Vec<SyncGatedTask>> {
+    fn list_sync_gated_tasks(&self, event: EventId) -> TableResult<Vec<SyncGatedTask>> {
         tasks::list_sync_gated_tasks(&self.conn, event)
     }
 
@@ -208,15 +214,19 @@ impl Tables for SqliteTables {
         event: EventId,
         sync_stage: i64,
         only_untried: bool,
-    ) -> Result<Option<TaskSeq>> {
+    ) -> TableResult<Option<TaskSeq>> {
         tasks::find_unfinished_sync_task_before_stage(&self.conn, event, sync_stage, only_untried)
     }
 
-    fn list_tasks_locked_by_node(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
+    fn list_tasks_locked_by_node(&self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>> {
         tasks::list_tasks_locked_by_node(&self.conn, node)
     }
 
-    fn list_expired_worker_leases(&self, since: Timestamp, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
+    fn list_expired_worker_leases(
+        &self,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> TableResult<Vec<ActiveTaskRow>> {
         tasks::list_expired_worker_leases(&self.conn, since, now)
     }
 
@@ -225,231 +235,240 @@ impl Tables for SqliteTables {
         queue: QueueId,
         phases: &[TaskPhase],
         limit: usize,
-    ) -> Result<Vec<TaskSeq>> {
+    ) -> TableResult<Vec<TaskSeq>> {
         tasks::list_tasks_in_phases(&self.conn, queue, phases, limit)
     }
 
-    fn list_running_tasks_of_handler(&self, handler: HandlerId, limit: usize) -> Result<Vec<TaskSeq>> {
+    fn list_running_tasks_of_handler(&self, handler: HandlerId, limit: usize) -> TableResult<Vec<TaskSeq>> {
         tasks::list_running_tasks_of_handler(&self.conn, handler, limit)
     }
 
-    fn list_tasks_to_rescore(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
+    fn list_tasks_to_rescore(&self, queue: QueueId) -> TableResult<Vec<(TaskSeq, i64, Timestamp)>> {
         tasks::list_tasks_to_rescore(&self.conn, queue)
     }
 
-    fn list_tasks_to_regroup(&self, queue: QueueId) -> Result<Vec<(WaitingTask, TaskPhase, String)>> {
+    fn list_tasks_to_regroup(&self, queue: QueueId) -> TableResult<Vec<(WaitingTask, TaskPhase, String)>> {
         tasks::list_tasks_to_regroup(&self.conn, queue)
     }
 
-    fn count_ready_tasks_before(&self, active_task: &ActiveTaskRow, limit: u64) -> Result<u64> {
+    fn count_ready_tasks_before(&self, active_task: &ActiveTaskRow, limit: u64) -> TableResult<u64> {
         tasks::count_ready_tasks_before(&self.conn, active_task, limit)
     }
 
-    fn read_archived_task(&self, seq: TaskSeq) -> Result<Option<ArchivedTaskRow>> {
+    fn read_archived_task(&self, seq: TaskSeq) -> TableResult<Option<ArchivedTaskRow>> {
         archived_tasks::read_archived_task(&self.conn, seq)
     }
 
-    fn insert_archived_task(&self, archived_task: &ArchivedTaskRow) -> Result<()> {
+    fn insert_archived_task(&self, archived_task: &ArchivedTaskRow) -> TableResult<()> {
         archived_tasks::insert_archived_task(&self.conn, archived_task)
     }
 
-    fn delete_archived_task(&self, seq: TaskSeq) -> Result<()> {
+    fn delete_archived_task(&self, seq: TaskSeq) -> TableResult<()> {
         archived_tasks::delete_archived_task(&self.conn, seq)
     }
 
-    fn write_attempt(&self, attempt: &AttemptRow<'_>) -> Result<()> {
+    fn write_attempt(&self, attempt: &AttemptRow<'_>) -> TableResult<()> {
         archived_tasks::write_attempt(&self.conn, attempt)
     }
 
-    fn append_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> Result<()> {
+    fn append_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> TableResult<()> {
         archived_tasks::append_log_lines(&self.conn, task, lines)
     }
 
-    fn read_task_with_attempts(&self, seq: TaskSeq) -> Result<Option<Task>> {
+    fn read_task_with_attempts(&self, seq: TaskSeq) -> TableResult<Option<Task>> {
         read_tasks::read_task(&self.conn, seq)
     }
 
-    fn list_queues(&self) -> Result<Vec<QueueRow>> {
+    fn list_queues(&self) -> TableResult<Vec<QueueRow>> {
         queues::list_queues(&self.conn)
     }
 
-    fn create_queue(&self, handler: HandlerId, tenant: &Tenant, subject: &QueueSubject) -> Result<QueueId> {
+    fn create_queue(
+        &self,
+        handler: HandlerId,
+        tenant: &Tenant,
+        subject: &QueueSubject,
+    ) -> TableResult<QueueId> {
         queues::insert_queue(&self.conn, handler, tenant, subject)
     }
 
-    fn write_queue_counts(&self, counts: &[(QueueId, QueueCounts)]) -> Result<()> {
+    fn write_queue_counts(&self, counts: &[(QueueId, QueueCounts)]) -> TableResult<()> {
         queues::write_queue_counts(&self.conn, counts)
     }
 
-    fn read_queue_head(&self, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
+    fn read_queue_head(&self, queue: QueueId) -> TableResult<Option<(i64, TaskSeq)>> {
         queues::read_queue_head(&self.conn, queue)
     }
 
-    fn list_rank_ranges(&self, queue: QueueId) -> Result<Vec<RankRange>> {
+    fn list_rank_ranges(&self, queue: QueueId) -> TableResult<Vec<RankRange>> {
         queues::list_rank_ranges(&self.conn, queue)
     }
 
-    fn list_handlers(&self) -> Result<Vec<HandlerRow>> {
+    fn list_handlers(&self) -> TableResult<Vec<HandlerRow>> {
         queues::list_handlers(&self.conn)
     }
 
-    fn set_defined_handlers(&self, handlers: &[HandlerDef]) -> Result<()> {
+    fn set_defined_handlers(&self, handlers: &[HandlerDef]) -> TableResult<()> {
         queues::set_defined_handlers(&self.conn, handlers)
     }
 
-    fn write_limiter_state(&self, handler: HandlerId, limiter_state: &LimiterAndBreakerState) -> Result<()> {
+    fn write_limiter_state(
+        &self,
+        handler: HandlerId,
+        limiter_state: &LimiterAndBreakerState,
+    ) -> TableResult<()> {
         queues::write_limiter_state(&self.conn, handler, limiter_state)
     }
 
-    fn read_missed_event_ranges_json(&self, handler: HandlerId) -> Result<String> {
+    fn read_missed_event_ranges_json(&self, handler: HandlerId) -> TableResult<String> {
         queues::read_missed_event_ranges_json(&self.conn, handler)
     }
 
-    fn write_missed_event_ranges_json(&self, handler: HandlerId, gaps: &str) -> Result<()> {
+    fn write_missed_event_ranges_json(&self, handler: HandlerId, gaps: &str) -> TableResult<()> {
         queues::write_missed_event_ranges_json(&self.conn, handler, gaps)
     }
 
-    fn list_configured_object_digests(&self) -> Result<BTreeMap<String, String>> {
+    fn list_configured_object_digests(&self) -> TableResult<BTreeMap<String, String>> {
         registry::list_configured_object_digests(&self.conn)
     }
 
-    fn write_configured_object_digest(&self, key: &str, digest: &str) -> Result<()> {
+    fn write_configured_object_digest(&self, key: &str, digest: &str) -> TableResult<()> {
         registry::write_configured_object_digest(&self.conn, key, digest)
     }
 
-    fn delete_configured_object_digest(&self, key: &str) -> Result<()> {
+    fn delete_configured_object_digest(&self, key: &str) -> TableResult<()> {
         registry::delete_configured_object_digest(&self.conn, key)
     }
 
-    fn list_rules(&self) -> Result<Vec<Rule>> {
+    fn list_rules(&self) -> TableResult<Vec<Rule>> {
         registry::list_rules(&self.conn)
     }
 
-    fn write_rule(&self, rule: &Rule) -> Result<()> {
+    fn write_rule(&self, rule: &Rule) -> TableResult<()> {
         registry::write_rule(&self.conn, rule)
     }
 
-    fn delete_rule(&self, kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> Result<()> {
+    fn delete_rule(&self, kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> TableResult<()> {
         registry::delete_rule(&self.conn, kind, scope, tenant)
     }
 
-    fn list_nodes(&self) -> Result<Vec<NodeView>> {
+    fn list_nodes(&self) -> TableResult<Vec<NodeView>> {
         read_nodes::list_nodes(&self.conn)
     }
 
-    fn list_live_nodes(&self) -> Result<Vec<NodeId>> {
+    fn list_live_nodes(&self) -> TableResult<Vec<NodeId>> {
         registry::list_live_nodes(&self.conn)
     }
 
-    fn insert_node(&self, name: &str, now: Timestamp) -> Result<NodeId> {
+    fn insert_node(&self, name: &str, now: Timestamp) -> TableResult<NodeId> {
         registry::insert_node(&self.conn, name, now)
     }
 
-    fn write_node_capabilities(&self, node: NodeId, capabilities: &NodeCapabilities) -> Result<()> {
+    fn write_node_capabilities(&self, node: NodeId, capabilities: &NodeCapabilities) -> TableResult<()> {
         registry::update_node_capabilities(&self.conn, node, capabilities)
     }
 
-    fn record_node_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
+    fn record_node_heartbeat(&self, node: NodeId, now: Timestamp) -> TableResult<bool> {
         registry::record_heartbeat(&self.conn, node, now)
     }
 
-    fn mark_node_gone(&self, node: NodeId) -> Result<()> {
+    fn mark_node_gone(&self, node: NodeId) -> TableResult<()> {
         registry::mark_node_gone(&self.conn, node)
     }
 
-    fn list_nodes_silent_since(&self, before: Timestamp) -> Result<Vec<NodeId>> {
+    fn list_nodes_silent_since(&self, before: Timestamp) -> TableResult<Vec<NodeId>> {
         registry::list_silent_nodes(&self.conn, before)
     }
 
-    fn insert_audit_entry(&self, entry: &AuditEntry) -> Result<()> {
+    fn insert_audit_entry(&self, entry: &AuditEntry) -> TableResult<()> {
         registry::insert_audit_entry(&self.conn, entry)
     }
 
-    fn list_chains(&self) -> Result<Vec<ChainRow>> {
+    fn list_chains(&self) -> TableResult<Vec<ChainRow>> {
         chains::list_chains(&self.conn)
     }
 
-    fn set_defined_chains(&self, chains: &[Chain]) -> Result<()> {
+    fn set_defined_chains(&self, chains: &[Chain]) -> TableResult<()> {
         chains::set_defined_chains(&self.conn, chains)
     }
 
-    fn write_chain_state(&self, path: &ChainPath, state: &ChainState) -> Result<()> {
+    fn write_chain_state(&self, path: &ChainPath, state: &ChainState) -> TableResult<()> {
         chains::write_chain_state(&self.conn, path, state)
     }
 
-    fn find_reevaluation_cursor(&self) -> Result<Option<(ChainPath, i64)>> {
+    fn find_reevaluation_cursor(&self) -> TableResult<Option<(ChainPath, i64)>> {
         chains::find_reevaluation_cursor(&self.conn)
     }
 
-    fn write_reevaluation_cursor(&self, path: &ChainPath, after: Option<i64>) -> Result<()> {
+    fn write_reevaluation_cursor(&self, path: &ChainPath, after: Option<i64>) -> TableResult<()> {
         chains::write_reevaluation_cursor(&self.conn, path, after)
     }
 
-    fn read_order(&self, number: i64) -> Result<Option<OrderRow>> {
+    fn read_order(&self, number: i64) -> TableResult<Option<OrderRow>> {
         chains::read_order(&self.conn, number)
     }
 
-    fn find_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>> {
+    fn find_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<OrderRow>> {
         chains::find_order_by_key(&self.conn, tenant, key)
     }
 
-    fn read_ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> {
+    fn read_ended_order(&self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<EndedOrder>> {
         chains::read_ended_order(&self.conn, tenant, key)
     }
 
-    fn write_ended_order(&self, ended: &EndedOrder) -> Result<()> {
+    fn write_ended_order(&self, ended: &EndedOrder) -> TableResult<()> {
         chains::write_ended_order(&self.conn, ended)
     }
 
-    fn delete_expired_ended_orders(&self, before: Timestamp) -> Result<bool> {
+    fn delete_expired_ended_orders(&self, before: Timestamp) -> TableResult<bool> {
         retention::delete_ended_orders(&self.conn, before)
     }
 
-    fn list_order_numbers_after(&self, path: &ChainPath, number: i64, limit: usize) -> Result<Vec<i64>> {
+    fn list_order_numbers_after(&self, path: &ChainPath, number: i64, limit: usize) -> TableResult<Vec<i64>> {
         chains::list_order_numbers_after(&self.conn, path, number, limit)
     }
 
-    fn insert_order(&self, number: i64, order: &Order) -> Result<()> {
+    fn insert_order(&self, number: i64, order: &Order) -> TableResult<()> {
         chains::insert_order(&self.conn, number, order)
     }
 
-    fn update_order(&self, order: &OrderRow) -> Result<()> {
+    fn update_order(&self, order: &OrderRow) -> TableResult<()> {
         chains::update_order(&self.conn, order)
     }
 
-    fn delete_order(&self, number: i64) -> Result<()> {
+    fn delete_order(&self, number: i64) -> TableResult<()> {
         chains::delete_order(&self.conn, number)
     }
 
-    fn list_schedules(&self) -> Result<BTreeMap<String, ScheduleRow>> {
+    fn list_schedules(&self) -> TableResult<BTreeMap<String, ScheduleRow>> {
         schedules::list_schedules(&self.conn)
     }
 
-    fn start_schedule(&self, name: &ScheduleName, expression: &str, now: Timestamp) -> Result<()> {
+    fn start_schedule(&self, name: &ScheduleName, expression: &str, now: Timestamp) -> TableResult<()> {
         schedules::start_schedule(&self.conn, name, expression, now)
     }
 
-    fn record_schedules_registered(&self, names: &[String], now: Timestamp) -> Result<()> {
+    fn record_schedules_registered(&self, names: &[String], now: Timestamp) -> TableResult<()> {
         schedules::record_schedules_registered(&self.conn, names, now)
     }
 
-    fn delete_schedule(&self, name: &str) -> Result<()> {
+    fn delete_schedule(&self, name: &str) -> TableResult<()> {
         schedules::delete_schedule(&self.conn, name)
     }
 
-    fn read_fire(&self, schedule: &ScheduleName, planned: Timestamp) -> Result<Option<Fire>> {
+    fn read_fire(&self, schedule: &ScheduleName, planned: Timestamp) -> TableResult<Option<Fire>> {
         schedules::read_fire(&self.conn, schedule, planned)
     }
 
-    fn write_fire(&self, schedule: &ScheduleName, fire: &Fire, needs_catch_up: bool) -> Result<()> {
+    fn write_fire(&self, schedule: &ScheduleName, fire: &Fire, needs_catch_up: bool) -> TableResult<()> {
         schedules::write_fire(&self.conn, schedule, fire, needs_catch_up)
     }
 
-    fn advance_catch_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
+    fn advance_catch_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> TableResult<()> {
         schedules::advance_catch_up(&self.conn, schedule, up_to)
     }
 
-    fn list_unfinished_tasks_of_last_event(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
+    fn list_unfinished_tasks_of_last_event(&self, schedule: &ScheduleName) -> TableResult<Vec<TaskSeq>> {
         schedules::list_unfinished_tasks_of_last_event(&self.conn, schedule)
     }
 
@@ -457,29 +476,29 @@ impl Tables for SqliteTables {
         &self,
         after: EventId,
         expired_up_to: EventId,
-    ) -> Result<(u64, Option<EventId>)> {
+    ) -> TableResult<(u64, Option<EventId>)> {
         // The low-water mark is stored first, so that no read finds deleted events above it.
         self.stored_counters.set_expired_up_to(&self.conn, expired_up_to)?;
         retention::delete_expired_events(&self.conn, after, expired_up_to)
     }
 
-    fn delete_expired_archived_tasks(&self, surplus: i64, before: Timestamp) -> Result<(u64, bool)> {
+    fn delete_expired_archived_tasks(&self, surplus: i64, before: Timestamp) -> TableResult<(u64, bool)> {
         retention::delete_archived_tasks(&self.conn, surplus, before)
     }
 
-    fn delete_expired_idempotency_records(&self, before: Timestamp) -> Result<bool> {
+    fn delete_expired_idempotency_records(&self, before: Timestamp) -> TableResult<bool> {
         retention::delete_idempotency_records(&self.conn, before)
     }
 
-    fn delete_expired_fires_nodes_audit(&self, before: Timestamp) -> Result<bool> {
+    fn delete_expired_fires_nodes_audit(&self, before: Timestamp) -> TableResult<bool> {
         retention::delete_expired_fires_nodes_audit(&self.conn, before)
     }
 
-    fn list_idle_objects(&self, up_to: EventId, limit: usize) -> Result<Vec<IdleObject>> {
+    fn list_idle_objects(&self, up_to: EventId, limit: usize) -> TableResult<Vec<IdleObject>> {
         objects::list_idle_objects(&self.conn, up_to, limit)
     }
 
-    fn mark_objects_in_use(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
+    fn mark_objects_in_use(&self, objects: &[(Tenant, String, EventId)]) -> TableResult<()> {
         objects::mark_objects_in_use(&self.conn, objects)
     }
 
@@ -488,11 +507,11 @@ impl Tables for SqliteTables {
         events: &[EventId],
         up_to: EventId,
         checked: EventId,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         objects::mark_objects_of_events_in_use(&self.conn, events, up_to, checked)
     }
 
-    fn delete_objects(&self, objects: &[IdleObject]) -> Result<()> {
+    fn delete_objects(&self, objects: &[IdleObject]) -> TableResult<()> {
         objects::delete_objects(&self.conn, objects)
     }
 
@@ -501,7 +520,7 @@ impl Tables for SqliteTables {
         after: EventId,
         up_to: EventId,
         limit: usize,
-    ) -> Result<(Vec<EventId>, Option<EventId>)> {
+    ) -> TableResult<(Vec<EventId>, Option<EventId>)> {
         objects::list_events_of_unfinished_tasks(&self.conn, after, up_to, limit)
     }
 }

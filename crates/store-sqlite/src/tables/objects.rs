@@ -5,15 +5,15 @@ use pointsman_store::row::{IdleObject, ObjectRow};
 use rusqlite::{Connection, Row};
 
 use super::row::{query_all, query_first};
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 
-pub(super) fn read_object(conn: &Connection, tenant: &Tenant, key: &str) -> Result<Option<ObjectRow>> {
+pub(super) fn read_object(conn: &Connection, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>> {
     let sql = "SELECT last_event, last_sent, number FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
     query_first(conn, sql, (tenant.as_str(), key), |row| object_from_row(row, 0))
 }
 
 /// Reads the columns last_event, last_sent and number, from column `first_column` on.
-fn object_from_row(row: &Row<'_>, first_column: usize) -> Result<ObjectRow> {
+fn object_from_row(row: &Row<'_>, first_column: usize) -> TableResult<ObjectRow> {
     let last_sent = row.get_ref(first_column + 1)?.as_blob().map_err(Fault::damaged)?;
     let last_event = EventId::from_i64(row.get(first_column)?);
     Ok(ObjectRow {
@@ -25,7 +25,12 @@ fn object_from_row(row: &Row<'_>, first_column: usize) -> Result<ObjectRow> {
 
 /// Inserts or updates an object. The column `checked` of an existing object stays as it is; otherwise its index would
 /// be written with each event.
-pub(super) fn write_object(conn: &Connection, tenant: &Tenant, key: &str, object: &ObjectRow) -> Result<()> {
+pub(super) fn write_object(
+    conn: &Connection,
+    tenant: &Tenant,
+    key: &str,
+    object: &ObjectRow,
+) -> TableResult<()> {
     let sql = "INSERT INTO pointsman_object (tenant, key, last_event, last_sent, number, checked)
                VALUES (?1, ?2, ?3, ?4, ?5, ?3)
                ON CONFLICT (tenant, key) DO UPDATE
@@ -36,7 +41,11 @@ pub(super) fn write_object(conn: &Connection, tenant: &Tenant, key: &str, object
     Ok(())
 }
 
-pub(super) fn list_idle_objects(conn: &Connection, up_to: EventId, limit: usize) -> Result<Vec<IdleObject>> {
+pub(super) fn list_idle_objects(
+    conn: &Connection,
+    up_to: EventId,
+    limit: usize,
+) -> TableResult<Vec<IdleObject>> {
     let sql = "SELECT tenant, key, last_event, last_sent, number FROM pointsman_object
                WHERE checked <= ?1 ORDER BY checked LIMIT ?2";
     query_all(conn, sql, (up_to.as_i64(), limit as i64), |row| {
@@ -46,7 +55,10 @@ pub(super) fn list_idle_objects(conn: &Connection, up_to: EventId, limit: usize)
     })
 }
 
-pub(super) fn mark_objects_in_use(conn: &Connection, objects: &[(Tenant, String, EventId)]) -> Result<()> {
+pub(super) fn mark_objects_in_use(
+    conn: &Connection,
+    objects: &[(Tenant, String, EventId)],
+) -> TableResult<()> {
     let sql = "UPDATE pointsman_object SET checked = ?3 WHERE tenant = ?1 AND key = ?2";
     let mut update = conn.prepare_cached(sql)?;
     for (tenant, key, checked) in objects {
@@ -60,7 +72,7 @@ pub(super) fn mark_objects_of_events_in_use(
     events: &[EventId],
     up_to: EventId,
     checked: EventId,
-) -> Result<()> {
+) -> TableResult<()> {
     let sql = "UPDATE pointsman_object SET checked = ?3
                WHERE checked <= ?2 AND (tenant, key) = (SELECT tenant, key FROM pointsman_journal WHERE id = ?1)";
     let mut update = conn.prepare_cached(sql)?;
@@ -70,7 +82,7 @@ pub(super) fn mark_objects_of_events_in_use(
     Ok(())
 }
 
-pub(super) fn delete_objects(conn: &Connection, objects: &[IdleObject]) -> Result<()> {
+pub(super) fn delete_objects(conn: &Connection, objects: &[IdleObject]) -> TableResult<()> {
     let mut delete = conn.prepare_cached("DELETE FROM pointsman_object WHERE tenant = ?1 AND key = ?2")?;
     for IdleObject { tenant, key, .. } in objects {
         delete.execute((tenant.as_str(), key))?;
@@ -83,7 +95,7 @@ pub(super) fn list_events_of_unfinished_tasks(
     after: EventId,
     up_to: EventId,
     limit: usize,
-) -> Result<(Vec<EventId>, Option<EventId>)> {
+) -> TableResult<(Vec<EventId>, Option<EventId>)> {
     let sql = "SELECT id, EXISTS (SELECT 1 FROM pointsman_task WHERE seq >= first_task AND seq < first_task + tasks)
                           OR EXISTS (SELECT 1 FROM pointsman_task WHERE late = 1 AND event = pointsman_journal.id)
                FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3";

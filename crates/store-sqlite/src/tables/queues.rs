@@ -7,9 +7,9 @@ use pointsman_store::row::{HandlerId, HandlerRow, QueueCounts, QueueId, QueueRow
 use rusqlite::Connection;
 
 use super::row::{query_all, query_first, read_text};
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 
-pub(super) fn list_queues(conn: &Connection) -> Result<Vec<QueueRow>> {
+pub(super) fn list_queues(conn: &Connection) -> TableResult<Vec<QueueRow>> {
     let sql = "SELECT id, handler, tenant, collection, ready, waiting, scheduled, running, halted, missing
                FROM pointsman_queue ORDER BY id";
     query_all(conn, sql, [], |row| {
@@ -35,7 +35,7 @@ pub(super) fn insert_queue(
     handler: HandlerId,
     tenant: &Tenant,
     subject: &QueueSubject,
-) -> Result<QueueId> {
+) -> TableResult<QueueId> {
     let sql = "INSERT INTO pointsman_queue
                  (handler, tenant, collection, ready, waiting, scheduled, running, halted, missing)
                VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0, 0)";
@@ -43,7 +43,7 @@ pub(super) fn insert_queue(
     Ok(conn.last_insert_rowid())
 }
 
-pub(super) fn write_queue_counts(conn: &Connection, counts: &[(QueueId, QueueCounts)]) -> Result<()> {
+pub(super) fn write_queue_counts(conn: &Connection, counts: &[(QueueId, QueueCounts)]) -> TableResult<()> {
     let sql = "UPDATE pointsman_queue
                SET ready = ?2, waiting = ?3, scheduled = ?4, running = ?5, halted = ?6, missing = ?7
                WHERE id = ?1";
@@ -55,19 +55,19 @@ pub(super) fn write_queue_counts(conn: &Connection, counts: &[(QueueId, QueueCou
     Ok(())
 }
 
-pub(super) fn read_queue_head(conn: &Connection, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
+pub(super) fn read_queue_head(conn: &Connection, queue: QueueId) -> TableResult<Option<(i64, TaskSeq)>> {
     let sql =
         "SELECT score, seq FROM pointsman_task WHERE queue = ?1 AND phase = 3 ORDER BY score DESC, rank, seq";
     query_first(conn, sql, [queue], |row| Ok((row.get(0)?, TaskSeq(row.get(1)?))))
 }
 
-pub(super) fn list_rank_ranges(conn: &Connection, queue: QueueId) -> Result<Vec<RankRange>> {
+pub(super) fn list_rank_ranges(conn: &Connection, queue: QueueId) -> TableResult<Vec<RankRange>> {
     let sql = "SELECT score, key_bucket, min(rank), max(rank) FROM pointsman_task
                WHERE queue = ?1 AND phase = 3 GROUP BY score, key_bucket";
     query_all(conn, sql, [queue], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
 }
 
-pub(super) fn list_handlers(conn: &Connection) -> Result<Vec<HandlerRow>> {
+pub(super) fn list_handlers(conn: &Connection) -> TableResult<Vec<HandlerRow>> {
     let sql = "SELECT id, def, defined, limiter_state FROM pointsman_handler ORDER BY id";
     query_all(conn, sql, [], |row| {
         let def = serde_json::from_str(read_text(row, 1)?);
@@ -85,7 +85,7 @@ pub(super) fn list_handlers(conn: &Connection) -> Result<Vec<HandlerRow>> {
     })
 }
 
-pub(super) fn set_defined_handlers(conn: &Connection, handlers: &[HandlerDef]) -> Result<()> {
+pub(super) fn set_defined_handlers(conn: &Connection, handlers: &[HandlerDef]) -> TableResult<()> {
     conn.execute("UPDATE pointsman_handler SET defined = 0", [])?;
     let sql = "INSERT INTO pointsman_handler (name, def, defined) VALUES (?1, ?2, 1)
                ON CONFLICT (name) DO UPDATE SET def = ?2, defined = 1";
@@ -100,14 +100,14 @@ pub(super) fn write_limiter_state(
     conn: &Connection,
     handler: HandlerId,
     limiter_state: &LimiterAndBreakerState,
-) -> Result<()> {
+) -> TableResult<()> {
     let json = serde_json::to_string(limiter_state).map_err(Fault::damaged)?;
     conn.prepare_cached("UPDATE pointsman_handler SET limiter_state = ?2 WHERE id = ?1")?
         .execute((handler, json))?;
     Ok(())
 }
 
-pub(super) fn read_missed_event_ranges_json(conn: &Connection, handler: HandlerId) -> Result<String> {
+pub(super) fn read_missed_event_ranges_json(conn: &Connection, handler: HandlerId) -> TableResult<String> {
     let mut statement = conn.prepare_cached("SELECT gaps FROM pointsman_handler WHERE id = ?1")?;
     Ok(statement.query_row([handler], |r| r.get(0))?)
 }
@@ -116,7 +116,7 @@ pub(super) fn write_missed_event_ranges_json(
     conn: &Connection,
     handler: HandlerId,
     gaps: &str,
-) -> Result<()> {
+) -> TableResult<()> {
     conn.prepare_cached("UPDATE pointsman_handler SET gaps = ?2 WHERE id = ?1")?.execute((handler, gaps))?;
     Ok(())
 }

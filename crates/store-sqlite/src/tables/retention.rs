@@ -4,7 +4,7 @@ use pointsman_core::{EventId, Timestamp};
 use rusqlite::Connection;
 
 use super::row::{query_all, read_optional_event_id, read_time};
-use crate::error::Result;
+use crate::error::TableResult;
 
 /// The maximum number of rows that one transaction examines or deletes, because emits wait for it.
 const MAX_ROWS_PER_PASS: i64 = 500;
@@ -15,7 +15,7 @@ pub(super) fn delete_expired_events(
     conn: &Connection,
     after: EventId,
     expired_up_to: EventId,
-) -> Result<(u64, Option<EventId>)> {
+) -> TableResult<(u64, Option<EventId>)> {
     let sql = "SELECT id, EXISTS (SELECT 1 FROM pointsman_task
                                   WHERE seq >= first_task AND seq < first_task + tasks)
                           OR EXISTS (SELECT 1 FROM pointsman_task WHERE late = 1 AND event = pointsman_journal.id)
@@ -41,7 +41,7 @@ pub(super) fn delete_archived_tasks(
     conn: &Connection,
     surplus: i64,
     before: Timestamp,
-) -> Result<(u64, bool)> {
+) -> TableResult<(u64, bool)> {
     let mut seqs = Vec::new();
     if surplus > 0 {
         let sql = "SELECT seq FROM pointsman_history ORDER BY seq LIMIT ?1";
@@ -57,7 +57,7 @@ pub(super) fn delete_archived_tasks(
 
 /// Deletes these tasks, and stops when their logs make it too many rows; returns how many were deleted, and whether it
 /// stopped early.
-fn delete_tasks_with_logs(conn: &Connection, seqs: &[i64]) -> Result<(u64, bool)> {
+fn delete_tasks_with_logs(conn: &Connection, seqs: &[i64]) -> TableResult<(u64, bool)> {
     let (mut deleted, mut rows) = (0, 0);
     for seq in seqs {
         if rows >= MAX_DELETED_ROWS_PER_PASS {
@@ -77,7 +77,7 @@ fn delete_tasks_with_logs(conn: &Connection, seqs: &[i64]) -> Result<(u64, bool)
 
 /// Adds the tasks that ended before `cutoff`. Their events were journaled before it too, so that only the oldest rows
 /// need to be examined. When an event was journaled is read from its id: ids ascend even if the clock once ran ahead.
-fn collect_tasks_ended_before(conn: &Connection, cutoff: Timestamp, seqs: &mut Vec<i64>) -> Result<()> {
+fn collect_tasks_ended_before(conn: &Connection, cutoff: Timestamp, seqs: &mut Vec<i64>) -> TableResult<()> {
     let after = seqs.last().copied().unwrap_or(0);
     let sql = "SELECT seq, event, finished, created FROM pointsman_history WHERE seq > ?1 ORDER BY seq";
     let mut statement = conn.prepare_cached(sql)?;
@@ -102,14 +102,14 @@ fn collect_tasks_ended_before(conn: &Connection, cutoff: Timestamp, seqs: &mut V
     Ok(())
 }
 
-pub(super) fn delete_idempotency_records(conn: &Connection, before: Timestamp) -> Result<bool> {
+pub(super) fn delete_idempotency_records(conn: &Connection, before: Timestamp) -> TableResult<bool> {
     let sql = "DELETE FROM pointsman_idempotency_record WHERE n IN
                  (SELECT n FROM pointsman_idempotency_record ORDER BY n LIMIT ?2) AND at < ?1";
     let deleted = conn.prepare_cached(sql)?.execute((before.micros(), MAX_ROWS_PER_PASS))?;
     Ok(deleted as i64 == MAX_ROWS_PER_PASS)
 }
 
-pub(super) fn delete_ended_orders(conn: &Connection, before: Timestamp) -> Result<bool> {
+pub(super) fn delete_ended_orders(conn: &Connection, before: Timestamp) -> TableResult<bool> {
     let sql = "DELETE FROM pointsman_ended_order WHERE (key, tenant) IN
                  (SELECT key, tenant FROM pointsman_ended_order WHERE ended < ?1 ORDER BY ended LIMIT ?2)";
     let deleted = conn.prepare_cached(sql)?.execute((before.micros(), MAX_ROWS_PER_PASS))?;
@@ -117,7 +117,7 @@ pub(super) fn delete_ended_orders(conn: &Connection, before: Timestamp) -> Resul
 }
 
 /// Deletes old fires, nodes and audit entries, all of which are written in the order of time.
-pub(super) fn delete_expired_fires_nodes_audit(conn: &Connection, before: Timestamp) -> Result<bool> {
+pub(super) fn delete_expired_fires_nodes_audit(conn: &Connection, before: Timestamp) -> TableResult<bool> {
     let mut has_more = false;
     for sql in [
         "DELETE FROM pointsman_fire WHERE n IN (SELECT n FROM pointsman_fire ORDER BY n LIMIT ?2) AND at < ?1",

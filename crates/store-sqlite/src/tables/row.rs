@@ -9,7 +9,7 @@ use pointsman_store::row::{ActiveTaskRow, ArchivedTaskRow, OrderRow, TaskPhase, 
 use pointsman_store::views::EventColumns;
 use rusqlite::{Connection, Params, Row};
 
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 
 /// The columns of an active task, in the order that [`active_task_from_row`] reads them.
 macro_rules! active_task_columns {
@@ -58,7 +58,7 @@ macro_rules! fire_columns {
 }
 pub(crate) use fire_columns;
 
-pub(crate) fn read_text<'r>(row: &'r Row<'_>, index: usize) -> Result<&'r str> {
+pub(crate) fn read_text<'r>(row: &'r Row<'_>, index: usize) -> TableResult<&'r str> {
     row.get_ref(index)?.as_str().map_err(Fault::damaged)
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn read_optional_event_id(row: &Row<'_>, index: usize) -> rusqlite::R
     Ok(row.get::<_, Option<i64>>(index)?.map(EventId::from_i64))
 }
 
-pub(crate) fn read_phase(row: &Row<'_>, index: usize) -> Result<TaskPhase> {
+pub(crate) fn read_phase(row: &Row<'_>, index: usize) -> TableResult<TaskPhase> {
     TaskPhase::from_code(row.get(index)?).ok_or_else(|| Fault::damaged("a task has an unknown phase"))
 }
 
@@ -83,8 +83,8 @@ pub(crate) fn query_all<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
-    decode: impl FnMut(&Row<'_>) -> Result<T>,
-) -> Result<Vec<T>> {
+    decode: impl FnMut(&Row<'_>) -> TableResult<T>,
+) -> TableResult<Vec<T>> {
     query_up_to(conn, sql, params, usize::MAX, decode)
 }
 
@@ -94,8 +94,8 @@ pub(crate) fn query_up_to<T>(
     sql: &str,
     params: impl Params,
     limit: usize,
-    mut decode: impl FnMut(&Row<'_>) -> Result<T>,
-) -> Result<Vec<T>> {
+    mut decode: impl FnMut(&Row<'_>) -> TableResult<T>,
+) -> TableResult<Vec<T>> {
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(params)?;
     let mut found = Vec::new();
@@ -112,18 +112,18 @@ pub(crate) fn query_first<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
-    decode: impl FnOnce(&Row<'_>) -> Result<T>,
-) -> Result<Option<T>> {
+    decode: impl FnOnce(&Row<'_>) -> TableResult<T>,
+) -> TableResult<Option<T>> {
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(params)?;
     rows.next()?.map(decode).transpose()
 }
 
-pub(crate) fn task_seq_from_row(row: &Row<'_>) -> Result<TaskSeq> {
+pub(crate) fn task_seq_from_row(row: &Row<'_>) -> TableResult<TaskSeq> {
     Ok(TaskSeq(row.get(0)?))
 }
 
-pub(crate) fn active_task_from_row(row: &Row<'_>) -> Result<ActiveTaskRow> {
+pub(crate) fn active_task_from_row(row: &Row<'_>) -> TableResult<ActiveTaskRow> {
     let phase = read_phase(row, 3)?;
     let started_at = read_optional_time(row, 21)?;
     let lease = || {
@@ -168,7 +168,7 @@ pub(crate) fn active_task_from_row(row: &Row<'_>) -> Result<ActiveTaskRow> {
     })
 }
 
-pub(crate) fn archived_task_from_row(row: &Row<'_>) -> Result<ArchivedTaskRow> {
+pub(crate) fn archived_task_from_row(row: &Row<'_>) -> TableResult<ArchivedTaskRow> {
     Ok(ArchivedTaskRow {
         seq: TaskSeq(row.get(0)?),
         queue: row.get(1)?,
@@ -198,7 +198,7 @@ pub(crate) fn archived_task_from_row(row: &Row<'_>) -> Result<ArchivedTaskRow> {
 }
 
 /// Reads the columns seq, queue, key_bucket, concurrency_group, score and due.
-pub(crate) fn waiting_task_from_row(row: &Row<'_>) -> Result<WaitingTask> {
+pub(crate) fn waiting_task_from_row(row: &Row<'_>) -> TableResult<WaitingTask> {
     Ok(WaitingTask {
         seq: TaskSeq(row.get(0)?),
         queue: row.get(1)?,
@@ -209,7 +209,7 @@ pub(crate) fn waiting_task_from_row(row: &Row<'_>) -> Result<WaitingTask> {
     })
 }
 
-pub(crate) fn order_from_row(row: &Row<'_>) -> Result<OrderRow> {
+pub(crate) fn order_from_row(row: &Row<'_>) -> TableResult<OrderRow> {
     let order = Order {
         key: read_text(row, 1)?.parse().map_err(Fault::damaged)?,
         node: ChainNodeId::new(read_text(row, 2)?).map_err(Fault::damaged)?,
@@ -233,7 +233,7 @@ pub(crate) fn order_from_row(row: &Row<'_>) -> Result<OrderRow> {
     Ok(OrderRow { number: row.get(0)?, order })
 }
 
-pub(crate) fn event_from_row(row: &Row<'_>) -> Result<Event> {
+pub(crate) fn event_from_row(row: &Row<'_>) -> TableResult<Event> {
     let optional_text = |index: usize| row.get_ref(index)?.as_str_or_null().map_err(Fault::damaged);
     let columns = EventColumns {
         id: row.get(0)?,
@@ -251,7 +251,7 @@ pub(crate) fn event_from_row(row: &Row<'_>) -> Result<Event> {
     columns.into_event()
 }
 
-pub(crate) fn fire_from_row(row: &Row<'_>) -> Result<Fire> {
+pub(crate) fn fire_from_row(row: &Row<'_>) -> TableResult<Fire> {
     Ok(Fire {
         planned_at: read_time(row, 0)?,
         recorded_at: read_time(row, 1)?,

@@ -10,9 +10,9 @@ use rusqlite::Connection;
 use super::row::{
     fire_columns, fire_from_row, query_all, query_first, read_optional_time, read_time, task_seq_from_row,
 };
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 
-pub(super) fn list_schedules(conn: &Connection) -> Result<BTreeMap<String, ScheduleRow>> {
+pub(super) fn list_schedules(conn: &Connection) -> TableResult<BTreeMap<String, ScheduleRow>> {
     let sql =
         "SELECT name, expression, resolved_up_to, next_catch_up, last_registered_at FROM pointsman_schedule";
     let rows = query_all(conn, sql, [], |row| {
@@ -32,7 +32,7 @@ pub(super) fn start_schedule(
     name: &ScheduleName,
     expression: &str,
     now: Timestamp,
-) -> Result<()> {
+) -> TableResult<()> {
     let sql = "INSERT INTO pointsman_schedule (name, expression, resolved_up_to, last_registered_at)
                VALUES (?1, ?2, ?3, ?3)
                ON CONFLICT (name) DO UPDATE SET expression = ?2, resolved_up_to = ?3, next_catch_up = NULL,
@@ -41,7 +41,11 @@ pub(super) fn start_schedule(
     Ok(())
 }
 
-pub(super) fn record_schedules_registered(conn: &Connection, names: &[String], now: Timestamp) -> Result<()> {
+pub(super) fn record_schedules_registered(
+    conn: &Connection,
+    names: &[String],
+    now: Timestamp,
+) -> TableResult<()> {
     let mut update =
         conn.prepare_cached("UPDATE pointsman_schedule SET last_registered_at = ?2 WHERE name = ?1")?;
     for name in names {
@@ -50,7 +54,7 @@ pub(super) fn record_schedules_registered(conn: &Connection, names: &[String], n
     Ok(())
 }
 
-pub(super) fn delete_schedule(conn: &Connection, name: &str) -> Result<()> {
+pub(super) fn delete_schedule(conn: &Connection, name: &str) -> TableResult<()> {
     conn.prepare_cached("DELETE FROM pointsman_schedule WHERE name = ?1")?.execute([name])?;
     Ok(())
 }
@@ -59,7 +63,7 @@ pub(super) fn read_fire(
     conn: &Connection,
     schedule: &ScheduleName,
     planned_at: Timestamp,
-) -> Result<Option<Fire>> {
+) -> TableResult<Option<Fire>> {
     let sql =
         concat!("SELECT ", fire_columns!(), " FROM pointsman_fire WHERE schedule = ?1 AND planned = ?2");
     query_first(conn, sql, (schedule.as_str(), planned_at.micros()), fire_from_row)
@@ -70,7 +74,7 @@ pub(super) fn write_fire(
     schedule: &ScheduleName,
     fire: &Fire,
     needs_catch_up: bool,
-) -> Result<()> {
+) -> TableResult<()> {
     let sql = "INSERT OR REPLACE INTO pointsman_fire (schedule, planned, at, outcome, event, task)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let outcome = serde_json::to_string(&fire.outcome).map_err(Fault::damaged)?;
@@ -94,7 +98,11 @@ pub(super) fn write_fire(
 
 /// Ends the catch-up of planned times up to `up_to`. The first later planned time that a rule has skipped in the
 /// meantime becomes the next to catch up.
-pub(super) fn advance_catch_up(conn: &Connection, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
+pub(super) fn advance_catch_up(
+    conn: &Connection,
+    schedule: &ScheduleName,
+    up_to: Timestamp,
+) -> TableResult<()> {
     let sql = "UPDATE pointsman_schedule SET next_catch_up =
                  (SELECT min(planned) FROM pointsman_fire WHERE schedule = ?1 AND planned > ?2 AND outcome = ?3)
                WHERE name = ?1";
@@ -107,7 +115,7 @@ pub(super) fn advance_catch_up(conn: &Connection, schedule: &ScheduleName, up_to
 pub(super) fn list_unfinished_tasks_of_last_event(
     conn: &Connection,
     schedule: &ScheduleName,
-) -> Result<Vec<TaskSeq>> {
+) -> TableResult<Vec<TaskSeq>> {
     let sql = "SELECT t.seq FROM pointsman_schedule s
                JOIN pointsman_journal j ON j.id = s.last_event
                JOIN pointsman_task t ON t.seq >= j.first_task AND t.seq < j.first_task + j.tasks

@@ -13,14 +13,14 @@ use super::row::{
     active_task_columns, active_task_from_row, query_all, query_first, query_up_to, read_phase, read_text,
     read_time, task_seq_from_row, waiting_task_from_row,
 };
-use crate::error::Result;
+use crate::error::TableResult;
 
-pub(crate) fn read_active_task(conn: &Connection, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
+pub(crate) fn read_active_task(conn: &Connection, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>> {
     let sql = concat!("SELECT ", active_task_columns!(), " FROM pointsman_task WHERE seq = ?1");
     query_first(conn, sql, [seq.0], active_task_from_row)
 }
 
-pub(super) fn insert_active_task(conn: &Connection, active_task: &ActiveTaskRow) -> Result<()> {
+pub(super) fn insert_active_task(conn: &Connection, active_task: &ActiveTaskRow) -> TableResult<()> {
     let sql = concat!(
         "INSERT INTO pointsman_task (",
         active_task_columns!(),
@@ -69,18 +69,23 @@ fn lease_columns(lease: Option<Lease>) -> (Option<NodeId>, Option<i64>, Option<i
     }
 }
 
-pub(super) fn delete_active_task(conn: &Connection, seq: TaskSeq) -> Result<()> {
+pub(super) fn delete_active_task(conn: &Connection, seq: TaskSeq) -> TableResult<()> {
     conn.prepare_cached("DELETE FROM pointsman_task WHERE seq = ?1")?.execute([seq.0])?;
     Ok(())
 }
 
-pub(super) fn set_task_phase(conn: &Connection, seq: TaskSeq, phase: TaskPhase, rank: i64) -> Result<()> {
+pub(super) fn set_task_phase(
+    conn: &Connection,
+    seq: TaskSeq,
+    phase: TaskPhase,
+    rank: i64,
+) -> TableResult<()> {
     let sql = "UPDATE pointsman_task SET phase = ?2, rank = ?3 WHERE seq = ?1";
     conn.prepare_cached(sql)?.execute((seq.0, phase.code(), rank))?;
     Ok(())
 }
 
-pub(super) fn write_task_lock(conn: &Connection, active_task: &ActiveTaskRow) -> Result<()> {
+pub(super) fn write_task_lock(conn: &Connection, active_task: &ActiveTaskRow) -> TableResult<()> {
     let sql =
         "UPDATE pointsman_task SET phase = ?2, attempt = ?3, node = ?4, fence = ?5, started = ?6, leased_until = ?7
                WHERE seq = ?1";
@@ -99,7 +104,7 @@ pub(super) fn write_task_lock(conn: &Connection, active_task: &ActiveTaskRow) ->
     Ok(())
 }
 
-pub(super) fn update_active_task(conn: &Connection, active_task: &ActiveTaskRow) -> Result<()> {
+pub(super) fn update_active_task(conn: &Connection, active_task: &ActiveTaskRow) -> TableResult<()> {
     let sql = "UPDATE pointsman_task
                SET phase = ?2, lane_position = ?3, due = ?4, attempt = ?5, retries = ?6, crashes = ?7, late = ?8,
                    node = ?9, fence = ?10, leased_until = ?11, started = ?12, reason = ?13, error = ?14, rank = ?15
@@ -125,7 +130,7 @@ pub(super) fn update_active_task(conn: &Connection, active_task: &ActiveTaskRow)
     Ok(())
 }
 
-pub(super) fn set_task_grouping(conn: &Connection, active_task: &ActiveTaskRow) -> Result<()> {
+pub(super) fn set_task_grouping(conn: &Connection, active_task: &ActiveTaskRow) -> TableResult<()> {
     let sql = "UPDATE pointsman_task SET lane = ?2, concurrency_group = ?3, key_bucket = ?4 WHERE seq = ?1";
     conn.prepare_cached(sql)?.execute((
         active_task.seq.0,
@@ -140,24 +145,24 @@ pub(super) fn set_concurrency_group(
     conn: &Connection,
     seq: TaskSeq,
     concurrency_group: Option<i64>,
-) -> Result<()> {
+) -> TableResult<()> {
     conn.prepare_cached("UPDATE pointsman_task SET concurrency_group = ?2 WHERE seq = ?1")?
         .execute((seq.0, concurrency_group))?;
     Ok(())
 }
 
-pub(super) fn set_task_score(conn: &Connection, seq: TaskSeq, score: i64) -> Result<()> {
+pub(super) fn set_task_score(conn: &Connection, seq: TaskSeq, score: i64) -> TableResult<()> {
     conn.prepare_cached("UPDATE pointsman_task SET score = ?2 WHERE seq = ?1")?.execute((seq.0, score))?;
     Ok(())
 }
 
-pub(super) fn set_lease_end(conn: &Connection, seq: TaskSeq, until: Timestamp) -> Result<()> {
+pub(super) fn set_lease_end(conn: &Connection, seq: TaskSeq, until: Timestamp) -> TableResult<()> {
     let sql = "UPDATE pointsman_task SET leased_until = ?2 WHERE seq = ?1 AND leased_until IS NOT NULL";
     conn.prepare_cached(sql)?.execute((seq.0, until.micros()))?;
     Ok(())
 }
 
-pub(super) fn read_lane_head(conn: &Connection, lane: i64) -> Result<Option<LaneHead>> {
+pub(super) fn read_lane_head(conn: &Connection, lane: i64) -> TableResult<Option<LaneHead>> {
     // The index yields a lane's tasks by lane_position. ORDER BY or min() would make SQLite prepare the statement again
     // for every lane, which took an eighth of the writer's time.
     let sql = "SELECT seq, queue, key_bucket, concurrency_group, score, due, lane_position, phase
@@ -172,7 +177,7 @@ pub(super) fn read_lane_head(conn: &Connection, lane: i64) -> Result<Option<Lane
     })
 }
 
-pub(super) fn list_lane_tasks(conn: &Connection, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> {
+pub(super) fn list_lane_tasks(conn: &Connection, lane: i64) -> TableResult<Vec<(TaskSeq, QueueId)>> {
     let sql = "SELECT seq, queue FROM pointsman_task INDEXED BY pointsman_task_lane
                WHERE lane = ?1 AND lane_position IS NOT NULL";
     query_all(conn, sql, [lane], |row| Ok((task_seq_from_row(row)?, row.get(1)?)))
@@ -183,14 +188,14 @@ pub(crate) fn find_first_occupied_lane(
     conn: &Connection,
     from: i64,
     to: i64,
-) -> Result<Option<(i64, TaskSeq)>> {
+) -> TableResult<Option<(i64, TaskSeq)>> {
     let sql = "SELECT seq, lane FROM pointsman_task INDEXED BY pointsman_task_lane
                WHERE lane BETWEEN ?1 AND ?2 AND lane_position IS NOT NULL ORDER BY lane, lane_position LIMIT 1";
     query_first(conn, sql, (from, to), |row| Ok((row.get(1)?, task_seq_from_row(row)?)))
 }
 
 /// Counts the tasks in a lane, up to `limit`.
-pub(crate) fn count_lane_tasks(conn: &Connection, lane: i64, limit: u64) -> Result<u64> {
+pub(crate) fn count_lane_tasks(conn: &Connection, lane: i64, limit: u64) -> TableResult<u64> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM pointsman_task INDEXED BY pointsman_task_lane
                WHERE lane = ?1 AND lane_position IS NOT NULL LIMIT ?2)";
     Ok(conn.prepare_cached(sql)?.query_row((lane, limit as i64), |row| row.get::<_, i64>(0))?.unsigned_abs())
@@ -200,7 +205,7 @@ pub(super) fn list_counted_tasks_of_concurrency_group(
     conn: &Connection,
     concurrency_group: i64,
     limit: usize,
-) -> Result<Vec<TaskSeq>> {
+) -> TableResult<Vec<TaskSeq>> {
     let sql = "SELECT seq FROM pointsman_task WHERE concurrency_group = ?1 AND phase IN (3, 4, 5)";
     query_up_to(conn, sql, [concurrency_group], limit, task_seq_from_row)
 }
@@ -208,7 +213,7 @@ pub(super) fn list_counted_tasks_of_concurrency_group(
 pub(super) fn find_oldest_blocked_in_concurrency_group(
     conn: &Connection,
     concurrency_group: i64,
-) -> Result<Option<WaitingTask>> {
+) -> TableResult<Option<WaitingTask>> {
     let sql = "SELECT seq, queue, key_bucket, concurrency_group, score, due FROM pointsman_task
                WHERE concurrency_group = ?1 AND phase = 0 LIMIT 1";
     query_first(conn, sql, [concurrency_group], waiting_task_from_row)
@@ -217,7 +222,7 @@ pub(super) fn find_oldest_blocked_in_concurrency_group(
 pub(super) fn list_first_ready_tasks_of_queues(
     conn: &Connection,
     shares: &[(QueueId, i64)],
-) -> Result<Vec<ActiveTaskRow>> {
+) -> TableResult<Vec<ActiveTaskRow>> {
     // The index yields them by score, rank and age. ORDER BY would make SQLite prepare the statement again for every
     // queue, and so would a bound LIMIT.
     let sql = concat!(
@@ -233,7 +238,7 @@ pub(super) fn list_first_ready_tasks_of_queues(
     Ok(ready_tasks)
 }
 
-pub(super) fn list_scheduled_tasks(conn: &Connection) -> Result<Vec<ActiveTaskRow>> {
+pub(super) fn list_scheduled_tasks(conn: &Connection) -> TableResult<Vec<ActiveTaskRow>> {
     let sql = concat!(
         "SELECT ",
         active_task_columns!(),
@@ -242,19 +247,23 @@ pub(super) fn list_scheduled_tasks(conn: &Connection) -> Result<Vec<ActiveTaskRo
     query_all(conn, sql, [], active_task_from_row)
 }
 
-pub(super) fn list_due_tasks(conn: &Connection, now: Timestamp, limit: usize) -> Result<Vec<WaitingTask>> {
+pub(super) fn list_due_tasks(
+    conn: &Connection,
+    now: Timestamp,
+    limit: usize,
+) -> TableResult<Vec<WaitingTask>> {
     let sql = "SELECT seq, queue, key_bucket, concurrency_group, score, due FROM pointsman_task
                WHERE phase = 2 AND due <= ?1 ORDER BY due";
     query_up_to(conn, sql, [now.micros()], limit, waiting_task_from_row)
 }
 
-pub(super) fn read_earliest_due_time(conn: &Connection) -> Result<Option<Timestamp>> {
+pub(super) fn read_earliest_due_time(conn: &Connection) -> TableResult<Option<Timestamp>> {
     let mut earliest = conn.prepare_cached("SELECT min(due) FROM pointsman_task WHERE phase = 2")?;
     let due: Option<i64> = earliest.query_row([], |r| r.get(0))?;
     Ok(due.map(Timestamp::from_micros))
 }
 
-pub(super) fn list_sync_gated_tasks(conn: &Connection, event: EventId) -> Result<Vec<SyncGatedTask>> {
+pub(super) fn list_sync_gated_tasks(conn: &Connection, event: EventId) -> TableResult<Vec<SyncGatedTask>> {
     let sql = "SELECT seq, queue, key_bucket, concurrency_group, score, due, lane, lane_position, stage
                FROM pointsman_task
                WHERE phase = 1 AND event = ?1 ORDER BY stage, seq";
@@ -275,7 +284,7 @@ pub(super) fn find_unfinished_sync_task_before_stage(
     event: EventId,
     sync_stage: i64,
     only_untried: bool,
-) -> Result<Option<TaskSeq>> {
+) -> TableResult<Option<TaskSeq>> {
     let any_sql = "SELECT t.seq FROM pointsman_journal j
                JOIN pointsman_task t ON t.seq >= j.first_task AND t.seq < j.first_task + j.tasks
                WHERE j.id = ?1 AND t.sync AND t.stage < ?2 AND t.phase <= 5 LIMIT 1";
@@ -292,7 +301,7 @@ pub(super) fn find_unfinished_sync_task_before_stage(
     }
 }
 
-pub(super) fn list_tasks_locked_by_node(conn: &Connection, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
+pub(super) fn list_tasks_locked_by_node(conn: &Connection, node: NodeId) -> TableResult<Vec<ActiveTaskRow>> {
     let sql = concat!(
         "SELECT ",
         active_task_columns!(),
@@ -305,7 +314,7 @@ pub(super) fn list_expired_worker_leases(
     conn: &Connection,
     since: Timestamp,
     now: Timestamp,
-) -> Result<Vec<ActiveTaskRow>> {
+) -> TableResult<Vec<ActiveTaskRow>> {
     let sql = concat!(
         "SELECT ",
         active_task_columns!(),
@@ -319,7 +328,7 @@ pub(super) fn list_tasks_in_phases(
     queue: QueueId,
     phases: &[TaskPhase],
     limit: usize,
-) -> Result<Vec<TaskSeq>> {
+) -> TableResult<Vec<TaskSeq>> {
     // SQLite uses the index of a phase only if the condition names that phase alone.
     let condition = match phases {
         [TaskPhase::Scheduled] => "INDEXED BY pointsman_task_phase_scheduled WHERE phase = 4 AND".into(),
@@ -337,7 +346,7 @@ pub(super) fn list_running_tasks_of_handler(
     conn: &Connection,
     handler: HandlerId,
     limit: usize,
-) -> Result<Vec<TaskSeq>> {
+) -> TableResult<Vec<TaskSeq>> {
     let sql = "SELECT t.seq FROM pointsman_task t JOIN pointsman_queue q ON q.id = t.queue
                WHERE t.phase = 5 AND q.handler = ?1";
     query_up_to(conn, sql, [handler], limit, task_seq_from_row)
@@ -346,7 +355,7 @@ pub(super) fn list_running_tasks_of_handler(
 pub(super) fn list_tasks_to_rescore(
     conn: &Connection,
     queue: QueueId,
-) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
+) -> TableResult<Vec<(TaskSeq, i64, Timestamp)>> {
     let sql = "SELECT seq, priority, created FROM pointsman_task WHERE queue = ?1";
     query_all(conn, sql, [queue], |row| Ok((task_seq_from_row(row)?, row.get(1)?, read_time(row, 2)?)))
 }
@@ -354,7 +363,7 @@ pub(super) fn list_tasks_to_rescore(
 pub(super) fn list_tasks_to_regroup(
     conn: &Connection,
     queue: QueueId,
-) -> Result<Vec<(WaitingTask, TaskPhase, String)>> {
+) -> TableResult<Vec<(WaitingTask, TaskPhase, String)>> {
     let sql = "SELECT t.seq, t.queue, t.key_bucket, t.concurrency_group, t.score, t.due, t.phase, j.key
                FROM pointsman_task t JOIN pointsman_journal j ON j.id = t.event
                WHERE t.queue = ?1 AND t.phase <= 5 AND t.lane IS NULL AND j.key IS NOT NULL
@@ -368,7 +377,7 @@ pub(super) fn count_ready_tasks_before(
     conn: &Connection,
     active_task: &ActiveTaskRow,
     limit: u64,
-) -> Result<u64> {
+) -> TableResult<u64> {
     let sql = "SELECT seq FROM pointsman_task WHERE queue = ?1 AND phase = 3 ORDER BY score DESC, rank, seq";
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query([active_task.queue])?;

@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use pointsman_core::task::QueueSubject;
 use pointsman_core::{CollectionName, TaskSeq, Tenant, Timestamp};
 
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 use crate::fair_queue::{FairQueue, SourceTaskRank, TenantIndex};
 use crate::key_round_robin::KeyRoundRobin;
 use crate::row::{HandlerId, QueueCounts, QueueId, QueueRow, TaskPhase};
@@ -96,12 +96,12 @@ pub(crate) struct QueueStates {
 }
 
 impl WriterState {
-    pub(crate) fn load_queue_states(&mut self, tables: &dyn Tables) -> Result<()> {
+    pub(crate) fn load_queue_states(&mut self, tables: &dyn Tables) -> TableResult<()> {
         tables.list_queues()?.into_iter().try_for_each(|row| self.apply_queue_row(tables, row))
     }
 
     /// Applies a queue's row from the table, whether the queue is cached or new.
-    pub(crate) fn apply_queue_row(&mut self, tables: &dyn Tables, row: QueueRow) -> Result<()> {
+    pub(crate) fn apply_queue_row(&mut self, tables: &dyn Tables, row: QueueRow) -> TableResult<()> {
         let QueueRow { id, handler, tenant, subject, counts } = row;
         if !self.queues.by_id.contains_key(&id) {
             let queue = self.build_queue_state(id, handler, tenant, subject);
@@ -146,7 +146,7 @@ impl WriterState {
         }
     }
 
-    fn insert_queue_state(&mut self, mut queue: QueueState) -> Result<()> {
+    fn insert_queue_state(&mut self, mut queue: QueueState) -> TableResult<()> {
         queue.is_paused = self.is_queue_paused(queue.handler, &queue.subject, &queue.tenant);
         queue.is_defined = self.is_queue_defined(queue.handler, &queue.subject)?;
         let (id, handler, tenant) = (queue.id, queue.handler, queue.tenant.clone());
@@ -160,11 +160,11 @@ impl WriterState {
         self.update_queue_placement(id)
     }
 
-    pub(crate) fn queue(&self, id: QueueId) -> Result<&QueueState> {
+    pub(crate) fn queue(&self, id: QueueId) -> TableResult<&QueueState> {
         self.queues.by_id.get(&id).ok_or_else(|| Fault::damaged(format!("queue {id} does not exist")))
     }
 
-    fn queue_mut(&mut self, id: QueueId) -> Result<&mut QueueState> {
+    fn queue_mut(&mut self, id: QueueId) -> TableResult<&mut QueueState> {
         self.queues.by_id.get_mut(&id).ok_or_else(|| Fault::damaged(format!("queue {id} does not exist")))
     }
 
@@ -178,7 +178,7 @@ impl WriterState {
         tables: &dyn Tables,
         handler: HandlerId,
         tenant: &Tenant,
-    ) -> Result<QueueId> {
+    ) -> TableResult<QueueId> {
         match self.queues.event_queue_ids.get(&(handler, tenant.clone())) {
             Some(id) => Ok(*id),
             None => self.create_queue(tables, handler, tenant, QueueSubject::Events),
@@ -192,7 +192,7 @@ impl WriterState {
         handler: HandlerId,
         tenant: &Tenant,
         subject: QueueSubject,
-    ) -> Result<QueueId> {
+    ) -> TableResult<QueueId> {
         let queue_key = (handler, tenant.clone(), subject);
         match self.queues.collection_and_chain_node_queue_ids.get(&queue_key) {
             Some(id) => Ok(*id),
@@ -206,7 +206,7 @@ impl WriterState {
         handler: HandlerId,
         tenant: &Tenant,
         subject: QueueSubject,
-    ) -> Result<QueueId> {
+    ) -> TableResult<QueueId> {
         let id = tables.create_queue(handler, tenant, &subject)?;
         let queue = self.build_queue_state(id, handler, tenant.clone(), subject);
         self.insert_queue_state(queue)?;
@@ -217,7 +217,7 @@ impl WriterState {
     pub(crate) fn refresh_paused_flags(
         &mut self,
         is_affected: impl Fn(&QueueState) -> bool,
-    ) -> Result<Vec<QueueId>> {
+    ) -> TableResult<Vec<QueueId>> {
         let ids: Vec<QueueId> = self.iter_queues().filter(|q| is_affected(q)).map(|q| q.id).collect();
         let mut paused_queues = Vec::new();
         for id in ids {
@@ -230,7 +230,7 @@ impl WriterState {
         Ok(paused_queues)
     }
 
-    fn is_queue_defined(&self, handler: HandlerId, subject: &QueueSubject) -> Result<bool> {
+    fn is_queue_defined(&self, handler: HandlerId, subject: &QueueSubject) -> TableResult<bool> {
         let handler = self.handler(handler)?;
         let matches_definition = match (&handler.def.source, subject) {
             (Some(source), QueueSubject::Collection(name)) => source.collections.contains_key(name),
@@ -243,7 +243,7 @@ impl WriterState {
 
     /// Removes all queues from the fair queues until [`WriterState::refill_fair_queues`], because definitions or limits
     /// are about to change.
-    pub(crate) fn clear_fair_queues(&mut self) -> Result<()> {
+    pub(crate) fn clear_fair_queues(&mut self) -> TableResult<()> {
         let ids: Vec<QueueId> = self.queues.by_id.keys().copied().collect();
         for id in ids {
             self.set_queue_placement(id, QueuePlacement::Absent)?;
@@ -255,7 +255,7 @@ impl WriterState {
 
     /// Reads the rank of the ready task of a source's queue again, and removes the queue from the fair queue, which
     /// orders it by its old rank. The caller updates its placement.
-    pub(crate) fn reload_source_task_rank(&mut self, tables: &dyn Tables, id: QueueId) -> Result<()> {
+    pub(crate) fn reload_source_task_rank(&mut self, tables: &dyn Tables, id: QueueId) -> TableResult<()> {
         let queue = self.queue(id)?;
         if !queue.is_source_queue() {
             return Ok(());
@@ -267,7 +267,7 @@ impl WriterState {
     }
 
     /// Puts queues back into the fair queues, by the current definitions and limits.
-    pub(crate) fn refill_fair_queues(&mut self, now: Timestamp) -> Result<()> {
+    pub(crate) fn refill_fair_queues(&mut self, now: Timestamp) -> TableResult<()> {
         let ids: Vec<QueueId> = self.queues.by_id.keys().copied().collect();
         for id in ids {
             let queue = self.queue(id)?;
@@ -287,7 +287,7 @@ impl WriterState {
         id: QueueId,
         from: Option<TaskPhase>,
         to: Option<TaskPhase>,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         if from == to {
             return Ok(());
         }
@@ -326,7 +326,7 @@ impl WriterState {
         id: QueueId,
         score: i64,
         key_bucket: Option<u16>,
-    ) -> Result<i64> {
+    ) -> TableResult<i64> {
         // With ageing, two tasks hardly ever have the same score, and the oldest runs first.
         if self.handler(self.queue(id)?.handler)?.def.limits.ageing_interval.is_some() {
             return Ok(0);
@@ -341,7 +341,7 @@ impl WriterState {
     }
 
     /// Sets the rank of a source's queue whose task becomes ready. Called before the task is counted.
-    pub(crate) fn set_source_task_rank(&mut self, id: QueueId, score: i64, seq: TaskSeq) -> Result<()> {
+    pub(crate) fn set_source_task_rank(&mut self, id: QueueId, score: i64, seq: TaskSeq) -> TableResult<()> {
         let queue = self.queue_mut(id)?;
         if queue.is_source_queue() {
             queue.source_task_rank = Some((Reverse(score), seq.0));
@@ -350,7 +350,7 @@ impl WriterState {
     }
 
     /// Records that a task of a queue, of this score and rank, was claimed.
-    pub(crate) fn record_served_rank(&mut self, id: QueueId, score: i64, rank: i64) -> Result<()> {
+    pub(crate) fn record_served_rank(&mut self, id: QueueId, score: i64, rank: i64) -> TableResult<()> {
         if let Some(key_ranks) = &mut self.queue_mut(id)?.key_round_robin {
             key_ranks.record_served_rank(score, rank);
         }
@@ -358,7 +358,7 @@ impl WriterState {
     }
 
     /// Counts the source tasks of the tenant that come before that of a source's queue.
-    pub(crate) fn count_source_tasks_before(&self, id: QueueId) -> Result<u64> {
+    pub(crate) fn count_source_tasks_before(&self, id: QueueId) -> TableResult<u64> {
         let queue = self.queue(id)?;
         let before = |other: &&QueueState| {
             other.is_source_queue()
@@ -370,7 +370,7 @@ impl WriterState {
     }
 
     /// Writes the queue counts that changed.
-    pub(crate) fn flush_queue_counts(&mut self, tables: &dyn Tables) -> Result<()> {
+    pub(crate) fn flush_queue_counts(&mut self, tables: &dyn Tables) -> TableResult<()> {
         let mut changed = Vec::with_capacity(self.queues.dirty_queues.len());
         for id in std::mem::take(&mut self.queues.dirty_queues) {
             let Some(queue) = self.queues.by_id.get_mut(&id) else { continue };
@@ -382,6 +382,6 @@ impl WriterState {
 }
 
 /// Reads the rank of the ready task of a source's queue.
-fn read_source_task_rank(tables: &dyn Tables, queue: QueueId) -> Result<Option<SourceTaskRank>> {
+fn read_source_task_rank(tables: &dyn Tables, queue: QueueId) -> TableResult<Option<SourceTaskRank>> {
     Ok(tables.read_queue_head(queue)?.map(|(score, seq)| (Reverse(score), seq.0)))
 }

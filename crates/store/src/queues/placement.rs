@@ -4,14 +4,14 @@ use pointsman_core::limit::Admission;
 use pointsman_core::{Tenant, Timestamp, Weight};
 
 use super::{QueuePlacement, WorkerPool};
-use crate::error::Result;
+use crate::error::TableResult;
 use crate::fair_queue::{FairQueue, FairQueueEntry, Strides, TenantIndex};
 use crate::row::{HandlerId, QueueId};
 use crate::writer_state::WriterState;
 
 impl WriterState {
     /// Records that a queue was served once: advances its virtual time and those of its tenant and pool.
-    pub(crate) fn record_queue_served(&mut self, id: QueueId) -> Result<()> {
+    pub(crate) fn record_queue_served(&mut self, id: QueueId) -> TableResult<()> {
         let queue = self.queue(id)?;
         let stride_of = |weight: Option<&Weight>| weight.copied().unwrap_or_default().virtual_time_stride();
         let strides = Strides {
@@ -50,7 +50,7 @@ impl WriterState {
 
     /// Returns whether a new task of this queue would be selected next. Tasks that are already scheduled have been
     /// served and delay no other task.
-    pub(crate) fn would_queue_be_served_next(&self, id: QueueId) -> Result<bool> {
+    pub(crate) fn would_queue_be_served_next(&self, id: QueueId) -> TableResult<bool> {
         let queue = self.queue(id)?;
         let is_idle = queue.counts.ready == 0 && queue.counts.scheduled == 0;
         let fair_queue = self.fair_queue(self.worker_pool_of_handler(queue.handler)?);
@@ -60,7 +60,7 @@ impl WriterState {
             }))
     }
 
-    pub(crate) fn worker_pool_of_handler(&self, handler: HandlerId) -> Result<WorkerPool> {
+    pub(crate) fn worker_pool_of_handler(&self, handler: HandlerId) -> TableResult<WorkerPool> {
         let def = &self.handler(handler)?.def;
         Ok(match (def.pull, def.source.is_some()) {
             (false, _) => WorkerPool::Nodes,
@@ -83,7 +83,7 @@ impl WriterState {
     }
 
     /// Places a queue according to its counts, rules and limits.
-    pub(super) fn update_queue_placement(&mut self, id: QueueId) -> Result<()> {
+    pub(super) fn update_queue_placement(&mut self, id: QueueId) -> TableResult<()> {
         let queue = self.queue(id)?;
         let is_runnable = queue.counts.ready > 0 && !queue.is_paused && queue.is_defined;
         let placement = match is_runnable {
@@ -107,7 +107,7 @@ impl WriterState {
         }
     }
 
-    pub(super) fn set_queue_placement(&mut self, id: QueueId, to: QueuePlacement) -> Result<()> {
+    pub(super) fn set_queue_placement(&mut self, id: QueueId, to: QueuePlacement) -> TableResult<()> {
         let queue = self.queue(id)?;
         let (from, handler, tenant, virtual_time, source_rank) =
             (queue.placement, queue.handler, queue.tenant_index, queue.virtual_time, queue.source_task_rank);
@@ -146,7 +146,7 @@ impl WriterState {
     }
 
     /// Removes a queue from the fair queue until its counts change: all its ready tasks have been selected.
-    pub(crate) fn remove_queue_from_fair_queue(&mut self, id: QueueId) -> Result<()> {
+    pub(crate) fn remove_queue_from_fair_queue(&mut self, id: QueueId) -> TableResult<()> {
         match self.queue(id)?.placement {
             QueuePlacement::InFairQueue => self.set_queue_placement(id, QueuePlacement::Absent),
             QueuePlacement::Absent | QueuePlacement::AtLimiter => Ok(()),
@@ -154,7 +154,7 @@ impl WriterState {
     }
 
     /// Moves a queue out of the fair queue, because its handler has no free slot.
-    pub(crate) fn move_queue_to_limiter(&mut self, id: QueueId) -> Result<()> {
+    pub(crate) fn move_queue_to_limiter(&mut self, id: QueueId) -> TableResult<()> {
         self.set_queue_placement(id, QueuePlacement::AtLimiter)
     }
 
@@ -165,7 +165,7 @@ impl WriterState {
         handler: HandlerId,
         tenant: TenantIndex,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> TableResult<()> {
         let limiter = self.limiter(handler)?;
         if limiter.waiting_queues.is_empty()
             || !matches!(self.check_handler_limits(handler, now)?, Admission::Admitted(_))
@@ -179,7 +179,7 @@ impl WriterState {
     }
 
     /// Returns a queue from its handler's limiter to the fair queue; the handler has a free slot.
-    pub(crate) fn admit_waiting_queue(&mut self, id: QueueId) -> Result<()> {
+    pub(crate) fn admit_waiting_queue(&mut self, id: QueueId) -> TableResult<()> {
         self.set_queue_placement(id, QueuePlacement::InFairQueue)
     }
 }

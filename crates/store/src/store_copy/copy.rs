@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, ScopedJoinHandle};
 
-use pointsman_core::store::{Result, StoreError};
+use pointsman_core::store::{StoreError, StoreResult};
 use serde::{Deserialize, Serialize};
 
 use super::{CopyCursor, CopyEndpoint, CopyError, CopyPage, CopyValue, TableChecksum, TableKind};
@@ -98,7 +98,7 @@ pub fn copy_store(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
     on_progress: &mut dyn FnMut(CopyProgressUpdate),
-) -> std::result::Result<ComparisonReport, CopyError> {
+) -> Result<ComparisonReport, CopyError> {
     let mut progress = load_or_start_progress(source, target)?;
     let total_rows = count_rows_to_copy(source, target)?;
     on_progress(CopyProgressUpdate::CopyStarted { total_rows, already_copied: progress.rows_copied });
@@ -118,7 +118,7 @@ pub fn verify_copy(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
     on_progress: &mut dyn FnMut(CopyProgressUpdate),
-) -> std::result::Result<ComparisonReport, CopyError> {
+) -> Result<ComparisonReport, CopyError> {
     if source.read_copy_progress().map_err(CopyError::ReadSource)?.is_some() {
         return Err(CopyError::SourceIncomplete);
     }
@@ -132,7 +132,7 @@ pub fn verify_copy(
 fn load_or_start_progress(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
-) -> std::result::Result<StoredCopyProgress, CopyError> {
+) -> Result<StoredCopyProgress, CopyError> {
     if source.read_copy_progress().map_err(CopyError::ReadSource)?.is_some() {
         return Err(CopyError::SourceIncomplete);
     }
@@ -167,7 +167,7 @@ fn load_or_start_progress(
 }
 
 /// Reads the namespace of task ids and the checksum of all counters.
-fn read_store_fingerprint(store: &mut dyn CopyEndpoint) -> Result<(i64, String)> {
+fn read_store_fingerprint(store: &mut dyn CopyEndpoint) -> StoreResult<(i64, String)> {
     let mut checksum = TableChecksum::default();
     let page = store.read_page(TableKind::Counters, None)?;
     page.rows.iter().for_each(|row| checksum.add_row(row));
@@ -176,7 +176,7 @@ fn read_store_fingerprint(store: &mut dyn CopyEndpoint) -> Result<(i64, String)>
 }
 
 /// Lists the tables that contain rows, with their counts. Counters always exist and are left out.
-fn describe_nonempty_tables(store: &mut dyn CopyEndpoint) -> Result<Vec<String>> {
+fn describe_nonempty_tables(store: &mut dyn CopyEndpoint) -> StoreResult<Vec<String>> {
     let mut found = Vec::new();
     for table in TableKind::ALL.into_iter().filter(|table| *table != TableKind::Counters) {
         if let Some(rows @ 1..) = store.count_rows(table)? {
@@ -193,7 +193,7 @@ fn describe_nonempty_tables(store: &mut dyn CopyEndpoint) -> Result<Vec<String>>
 fn count_rows_to_copy(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
-) -> std::result::Result<u64, CopyError> {
+) -> Result<u64, CopyError> {
     let mut total_rows = 0;
     for table in list_tables_of_target(target)? {
         total_rows += source.count_rows(table).map_err(CopyError::ReadSource)?.unwrap_or(0);
@@ -202,7 +202,7 @@ fn count_rows_to_copy(
 }
 
 /// Returns the tables that the target has.
-fn list_tables_of_target(target: &mut dyn CopyEndpoint) -> std::result::Result<Vec<TableKind>, CopyError> {
+fn list_tables_of_target(target: &mut dyn CopyEndpoint) -> Result<Vec<TableKind>, CopyError> {
     let mut tables = Vec::new();
     for table in TableKind::ALL {
         if target.count_rows(table).map_err(CopyError::WriteTarget)?.is_some() {
@@ -218,7 +218,7 @@ fn copy_missing_rows(
     target: &mut dyn CopyEndpoint,
     progress: &mut StoredCopyProgress,
     on_progress: &mut dyn FnMut(CopyProgressUpdate),
-) -> std::result::Result<(), CopyError> {
+) -> Result<(), CopyError> {
     let (first_table, cursor) = (progress.table, progress.cursor.clone());
     let tables = list_tables_of_target(target)?.into_iter().filter(|table| *table >= first_table).collect();
     thread::scope(|scope| {
@@ -237,7 +237,7 @@ fn read_pages(
     tables: Vec<TableKind>,
     mut cursor: Option<CopyCursor>,
     page_sender: &SyncSender<(TableKind, CopyPage)>,
-) -> Result<()> {
+) -> StoreResult<()> {
     for table in tables {
         let mut after = cursor.take();
         loop {
@@ -259,7 +259,7 @@ fn write_pages(
     page_receiver: Receiver<(TableKind, CopyPage)>,
     progress: &mut StoredCopyProgress,
     on_progress: &mut dyn FnMut(CopyProgressUpdate),
-) -> std::result::Result<(), CopyError> {
+) -> Result<(), CopyError> {
     for (table, page) in page_receiver {
         let rows = page.rows.len() as u64;
         (progress.table, progress.cursor) = (table, Some(page.next_cursor));
@@ -282,7 +282,7 @@ pub fn compare_stores(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
     on_progress: &mut dyn FnMut(CopyProgressUpdate),
-) -> std::result::Result<ComparisonReport, CopyError> {
+) -> Result<ComparisonReport, CopyError> {
     let total_rows = 2 * count_rows_to_copy(source, target)?;
     on_progress(CopyProgressUpdate::ComparisonStarted { total_rows });
     thread::scope(|scope| {
@@ -311,7 +311,7 @@ pub fn compare_stores(
 fn compute_table_checksums(
     store: &mut dyn CopyEndpoint,
     progress_sender: &Sender<CopyProgressUpdate>,
-) -> Result<Vec<Option<TableChecksum>>> {
+) -> StoreResult<Vec<Option<TableChecksum>>> {
     let checksum = |table| match store.count_rows(table)? {
         Some(_) => compute_table_checksum(store, table, progress_sender).map(Some),
         None => Ok(None),
@@ -323,7 +323,7 @@ fn compute_table_checksum(
     store: &mut dyn CopyEndpoint,
     table: TableKind,
     progress_sender: &Sender<CopyProgressUpdate>,
-) -> Result<TableChecksum> {
+) -> StoreResult<TableChecksum> {
     let (mut checksum, mut after) = (TableChecksum::default(), None);
     loop {
         let page = store.read_page(table, after.as_ref())?;

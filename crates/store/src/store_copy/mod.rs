@@ -16,7 +16,7 @@ mod copy;
 mod copy_row;
 mod table_kind;
 
-use pointsman_core::store::{Result, StoreError};
+use pointsman_core::store::{StoreError, StoreResult};
 
 pub use copy::{
     ComparisonReport, CopyProgressUpdate, TableComparison, compare_stores, copy_store, verify_copy,
@@ -36,24 +36,24 @@ pub const JOURNAL_SPARSE_INDEX_INTERVAL: i64 = 1000;
 /// A store that takes part in a copy, as source or target. No node uses it meanwhile.
 pub trait CopyEndpoint: Send {
     /// Counts the rows of a table; `None` if a store of this kind has no such table.
-    fn count_rows(&mut self, table: TableKind) -> Result<Option<u64>>;
+    fn count_rows(&mut self, table: TableKind) -> StoreResult<Option<u64>>;
 
     /// Reads the next rows of a table, in an order that the store chooses.
-    fn read_page(&mut self, table: TableKind, after: Option<&CopyCursor>) -> Result<CopyPage>;
+    fn read_page(&mut self, table: TableKind, after: Option<&CopyCursor>) -> StoreResult<CopyPage>;
 
     /// Counts the events in an outbox that have no id yet.
-    fn count_outbox_events(&mut self) -> Result<u64>;
+    fn count_outbox_events(&mut self) -> StoreResult<u64>;
 
     /// Counts outbox entries that were set aside because they are not events. They are not copied.
-    fn count_set_aside_entries(&mut self) -> Result<u64> {
+    fn count_set_aside_entries(&mut self) -> StoreResult<u64> {
         Ok(0)
     }
 
     /// Returns whether no one has written to the store since it was opened. Called on the source after the comparison.
-    fn is_unchanged_since_open(&mut self) -> Result<bool>;
+    fn is_unchanged_since_open(&mut self) -> StoreResult<bool>;
 
     /// Reads the progress of an unfinished copy to this store.
-    fn read_copy_progress(&mut self) -> Result<Option<String>>;
+    fn read_copy_progress(&mut self) -> StoreResult<Option<String>>;
 
     /// Writes rows and, in the same transaction, replaces the stored progress. Returns false, and writes nothing, if
     /// somebody else has written since the store was opened.
@@ -62,11 +62,11 @@ pub trait CopyEndpoint: Send {
         table: TableKind,
         rows: Vec<CopyRow>,
         progress: &str,
-    ) -> Result<bool>;
+    ) -> StoreResult<bool>;
 
     /// Completes the copy: sets values that depend on all rows, and deletes the stored progress. Returns false as
     /// [`CopyEndpoint::write_rows_and_progress`] does.
-    fn finish_copy(&mut self) -> Result<bool>;
+    fn finish_copy(&mut self) -> StoreResult<bool>;
 }
 
 /// Why a store cannot be the source or the target of a copy.
@@ -129,7 +129,7 @@ pub enum CopyError {
 }
 
 /// Rejects a store to which a copy is unfinished: it contains only part of the data.
-pub(crate) fn reject_incomplete_copy(tables: &dyn Tables) -> crate::error::Result<()> {
+pub(crate) fn reject_incomplete_copy(tables: &dyn Tables) -> crate::error::TableResult<()> {
     match tables.read_named_text(COPY_PROGRESS_TEXT_NAME)? {
         None => Ok(()),
         Some(_) => Err(Fault::damaged(

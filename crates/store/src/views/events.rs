@@ -6,7 +6,7 @@ use pointsman_core::journal::{EventPage, JournalRange};
 use pointsman_core::store::JournalQuery;
 use pointsman_core::{Cause, Context, Event, EventId, EventType, Json, ObjectKey, TaskSeq, Tenant};
 
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 
 /// Most rows scanned for one page. A page may therefore end before it has as many matches as requested; it names the
 /// last row that was scanned.
@@ -33,7 +33,7 @@ pub struct EventColumns<'a> {
 }
 
 impl EventColumns<'_> {
-    pub fn into_event(self) -> Result<Event> {
+    pub fn into_event(self) -> TableResult<Event> {
         let context = match self.context {
             Some(json) => serde_json::from_str(json).map_err(Fault::damaged)?,
             None => Context::new(),
@@ -61,7 +61,7 @@ impl EventColumns<'_> {
 }
 
 /// Encodes the context of an event; `None` if it is empty.
-pub fn encode_context(event: &Event) -> Result<Option<String>> {
+pub fn encode_context(event: &Event) -> TableResult<Option<String>> {
     match event.context.is_empty() {
         true => Ok(None),
         false => serde_json::to_string(&event.context).map(Some).map_err(Fault::damaged),

@@ -10,7 +10,7 @@ use pointsman_core::task::{
 use pointsman_core::{HandlerName, Json, ObjectKey, Priority, TaskId, Tenant, Timestamp};
 
 use super::MAX_SCANNED_ROWS_PER_PAGE;
-use crate::error::{Fault, Result};
+use crate::error::{Fault, TableResult};
 use crate::row::{ActiveTaskRow, ArchivedTaskRow};
 
 /// Most bytes of a log in one page.
@@ -57,7 +57,7 @@ pub fn task_from_active_row(
     task_row: ActiveTaskRow,
     details: ActiveTaskDetails,
     task_id_namespace: TaskIdNamespace,
-) -> Result<Task> {
+) -> TableResult<Task> {
     let is_ended = is_halted_or_missing(&task_row);
     Ok(Task {
         id: TaskId::new(
@@ -89,7 +89,7 @@ pub fn task_from_archived_row(
     handler: HandlerName,
     tenant: Tenant,
     task_id_namespace: TaskIdNamespace,
-) -> Result<Task> {
+) -> TableResult<Task> {
     Ok(Task {
         id: TaskId::new(
             handler.as_str(),
