@@ -27,8 +27,8 @@ impl Backend for PgBackend {
         self.tables.prefetch(read_set)
     }
 
-    fn tables(&self) -> &PgTables {
-        &self.tables
+    fn tables(&mut self) -> &mut PgTables {
+        &mut self.tables
     }
 
     fn commit(&mut self) -> TableResult<()> {

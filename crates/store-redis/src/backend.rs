@@ -44,8 +44,8 @@ impl Backend for RedisBackend {
         self.tables.has_outbox_backlog(read_set)
     }
 
-    fn tables(&self) -> &RedisTables {
-        &self.tables
+    fn tables(&mut self) -> &mut RedisTables {
+        &mut self.tables
     }
 
     fn commit(&mut self) -> TableResult<()> {

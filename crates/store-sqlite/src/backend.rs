@@ -42,8 +42,8 @@ impl Backend for SqliteBackend {
         Ok(CacheState::Fresh)
     }
 
-    fn tables(&self) -> &SqliteTables {
-        &self.tables
+    fn tables(&mut self) -> &mut SqliteTables {
+        &mut self.tables
     }
 
     fn commit(&mut self) -> TableResult<()> {

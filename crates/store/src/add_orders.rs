@@ -48,7 +48,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Returns the keys that the orders name and the start node of each, or the index of the first refused order with
     /// the reason.
     fn check_order_batch(
-        &self,
+        &mut self,
         batch: &OrderBatch,
     ) -> TableResult<Result<CheckedOrderBatch, (usize, OrderError)>> {
         let (mut explicit_keys, mut start_nodes) =
@@ -88,7 +88,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Returns the start node of an order, or the reason why the order is refused.
     fn check_new_order(
-        &self,
+        &mut self,
         new_order: &NewOrder,
         reuse_ended_id: bool,
     ) -> TableResult<Result<ChainNodeId, OrderError>> {

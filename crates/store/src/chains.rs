@@ -33,7 +33,7 @@ pub struct ChainRegistry {
 }
 
 impl ChainRegistry {
-    pub(crate) fn load(tables: &dyn Tables) -> TableResult<Self> {
+    pub(crate) fn load(tables: &mut dyn Tables) -> TableResult<Self> {
         let routes = read_named_json(tables, "chain_routes")?.unwrap_or_default();
         Ok(Self { routes, ..Self::from_rows(tables.list_chains()?) })
     }
@@ -234,7 +234,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Marks all orders of a chain for re-evaluation.
-    fn mark_orders_of_chain_for_reevaluation(&self, path: &ChainPath) -> TableResult<()> {
+    fn mark_orders_of_chain_for_reevaluation(&mut self, path: &ChainPath) -> TableResult<()> {
         self.tables.write_reevaluation_cursor(path, Some(0))
     }
 

@@ -121,7 +121,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Selects scheduled tasks that the node can run, and returns whether there are more than `max`. Tasks whose
     /// handler has reached a limit stay scheduled.
     fn select_scheduled_tasks(
-        &self,
+        &mut self,
         claim: &ClaimRequest,
         max: usize,
         now: Timestamp,
@@ -170,7 +170,7 @@ impl<T: Tables> Txn<'_, T> {
         selected_tasks.into_iter().map(|task_row| self.lock_task(task_row, claim, now)).collect()
     }
 
-    fn prefetch_task_subjects(&self, selected_tasks: &[ActiveTaskRow]) -> TableResult<()> {
+    fn prefetch_task_subjects(&mut self, selected_tasks: &[ActiveTaskRow]) -> TableResult<()> {
         let events = selected_tasks.iter().filter_map(|task_row| task_row.event);
         let events: BTreeSet<_> =
             events.filter(|id| self.state.recent_events.find_event(*id).is_none()).collect();

@@ -74,7 +74,7 @@ impl<T: Tables> Txn<'_, T> {
         }))
     }
 
-    fn find_task_handler(&self, task: TaskSeq) -> TableResult<Option<Arc<RegisteredHandler>>> {
+    fn find_task_handler(&mut self, task: TaskSeq) -> TableResult<Option<Arc<RegisteredHandler>>> {
         let queue = match self.state.running_tasks.get(&task) {
             Some(running) => Some(running.row.queue),
             None => self.tables.read_active_task(task)?.map(|task_row| task_row.queue),
@@ -163,7 +163,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Ok(()))
     }
 
-    fn append_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> TableResult<()> {
+    fn append_log_lines(&mut self, task: TaskSeq, lines: Vec<LogLine>) -> TableResult<()> {
         if lines.is_empty() {
             return Ok(());
         }

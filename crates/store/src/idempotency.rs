@@ -16,7 +16,7 @@ impl<T: Tables> Txn<'_, T> {
     /// for another request is refused. So is an answer of another type, which belongs to another request: a fault here
     /// would fail every job of the commit.
     pub(crate) fn read_recorded_answer<A: DeserializeOwned>(
-        &self,
+        &mut self,
         idempotency: Option<&IdempotencyKey>,
     ) -> TableResult<Result<Option<A>, IdempotencyError>> {
         let Some(idempotency_key) = idempotency else { return Ok(Ok(None)) };
@@ -35,7 +35,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Returns the answer recorded under a key as text, for requests of any kind.
     pub(crate) fn read_recorded_answer_text(
-        &self,
+        &mut self,
         idempotency: &IdempotencyKey,
     ) -> TableResult<Result<Option<String>, IdempotencyError>> {
         let text = |answer| match answer {
@@ -47,7 +47,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Records the answer to a request, if the request has a key.
     pub(crate) fn write_idempotency_record<A: Serialize + ?Sized>(
-        &self,
+        &mut self,
         idempotency: Option<&IdempotencyKey>,
         answer: &A,
         now: Timestamp,
@@ -59,7 +59,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Records an answer unless the key has one; returns the recorded answer.
     pub(crate) fn write_idempotency_record_if_absent(
-        &self,
+        &mut self,
         idempotency: &IdempotencyKey,
         answer: String,
         now: Timestamp,

@@ -91,7 +91,7 @@ impl<T: Tables> Txn<'_, T> {
         self.state.update_counts_for_phase_change(waiting.queue, Some(from), Some(phase))
     }
 
-    pub(crate) fn is_lane_occupied(&self, lane: Option<i64>) -> TableResult<bool> {
+    pub(crate) fn is_lane_occupied(&mut self, lane: Option<i64>) -> TableResult<bool> {
         match lane {
             Some(lane) => Ok(self.tables.read_lane_head(lane)?.is_some()),
             None => Ok(false),
@@ -101,7 +101,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Returns the task of a source's collection that is in its lane. The lanes of two collections may have the same
     /// number, so the queue is compared as well.
     pub(crate) fn find_collection_task_in_lane(
-        &self,
+        &mut self,
         source: HandlerId,
         collection: &str,
     ) -> TableResult<Option<TaskSeq>> {
@@ -116,7 +116,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(None)
     }
 
-    pub(crate) fn is_lane_head(&self, lane: i64, lane_position: i64) -> TableResult<bool> {
+    pub(crate) fn is_lane_head(&mut self, lane: i64, lane_position: i64) -> TableResult<bool> {
         Ok(self.tables.read_lane_head(lane)?.is_none_or(|head| head.lane_position >= lane_position))
     }
 
@@ -129,13 +129,13 @@ impl<T: Tables> Txn<'_, T> {
         }
     }
 
-    fn is_concurrency_group_full(&self, concurrency_group: i64, queue: QueueId) -> TableResult<bool> {
+    fn is_concurrency_group_full(&mut self, concurrency_group: i64, queue: QueueId) -> TableResult<bool> {
         Ok(self.read_concurrency_group(concurrency_group, queue)?.1)
     }
 
     /// Returns the ready, scheduled and locked tasks of a concurrency group, and whether the group is full.
     pub(crate) fn read_concurrency_group(
-        &self,
+        &mut self,
         concurrency_group: i64,
         queue: QueueId,
     ) -> TableResult<(Vec<TaskSeq>, bool)> {

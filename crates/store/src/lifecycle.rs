@@ -61,7 +61,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns an unfinished task, from the cache of running tasks or from the table.
-    pub(crate) fn read_cached_or_active_task(&self, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>> {
+    pub(crate) fn read_cached_or_active_task(&mut self, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>> {
         match self.state.running_tasks.get(&seq) {
             Some(running) => Ok(Some(running.row.clone())),
             None => self.tables.read_active_task(seq),
@@ -211,7 +211,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns the subject of an unfinished task. An event is stored as long as it has unfinished tasks.
-    pub(crate) fn read_task_subject(&self, task_row: &ActiveTaskRow) -> TableResult<TaskSubject> {
+    pub(crate) fn read_task_subject(&mut self, task_row: &ActiveTaskRow) -> TableResult<TaskSubject> {
         if let Some(order) = self.read_order_of_task(task_row)? {
             return self.build_step_run_of_task(task_row, &order).map(TaskSubject::Step);
         }
@@ -239,11 +239,12 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Returns whether a source's task cannot return to its lane, because another task of its collection is queued or
     /// running.
-    fn is_source_collection_busy(&self, task_row: &ActiveTaskRow) -> TableResult<bool> {
+    fn is_source_collection_busy(&mut self, task_row: &ActiveTaskRow) -> TableResult<bool> {
         let queue = self.state.queue(task_row.queue)?;
-        match queue.collection() {
+        let (handler, collection) = (queue.handler, queue.collection().cloned());
+        match collection {
             Some(collection) => {
-                Ok(self.find_collection_task_in_lane(queue.handler, collection.as_str())?.is_some())
+                Ok(self.find_collection_task_in_lane(handler, collection.as_str())?.is_some())
             }
             None => Ok(false),
         }
@@ -387,7 +388,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns whether a synchronous task of the event, at an earlier sync stage, has not ended its first attempt yet.
-    fn is_gated_at_sync_stage(&self, event: EventId, sync_stage: i64) -> TableResult<bool> {
+    fn is_gated_at_sync_stage(&mut self, event: EventId, sync_stage: i64) -> TableResult<bool> {
         if sync_stage == 0 {
             return Ok(false);
         }

@@ -188,7 +188,7 @@ impl WriterState {
     }
 
     /// Writes the limiter states that changed.
-    pub(crate) fn flush_limiter_states(&mut self, tables: &dyn Tables) -> TableResult<()> {
+    pub(crate) fn flush_limiter_states(&mut self, tables: &mut dyn Tables) -> TableResult<()> {
         for handler in std::mem::take(&mut self.limiters.dirty_handlers) {
             let limiter = self.limiter_mut(handler)?;
             limiter.is_dirty = false;

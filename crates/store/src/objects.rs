@@ -51,7 +51,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Returns the number of an object that must exist.
     pub(crate) fn read_object_number(
-        &self,
+        &mut self,
         tenant: &Tenant,
         key: Option<&str>,
     ) -> TableResult<Option<ObjectNumber>> {
@@ -61,7 +61,11 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns the number of an object; `None` if retention has deleted it.
-    pub(crate) fn find_object_number(&self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectNumber>> {
+    pub(crate) fn find_object_number(
+        &mut self,
+        tenant: &Tenant,
+        key: &str,
+    ) -> TableResult<Option<ObjectNumber>> {
         Ok(self.tables.read_object(tenant, key)?.map(|object| object.number))
     }
 }

@@ -171,7 +171,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Deletes an ended order and records its outcome. A generated id is never used for a second order, so it needs no
     /// record.
-    fn end_order(&self, order_row: &OrderRow, outcome: OrderOutcome, now: Timestamp) -> TableResult<()> {
+    fn end_order(&mut self, order_row: &OrderRow, outcome: OrderOutcome, now: Timestamp) -> TableResult<()> {
         self.tables.delete_order(order_row.number)?;
         if order_row.order.key.id.is_generated() {
             return Ok(());
@@ -198,7 +198,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Returns whether a waiting task belongs to this chain node and handler.
     fn is_task_of_step(
-        &self,
+        &mut self,
         task: Option<TaskSeq>,
         node: &ChainNodeId,
         handler: &HandlerName,
@@ -269,7 +269,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns the order whose step a task is.
-    pub(crate) fn read_order_of_task(&self, task_row: &ActiveTaskRow) -> TableResult<Option<OrderRow>> {
+    pub(crate) fn read_order_of_task(&mut self, task_row: &ActiveTaskRow) -> TableResult<Option<OrderRow>> {
         let Some(number) = task_row.order_number else { return Ok(None) };
         let order = self.tables.read_order(number)?;
         order

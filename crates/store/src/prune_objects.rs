@@ -120,7 +120,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     fn begin_object_round_if_due(
-        &self,
+        &mut self,
         latest: Option<ObjectPruneRound>,
         cutoff: EventId,
         now: Timestamp,
@@ -134,7 +134,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     fn mark_objects_of_event_batch_in_use(
-        &self,
+        &mut self,
         after: EventId,
         cutoff: EventId,
         checked_id: EventId,
@@ -146,7 +146,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     fn delete_or_mark_idle_objects(
-        &self,
+        &mut self,
         round: &ObjectPruneRound,
         checked_id: EventId,
     ) -> TableResult<(u64, PruneRoundStep)> {
@@ -169,7 +169,12 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Marks the object of an old event as in use, because a task of the event is unfinished again: a round that has
     /// already passed the event must not delete the object.
-    pub(crate) fn mark_object_in_use(&self, tenant: &Tenant, key: &str, now: Timestamp) -> TableResult<()> {
+    pub(crate) fn mark_object_in_use(
+        &mut self,
+        tenant: &Tenant,
+        key: &str,
+        now: Timestamp,
+    ) -> TableResult<()> {
         self.tables.mark_objects_in_use(&[(tenant.clone(), key.to_string(), first_event_id_at(now))])
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pointsman_core::{LaneOrdering, Priority, Timestamp};
+use pointsman_core::{LaneOrdering, ObjectKey, Priority, TaskSeq, Timestamp};
 
 use crate::error::{Fault, TableResult};
 use crate::lanes::TaskGrouping;
@@ -98,19 +98,15 @@ impl<T: Tables> Txn<'_, T> {
             }
         }
         // The cached rows of running tasks get their new concurrency group too; tasks in a lane keep their lane.
-        let mut concurrency_groups = HashMap::new();
         let is_in_queue = |task_row: &ActiveTaskRow| task_row.queue == queue && task_row.lane.is_none();
-        for (seq, running) in self.state.running_tasks.iter().filter(|(_, running)| is_in_queue(&running.row))
-        {
-            let object = self.read_object_number(&tenant, running.subject.key().map(|key| key.as_str()))?;
-            concurrency_groups.insert(
-                *seq,
-                TaskGrouping::for_object(self.state.hash_salt, handler, object).concurrency_group,
-            );
-        }
-        for (seq, concurrency_group) in concurrency_groups {
+        let running_tasks = self.state.running_tasks.iter().filter(|(_, running)| is_in_queue(&running.row));
+        let keys: Vec<(TaskSeq, Option<ObjectKey>)> =
+            running_tasks.map(|(seq, running)| (*seq, running.subject.key().cloned())).collect();
+        for (seq, key) in keys {
+            let object = self.read_object_number(&tenant, key.as_ref().map(|key| key.as_str()))?;
+            let grouping = TaskGrouping::for_object(self.state.hash_salt, handler, object);
             if let Some(running) = self.state.running_tasks.get_mut(&seq) {
-                running.row.concurrency_group = concurrency_group;
+                running.row.concurrency_group = grouping.concurrency_group;
             }
         }
         self.state.refresh_handler_free_slots(handler.id, now)

@@ -43,7 +43,7 @@ struct Registrants {
 }
 
 impl Registrants {
-    fn load(tables: &dyn Tables) -> TableResult<Self> {
+    fn load(tables: &mut dyn Tables) -> TableResult<Self> {
         Ok(read_named_json(tables, REGISTRANTS_TEXT_NAME)?.unwrap_or_default())
     }
 
@@ -110,7 +110,7 @@ impl<T: Tables> Txn<'_, T> {
         self.apply_registration(&registrants.merge_registrations(), now)
     }
 
-    pub(crate) fn list_registrants(&self) -> TableResult<Vec<String>> {
+    pub(crate) fn list_registrants(&mut self) -> TableResult<Vec<String>> {
         let registrants = Registrants::load(self.tables)?;
         Ok(registrants.registrants.into_iter().map(|registrant| registrant.registration.registrant).collect())
     }

@@ -56,7 +56,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns the effective registration, without the name of a registrant.
-    pub(crate) fn merged_registration(&self) -> TableResult<Registration> {
+    pub(crate) fn merged_registration(&mut self) -> TableResult<Registration> {
         let defined = self.state.handlers.iter().filter(|h| h.is_defined);
         Ok(Registration {
             registrant: String::new(),
@@ -219,8 +219,8 @@ impl<T: Tables> Txn<'_, T> {
     ) -> TableResult<Option<(TaskId, TaskStatus)>> {
         let TaskState::Locked(lease) = task_row.lifecycle.state else { return Ok(None) };
         let handler = self.state.queue(task_row.queue)?.handler;
-        let id =
-            self.state.build_task_id(handler, self.read_task_subject(&task_row)?.name(), task_row.seq)?;
+        let subject = self.read_task_subject(&task_row)?;
+        let id = self.state.build_task_id(handler, subject.name(), task_row.seq)?;
         let output = AttemptOutput::from_error(error);
         let expired = self.apply_command_to_active_task(
             task_row,

@@ -96,13 +96,17 @@ impl<T: Tables> Txn<'_, T> {
         self.write_missed_event_ranges(handler, &gaps)
     }
 
-    fn read_missed_event_ranges(&self, handler: HandlerId) -> TableResult<Vec<MissedEventRange>> {
+    fn read_missed_event_ranges(&mut self, handler: HandlerId) -> TableResult<Vec<MissedEventRange>> {
         let json = self.tables.read_missed_event_ranges_json(handler)?;
         serde_json::from_str(&json)
             .map_err(|e| Fault::damaged(format!("cannot decode the gaps of a handler: {e}")))
     }
 
-    fn write_missed_event_ranges(&self, handler: HandlerId, gaps: &[MissedEventRange]) -> TableResult<()> {
+    fn write_missed_event_ranges(
+        &mut self,
+        handler: HandlerId,
+        gaps: &[MissedEventRange],
+    ) -> TableResult<()> {
         let json = serde_json::to_string(gaps).map_err(Fault::damaged)?;
         self.tables.write_missed_event_ranges_json(handler, &json)
     }

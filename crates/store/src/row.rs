@@ -294,7 +294,7 @@ pub struct QueueRow {
 }
 
 /// A handler that was ever registered.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct HandlerRow {
     pub id: HandlerId,
     pub def: HandlerDef,

@@ -65,29 +65,33 @@ pub struct ReadSet {
 pub trait Tables: 'static {
     // --- counters and texts ------------------------------------------------------------------------------------
 
-    fn read_counters(&self) -> TableResult<Counters>;
+    fn read_counters(&mut self) -> TableResult<Counters>;
 
     /// Writes the counters. Called before each commit.
-    fn write_counters(&self, counters: &Counters) -> TableResult<()>;
+    fn write_counters(&mut self, counters: &Counters) -> TableResult<()>;
 
     /// Reads the namespace from which this store's public task ids are derived.
-    fn read_task_id_namespace(&self) -> TableResult<TaskIdNamespace>;
+    fn read_task_id_namespace(&mut self) -> TableResult<TaskIdNamespace>;
 
     /// Reads a secret number that is mixed into hashes, so that nobody can choose names that collide.
-    fn read_hash_salt(&self) -> TableResult<u64>;
+    fn read_hash_salt(&mut self) -> TableResult<u64>;
 
     /// Reads the text stored under a name.
-    fn read_named_text(&self, name: &str) -> TableResult<Option<String>>;
+    fn read_named_text(&mut self, name: &str) -> TableResult<Option<String>>;
 
-    fn write_named_text(&self, name: &str, text: &str) -> TableResult<()>;
+    fn write_named_text(&mut self, name: &str, text: &str) -> TableResult<()>;
 
     // --- events ------------------------------------------------------------------------------------------------
 
     /// Reads the answer recorded under an idempotency key, with the digest of the request.
-    fn read_idempotency_record(&self, tenant: &Tenant, key: &str) -> TableResult<Option<([u8; 32], String)>>;
+    fn read_idempotency_record(
+        &mut self,
+        tenant: &Tenant,
+        key: &str,
+    ) -> TableResult<Option<([u8; 32], String)>>;
 
     fn write_idempotency_record(
-        &self,
+        &mut self,
         idempotency: &IdempotencyKey,
         answer: &str,
         now: Timestamp,
@@ -96,324 +100,340 @@ pub trait Tables: 'static {
     /// Inserts an event, with its consecutive number and the numbers of its tasks: `task_count` of them from
     /// `first_task`.
     fn insert_event(
-        &self,
+        &mut self,
         event: &Event,
         number: i64,
         first_task: TaskSeq,
         task_count: usize,
     ) -> TableResult<()>;
 
-    fn read_event(&self, id: EventId) -> TableResult<Option<Event>>;
+    fn read_event(&mut self, id: EventId) -> TableResult<Option<Event>>;
 
     /// Lists events from one id to another, both inclusive, the oldest first.
-    fn list_events_between(&self, from: EventId, to: EventId, limit: usize) -> TableResult<Vec<Event>>;
+    fn list_events_between(&mut self, from: EventId, to: EventId, limit: usize) -> TableResult<Vec<Event>>;
 
     /// Returns the id of an event whose number is at most `number`, and not much smaller.
-    fn find_event_near_number(&self, number: i64) -> TableResult<Option<EventId>>;
+    fn find_event_near_number(&mut self, number: i64) -> TableResult<Option<EventId>>;
 
     /// Returns the last stored event up to this id; zero if there is none.
-    fn find_last_event_up_to(&self, id: EventId) -> TableResult<EventId>;
+    fn find_last_event_up_to(&mut self, id: EventId) -> TableResult<EventId>;
 
-    fn read_object(&self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>>;
+    fn read_object(&mut self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>>;
 
-    fn write_object(&self, tenant: &Tenant, key: &str, object: &ObjectRow) -> TableResult<()>;
+    fn write_object(&mut self, tenant: &Tenant, key: &str, object: &ObjectRow) -> TableResult<()>;
 
     // --- unfinished tasks --------------------------------------------------------------------------------------
 
-    fn read_active_task(&self, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>>;
+    fn read_active_task(&mut self, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>>;
 
-    fn insert_active_task(&self, task_row: &ActiveTaskRow) -> TableResult<()>;
+    fn insert_active_task(&mut self, task_row: &ActiveTaskRow) -> TableResult<()>;
 
-    fn delete_active_task(&self, task_row: &ActiveTaskRow) -> TableResult<()>;
+    fn delete_active_task(&mut self, task_row: &ActiveTaskRow) -> TableResult<()>;
 
     /// Writes only the phase and the rank of a task.
-    fn set_task_phase(&self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> TableResult<()>;
+    fn set_task_phase(&mut self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> TableResult<()>;
 
     /// Writes the columns of a task that a lock changes: phase, attempt, node, fence, end of the lease and start time.
-    fn write_task_lock(&self, task_row: &ActiveTaskRow) -> TableResult<()>;
+    fn write_task_lock(&mut self, task_row: &ActiveTaskRow) -> TableResult<()>;
 
     /// Writes all columns that may change while a task is unfinished: all except its numbers, event, order, grouping
     /// and score.
-    fn update_active_task(&self, task_row: &ActiveTaskRow) -> TableResult<()>;
+    fn update_active_task(&mut self, task_row: &ActiveTaskRow) -> TableResult<()>;
 
     /// Writes only the lane, the concurrency group and the key bucket of a task.
-    fn set_task_grouping(&self, task_row: &ActiveTaskRow) -> TableResult<()>;
+    fn set_task_grouping(&mut self, task_row: &ActiveTaskRow) -> TableResult<()>;
 
     /// Writes only the concurrency group of a task.
-    fn set_concurrency_group(&self, seq: TaskSeq, concurrency_group: Option<i64>) -> TableResult<()>;
+    fn set_concurrency_group(&mut self, seq: TaskSeq, concurrency_group: Option<i64>) -> TableResult<()>;
 
-    fn set_task_score(&self, seq: TaskSeq, score: i64) -> TableResult<()>;
+    fn set_task_score(&mut self, seq: TaskSeq, score: i64) -> TableResult<()>;
 
     /// Sets when a worker's lease ends.
-    fn set_lease_end(&self, seq: TaskSeq, until: Timestamp) -> TableResult<()>;
+    fn set_lease_end(&mut self, seq: TaskSeq, until: Timestamp) -> TableResult<()>;
 
     /// Invalidates the cached copy of a changed task on other nodes.
-    fn invalidate_task_on_peers(&self, seq: TaskSeq);
+    fn invalidate_task_on_peers(&mut self, seq: TaskSeq);
 
     /// Returns the task of a lane with the smallest position.
-    fn read_lane_head(&self, lane: i64) -> TableResult<Option<LaneHead>>;
+    fn read_lane_head(&mut self, lane: i64) -> TableResult<Option<LaneHead>>;
 
     /// Lists the tasks in a lane by position.
-    fn list_lane_tasks(&self, lane: i64) -> TableResult<Vec<(TaskSeq, QueueId)>>;
+    fn list_lane_tasks(&mut self, lane: i64) -> TableResult<Vec<(TaskSeq, QueueId)>>;
 
     /// Lists the tasks that count against the limit of a concurrency group: those that are ready, scheduled or locked.
     fn list_counted_tasks_of_concurrency_group(
-        &self,
+        &mut self,
         concurrency_group: i64,
         limit: usize,
     ) -> TableResult<Vec<TaskSeq>>;
 
     /// Returns the oldest blocked task of a concurrency group.
     fn find_oldest_blocked_in_concurrency_group(
-        &self,
+        &mut self,
         concurrency_group: i64,
     ) -> TableResult<Option<WaitingTask>>;
 
     /// Lists the first ready tasks of each queue by score, rank and age, as many as its share.
-    fn list_first_ready_tasks_of_queues(&self, shares: &[(QueueId, i64)]) -> TableResult<Vec<ActiveTaskRow>>;
+    fn list_first_ready_tasks_of_queues(
+        &mut self,
+        shares: &[(QueueId, i64)],
+    ) -> TableResult<Vec<ActiveTaskRow>>;
 
     /// Lists all scheduled tasks by score, rank and age.
-    fn list_scheduled_tasks(&self) -> TableResult<Vec<ActiveTaskRow>>;
+    fn list_scheduled_tasks(&mut self) -> TableResult<Vec<ActiveTaskRow>>;
 
     /// Lists delayed tasks whose due time has come, the earliest first.
-    fn list_due_tasks(&self, now: Timestamp, limit: usize) -> TableResult<Vec<WaitingTask>>;
+    fn list_due_tasks(&mut self, now: Timestamp, limit: usize) -> TableResult<Vec<WaitingTask>>;
 
     /// Returns the earliest due time of the delayed tasks.
-    fn read_earliest_due_time(&self) -> TableResult<Option<Timestamp>>;
+    fn read_earliest_due_time(&mut self) -> TableResult<Option<Timestamp>>;
 
     /// Lists the gated tasks of an event, which wait for its synchronous tasks, by sync stage and age.
-    fn list_sync_gated_tasks(&self, event: EventId) -> TableResult<Vec<SyncGatedTask>>;
+    fn list_sync_gated_tasks(&mut self, event: EventId) -> TableResult<Vec<SyncGatedTask>>;
 
     /// Returns the first synchronous task of an event that has an earlier sync stage and is waiting, scheduled or
     /// locked. With `only_untried`, tasks that run out of order or whose attempts have ended (other than by a release)
     /// do not count.
     fn find_unfinished_sync_task_before_stage(
-        &self,
+        &mut self,
         event: EventId,
         sync_stage: i64,
         only_untried: bool,
     ) -> TableResult<Option<TaskSeq>>;
 
     /// Lists the tasks that a node has locked, by age.
-    fn list_tasks_locked_by_node(&self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>>;
+    fn list_tasks_locked_by_node(&mut self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>>;
 
     /// Lists tasks locked by workers since `since` whose leases ended before `now`.
-    fn list_expired_worker_leases(&self, since: Timestamp, now: Timestamp)
-    -> TableResult<Vec<ActiveTaskRow>>;
+    fn list_expired_worker_leases(
+        &mut self,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> TableResult<Vec<ActiveTaskRow>>;
 
     /// Lists tasks of a queue in these phases, by age.
     fn list_tasks_in_phases(
-        &self,
+        &mut self,
         queue: QueueId,
         phases: &[TaskPhase],
         limit: usize,
     ) -> TableResult<Vec<TaskSeq>>;
 
     /// Lists locked tasks of a handler.
-    fn list_running_tasks_of_handler(&self, handler: HandlerId, limit: usize) -> TableResult<Vec<TaskSeq>>;
+    fn list_running_tasks_of_handler(
+        &mut self,
+        handler: HandlerId,
+        limit: usize,
+    ) -> TableResult<Vec<TaskSeq>>;
 
     /// Lists the unfinished tasks of a queue, each with its priority and creation time.
-    fn list_tasks_to_rescore(&self, queue: QueueId) -> TableResult<Vec<(TaskSeq, i64, Timestamp)>>;
+    fn list_tasks_to_rescore(&mut self, queue: QueueId) -> TableResult<Vec<(TaskSeq, i64, Timestamp)>>;
 
     /// Lists tasks of a queue, up to locked, that have an object and no lane, with the object's key: scheduled and
     /// locked tasks first, then by age.
-    fn list_tasks_to_regroup(&self, queue: QueueId) -> TableResult<Vec<(WaitingTask, TaskPhase, String)>>;
+    fn list_tasks_to_regroup(&mut self, queue: QueueId)
+    -> TableResult<Vec<(WaitingTask, TaskPhase, String)>>;
 
     /// Counts the ready tasks of its queue that come before a task, up to `limit`.
-    fn count_ready_tasks_before(&self, task_row: &ActiveTaskRow, limit: u64) -> TableResult<u64>;
+    fn count_ready_tasks_before(&mut self, task_row: &ActiveTaskRow, limit: u64) -> TableResult<u64>;
 
     // --- archived tasks, attempts, logs ------------------------------------------------------------------------
 
-    fn read_archived_task(&self, seq: TaskSeq) -> TableResult<Option<ArchivedTaskRow>>;
+    fn read_archived_task(&mut self, seq: TaskSeq) -> TableResult<Option<ArchivedTaskRow>>;
 
-    fn insert_archived_task(&self, archived_row: &ArchivedTaskRow) -> TableResult<()>;
+    fn insert_archived_task(&mut self, archived_row: &ArchivedTaskRow) -> TableResult<()>;
 
-    fn delete_archived_task(&self, seq: TaskSeq) -> TableResult<()>;
+    fn delete_archived_task(&mut self, seq: TaskSeq) -> TableResult<()>;
 
-    fn write_attempt(&self, attempt: &AttemptRow<'_>) -> TableResult<()>;
+    fn write_attempt(&mut self, attempt: &AttemptRow<'_>) -> TableResult<()>;
 
     /// Appends lines to a task's log.
-    fn append_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> TableResult<()>;
+    fn append_log_lines(&mut self, task: TaskSeq, lines: Vec<LogLine>) -> TableResult<()>;
 
     /// Returns a task, active or archived, with its attempts, as readers see it.
-    fn read_task_with_attempts(&self, seq: TaskSeq) -> TableResult<Option<Task>>;
+    fn read_task_with_attempts(&mut self, seq: TaskSeq) -> TableResult<Option<Task>>;
 
     // --- queues and handlers -----------------------------------------------------------------------------------
 
-    fn list_queues(&self) -> TableResult<Vec<QueueRow>>;
+    fn list_queues(&mut self) -> TableResult<Vec<QueueRow>>;
 
     /// Creates a queue without tasks; returns its id.
     fn create_queue(
-        &self,
+        &mut self,
         handler: HandlerId,
         tenant: &Tenant,
         subject: &QueueSubject,
     ) -> TableResult<QueueId>;
 
-    fn write_queue_counts(&self, counts: &[(QueueId, QueueCounts)]) -> TableResult<()>;
+    fn write_queue_counts(&mut self, counts: &[(QueueId, QueueCounts)]) -> TableResult<()>;
 
     /// Returns the score and the number of the task that a queue would run next.
-    fn read_queue_head(&self, queue: QueueId) -> TableResult<Option<(i64, TaskSeq)>>;
+    fn read_queue_head(&mut self, queue: QueueId) -> TableResult<Option<(i64, TaskSeq)>>;
 
     /// Lists the smallest and the largest rank for each score and key bucket of a queue's ready tasks.
-    fn list_rank_ranges(&self, queue: QueueId) -> TableResult<Vec<RankRange>>;
+    fn list_rank_ranges(&mut self, queue: QueueId) -> TableResult<Vec<RankRange>>;
 
     /// Lists all handlers ever registered, by number; the numbers are 1, 2, 3, ….
-    fn list_handlers(&self) -> TableResult<Vec<HandlerRow>>;
+    fn list_handlers(&mut self) -> TableResult<Vec<HandlerRow>>;
 
     /// Makes these the defined handlers; all others become undefined.
-    fn set_defined_handlers(&self, handlers: &[HandlerDef]) -> TableResult<()>;
+    fn set_defined_handlers(&mut self, handlers: &[HandlerDef]) -> TableResult<()>;
 
-    fn write_limiter_state(&self, handler: HandlerId, state: &LimiterAndBreakerState) -> TableResult<()>;
+    fn write_limiter_state(&mut self, handler: HandlerId, state: &LimiterAndBreakerState) -> TableResult<()>;
 
     /// Reads the ranges of the journal in which a handler was not defined, as written by
     /// [`Tables::write_handler_gaps`].
-    fn read_missed_event_ranges_json(&self, handler: HandlerId) -> TableResult<String>;
+    fn read_missed_event_ranges_json(&mut self, handler: HandlerId) -> TableResult<String>;
 
-    fn write_missed_event_ranges_json(&self, handler: HandlerId, gaps: &str) -> TableResult<()>;
+    fn write_missed_event_ranges_json(&mut self, handler: HandlerId, gaps: &str) -> TableResult<()>;
 
-    fn list_configured_object_digests(&self) -> TableResult<BTreeMap<String, String>>;
+    fn list_configured_object_digests(&mut self) -> TableResult<BTreeMap<String, String>>;
 
-    fn write_configured_object_digest(&self, key: &str, digest: &str) -> TableResult<()>;
+    fn write_configured_object_digest(&mut self, key: &str, digest: &str) -> TableResult<()>;
 
-    fn delete_configured_object_digest(&self, key: &str) -> TableResult<()>;
+    fn delete_configured_object_digest(&mut self, key: &str) -> TableResult<()>;
 
     // --- rules, nodes, audit -----------------------------------------------------------------------------------
 
     /// Lists all rules by scope, tenant and kind.
-    fn list_rules(&self) -> TableResult<Vec<Rule>>;
+    fn list_rules(&mut self) -> TableResult<Vec<Rule>>;
 
-    fn write_rule(&self, rule: &Rule) -> TableResult<()>;
+    fn write_rule(&mut self, rule: &Rule) -> TableResult<()>;
 
-    fn delete_rule(&self, kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> TableResult<()>;
+    fn delete_rule(&mut self, kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> TableResult<()>;
 
     /// Lists live nodes and the latest former ones, newest first.
-    fn list_nodes(&self) -> TableResult<Vec<NodeView>>;
+    fn list_nodes(&mut self) -> TableResult<Vec<NodeView>>;
 
     /// Lists nodes that have joined and have neither left nor been declared gone.
-    fn list_live_nodes(&self) -> TableResult<Vec<NodeId>>;
+    fn list_live_nodes(&mut self) -> TableResult<Vec<NodeId>>;
 
-    fn insert_node(&self, name: &str, now: Timestamp) -> TableResult<NodeId>;
+    fn insert_node(&mut self, name: &str, now: Timestamp) -> TableResult<NodeId>;
 
-    fn write_node_capabilities(&self, node: NodeId, capabilities: &NodeCapabilities) -> TableResult<()>;
+    fn write_node_capabilities(&mut self, node: NodeId, capabilities: &NodeCapabilities) -> TableResult<()>;
 
     /// Records a heartbeat; returns `false` if the node has been declared gone.
-    fn record_node_heartbeat(&self, node: NodeId, now: Timestamp) -> TableResult<bool>;
+    fn record_node_heartbeat(&mut self, node: NodeId, now: Timestamp) -> TableResult<bool>;
 
-    fn mark_node_gone(&self, node: NodeId) -> TableResult<()>;
+    fn mark_node_gone(&mut self, node: NodeId) -> TableResult<()>;
 
     /// Lists live nodes that sent their last heartbeat before `before`.
-    fn list_nodes_silent_since(&self, before: Timestamp) -> TableResult<Vec<NodeId>>;
+    fn list_nodes_silent_since(&mut self, before: Timestamp) -> TableResult<Vec<NodeId>>;
 
-    fn insert_audit_entry(&self, entry: &AuditEntry) -> TableResult<()>;
+    fn insert_audit_entry(&mut self, entry: &AuditEntry) -> TableResult<()>;
 
     // --- chains and orders -------------------------------------------------------------------------------------
 
     /// Lists all chains ever defined, by path.
-    fn list_chains(&self) -> TableResult<Vec<ChainRow>>;
+    fn list_chains(&mut self) -> TableResult<Vec<ChainRow>>;
 
     /// Makes these the defined chains; all others become undefined. Operator settings stay.
-    fn set_defined_chains(&self, chains: &[Chain]) -> TableResult<()>;
+    fn set_defined_chains(&mut self, chains: &[Chain]) -> TableResult<()>;
 
-    fn write_chain_state(&self, path: &ChainPath, state: &ChainState) -> TableResult<()>;
+    fn write_chain_state(&mut self, path: &ChainPath, state: &ChainState) -> TableResult<()>;
 
     /// Returns a chain whose orders have yet to be re-evaluated, and the number of the order after which to continue.
-    fn find_reevaluation_cursor(&self) -> TableResult<Option<(ChainPath, i64)>>;
+    fn find_reevaluation_cursor(&mut self) -> TableResult<Option<(ChainPath, i64)>>;
 
     /// Records that the orders of a chain after this number have yet to be re-evaluated; `None`: no orders have.
-    fn write_reevaluation_cursor(&self, path: &ChainPath, after: Option<i64>) -> TableResult<()>;
+    fn write_reevaluation_cursor(&mut self, path: &ChainPath, after: Option<i64>) -> TableResult<()>;
 
-    fn read_order(&self, number: i64) -> TableResult<Option<OrderRow>>;
+    fn read_order(&mut self, number: i64) -> TableResult<Option<OrderRow>>;
 
     /// Returns the tenant's order with this key.
-    fn find_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<OrderRow>>;
+    fn find_order_by_key(&mut self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<OrderRow>>;
 
     /// Lists the numbers of a chain's orders after this one.
-    fn list_order_numbers_after(&self, path: &ChainPath, number: i64, limit: usize) -> TableResult<Vec<i64>>;
+    fn list_order_numbers_after(
+        &mut self,
+        path: &ChainPath,
+        number: i64,
+        limit: usize,
+    ) -> TableResult<Vec<i64>>;
 
-    fn insert_order(&self, number: i64, order: &Order) -> TableResult<()>;
+    fn insert_order(&mut self, number: i64, order: &Order) -> TableResult<()>;
 
     /// Writes the columns of an order that may change: node, value, times, task and whether it is suspended.
-    fn update_order(&self, order: &OrderRow) -> TableResult<()>;
+    fn update_order(&mut self, order: &OrderRow) -> TableResult<()>;
 
-    fn delete_order(&self, number: i64) -> TableResult<()>;
+    fn delete_order(&mut self, number: i64) -> TableResult<()>;
 
     /// Returns the recorded outcome of the last order with this key.
-    fn read_ended_order(&self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<EndedOrder>>;
+    fn read_ended_order(&mut self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<EndedOrder>>;
 
     /// Records the outcome of an order, replacing that of an earlier order with the same tenant and key.
-    fn write_ended_order(&self, ended: &EndedOrder) -> TableResult<()>;
+    fn write_ended_order(&mut self, ended: &EndedOrder) -> TableResult<()>;
 
     // --- schedules ---------------------------------------------------------------------------------------------
 
-    fn list_schedules(&self) -> TableResult<BTreeMap<String, ScheduleRow>>;
+    fn list_schedules(&mut self) -> TableResult<BTreeMap<String, ScheduleRow>>;
 
     /// Starts a schedule now, or restarts it with another expression. It counts as registered now.
-    fn start_schedule(&self, name: &ScheduleName, expression: &str, now: Timestamp) -> TableResult<()>;
+    fn start_schedule(&mut self, name: &ScheduleName, expression: &str, now: Timestamp) -> TableResult<()>;
 
     /// Records that a node has registered these schedules now.
-    fn record_schedules_registered(&self, names: &[String], now: Timestamp) -> TableResult<()>;
+    fn record_schedules_registered(&mut self, names: &[String], now: Timestamp) -> TableResult<()>;
 
-    fn delete_schedule(&self, name: &str) -> TableResult<()>;
+    fn delete_schedule(&mut self, name: &str) -> TableResult<()>;
 
-    fn read_fire(&self, schedule: &ScheduleName, planned: Timestamp) -> TableResult<Option<Fire>>;
+    fn read_fire(&mut self, schedule: &ScheduleName, planned: Timestamp) -> TableResult<Option<Fire>>;
 
     /// Writes the row of a planned time and the schedule's progress. `needs_catch_up`: the time was skipped and is to
     /// be caught up later.
-    fn write_fire(&self, schedule: &ScheduleName, fire: &Fire, needs_catch_up: bool) -> TableResult<()>;
+    fn write_fire(&mut self, schedule: &ScheduleName, fire: &Fire, needs_catch_up: bool) -> TableResult<()>;
 
     /// Makes the first planned time after `up_to` that was skipped because of a rule the schedule's next one to catch
     /// up.
-    fn advance_catch_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> TableResult<()>;
+    fn advance_catch_up(&mut self, schedule: &ScheduleName, up_to: Timestamp) -> TableResult<()>;
 
     /// Lists the unfinished tasks of a schedule's last event, by age.
-    fn list_unfinished_tasks_of_last_event(&self, schedule: &ScheduleName) -> TableResult<Vec<TaskSeq>>;
+    fn list_unfinished_tasks_of_last_event(&mut self, schedule: &ScheduleName) -> TableResult<Vec<TaskSeq>>;
 
     // --- retention ---------------------------------------------------------------------------------------------
 
     /// Deletes some expired events after `after` that no unfinished task needs. Returns how many, and after which event
     /// to continue if there may be more.
     fn delete_expired_events(
-        &self,
+        &mut self,
         after: EventId,
         expired_up_to: EventId,
     ) -> TableResult<(u64, Option<EventId>)>;
 
     /// Deletes some archived tasks with their attempts and logs: the `surplus` oldest ones, and those that ended before
     /// `before`. Returns how many, and whether there may be more.
-    fn delete_expired_archived_tasks(&self, surplus: i64, before: Timestamp) -> TableResult<(u64, bool)>;
+    fn delete_expired_archived_tasks(&mut self, surplus: i64, before: Timestamp) -> TableResult<(u64, bool)>;
 
     /// Deletes some idempotency records older than `before`; returns whether there may be more.
-    fn delete_expired_idempotency_records(&self, before: Timestamp) -> TableResult<bool>;
+    fn delete_expired_idempotency_records(&mut self, before: Timestamp) -> TableResult<bool>;
 
     /// Deletes some outcomes of orders that ended before `before`; returns whether there may be more.
-    fn delete_expired_ended_orders(&self, before: Timestamp) -> TableResult<bool>;
+    fn delete_expired_ended_orders(&mut self, before: Timestamp) -> TableResult<bool>;
 
     /// Deletes some rows older than `before` of the fire ledger, of former nodes and of the audit; returns whether
     /// there may be more.
-    fn delete_expired_fires_nodes_audit(&self, before: Timestamp) -> TableResult<bool>;
+    fn delete_expired_fires_nodes_audit(&mut self, before: Timestamp) -> TableResult<bool>;
 
     /// Lists objects whose `checked` id is at most `up_to`, the smallest first. A new object is checked at its first
     /// event, an object copied from another store at 0.
-    fn list_idle_objects(&self, up_to: EventId, limit: usize) -> TableResult<Vec<IdleObject>>;
+    fn list_idle_objects(&mut self, up_to: EventId, limit: usize) -> TableResult<Vec<IdleObject>>;
 
     /// Sets the `checked` ids of objects; [`Tables::write_object`] leaves them unchanged.
-    fn mark_objects_in_use(&self, objects: &[(Tenant, String, EventId)]) -> TableResult<()>;
+    fn mark_objects_in_use(&mut self, objects: &[(Tenant, String, EventId)]) -> TableResult<()>;
 
     /// Sets the `checked` ids of these events' objects to `checked`, where they are at most `up_to`.
     fn mark_objects_of_events_in_use(
-        &self,
+        &mut self,
         events: &[EventId],
         up_to: EventId,
         checked: EventId,
     ) -> TableResult<()>;
 
-    fn delete_objects(&self, objects: &[IdleObject]) -> TableResult<()>;
+    fn delete_objects(&mut self, objects: &[IdleObject]) -> TableResult<()>;
 
     /// Lists events after `after`, up to `up_to`, that unfinished tasks need, in order of id, and the event after which
     /// to continue if there may be more.
     fn list_events_of_unfinished_tasks(
-        &self,
+        &mut self,
         after: EventId,
         up_to: EventId,
         limit: usize,
@@ -422,7 +442,7 @@ pub trait Tables: 'static {
     // --- prefetching -------------------------------------------------------------------------------------------
 
     /// Prefetches events and orders that will be read one by one, where each read would cost a round trip.
-    fn prefetch_task_subjects(&self, _events: &[EventId], _orders: &[i64]) -> TableResult<()> {
+    fn prefetch_task_subjects(&mut self, _events: &[EventId], _orders: &[i64]) -> TableResult<()> {
         Ok(())
     }
 }
@@ -453,7 +473,7 @@ pub trait Backend: Send + 'static {
 
     /// Returns the tables. They are used inside the current transaction, and once before the first one, to load the
     /// cache.
-    fn tables(&self) -> &Self::Tables;
+    fn tables(&mut self) -> &mut Self::Tables;
 
     /// Commits. When it returns, everything is durable.
     fn commit(&mut self) -> TableResult<()>;

@@ -95,7 +95,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Returns the public id of a task that is unfinished or has just ended.
     fn public_task_id(
-        &self,
+        &mut self,
         task_row: &ActiveTaskRow,
         subject: Option<&TaskSubject>,
         handler: &RegisteredHandler,
@@ -105,7 +105,8 @@ impl<T: Tables> Txn<'_, T> {
                 self.state.build_task_id(handler.id, subject.name(), task_row.seq)
             }
             (QueueSubject::Events, None) => {
-                self.state.build_task_id(handler.id, self.read_task_subject(task_row)?.name(), task_row.seq)
+                let subject = self.read_task_subject(task_row)?;
+                self.state.build_task_id(handler.id, subject.name(), task_row.seq)
             }
             (QueueSubject::Collection(collection), _) => {
                 self.state.build_task_id(handler.id, collection.as_str(), task_row.seq)

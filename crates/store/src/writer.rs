@@ -33,7 +33,7 @@ const MAX_GROUP_JOBS: usize = 512;
 
 /// The transaction in which a job runs.
 pub struct Txn<'a, T> {
-    pub tables: &'a T,
+    pub tables: &'a mut T,
     pub state: &'a mut WriterState,
 }
 
@@ -146,7 +146,7 @@ impl<T> Clone for Writer<T> {
 impl<T: Tables> Writer<T> {
     /// Loads the state and starts the thread.
     pub fn start<B: Backend<Tables = T>>(
-        backend: B,
+        mut backend: B,
         name: &str,
         now: Timestamp,
     ) -> std::io::Result<TableResult<Self>> {

@@ -87,7 +87,7 @@ pub struct WriterState {
 pub(crate) const MAX_CACHED_EVENT_TYPES: usize = 10_000;
 
 impl WriterState {
-    pub(crate) fn load(tables: &dyn Tables, now: Timestamp) -> TableResult<Self> {
+    pub(crate) fn load(tables: &mut dyn Tables, now: Timestamp) -> TableResult<Self> {
         store_copy::reject_incomplete_copy(tables)?;
         let counters = tables.read_counters()?;
         let mut state = Self {
@@ -122,7 +122,7 @@ impl WriterState {
         Ok(state)
     }
 
-    pub(crate) fn load_registration(&mut self, tables: &dyn Tables) -> TableResult<()> {
+    pub(crate) fn load_registration(&mut self, tables: &mut dyn Tables) -> TableResult<()> {
         self.handlers.clear();
         self.handler_ids_by_name.clear();
         self.handlers_by_event_type.clear();
@@ -138,12 +138,12 @@ impl WriterState {
         Ok(())
     }
 
-    pub(crate) fn load_rules(&mut self, tables: &dyn Tables) -> TableResult<()> {
+    pub(crate) fn load_rules(&mut self, tables: &mut dyn Tables) -> TableResult<()> {
         self.rules = tables.list_rules()?;
         Ok(())
     }
 
-    pub(crate) fn reload_next_due(&mut self, tables: &dyn Tables) -> TableResult<()> {
+    pub(crate) fn reload_next_due(&mut self, tables: &mut dyn Tables) -> TableResult<()> {
         self.counters.next_due = tables.read_earliest_due_time()?;
         Ok(())
     }
@@ -151,7 +151,7 @@ impl WriterState {
     /// Applies changes that other nodes have committed.
     pub(crate) fn apply_peer_changes(
         &mut self,
-        tables: &dyn Tables,
+        tables: &mut dyn Tables,
         changes: PeerChanges,
     ) -> TableResult<()> {
         let PeerChanges { counters, queue_rows: queues, limiter_states, stale_tasks } = changes;
@@ -247,7 +247,7 @@ impl WriterState {
     }
 
     /// Writes the counts of queues, the limiter states and the counters that changed. Called once before each commit.
-    pub fn flush_changes(&mut self, tables: &dyn Tables) -> TableResult<()> {
+    pub fn flush_changes(&mut self, tables: &mut dyn Tables) -> TableResult<()> {
         self.flush_queue_counts(tables)?;
         self.flush_limiter_states(tables)?;
         self.counters.last_event = self.event_id_generator.last_id();
@@ -297,7 +297,7 @@ impl WriterState {
 
 /// Reads a value that is stored as JSON in a named text.
 pub(crate) fn read_named_json<V: DeserializeOwned>(
-    tables: &dyn Tables,
+    tables: &mut dyn Tables,
     name: &str,
 ) -> TableResult<Option<V>> {
     let value = tables.read_named_text(name)?.map(|text| serde_json::from_str(&text)).transpose();
@@ -305,6 +305,10 @@ pub(crate) fn read_named_json<V: DeserializeOwned>(
 }
 
 /// Stores a value as JSON in a named text.
-pub(crate) fn write_named_json(tables: &dyn Tables, name: &str, value: &impl Serialize) -> TableResult<()> {
+pub(crate) fn write_named_json(
+    tables: &mut dyn Tables,
+    name: &str,
+    value: &impl Serialize,
+) -> TableResult<()> {
     tables.write_named_text(name, &serde_json::to_string(value).map_err(Fault::damaged)?)
 }

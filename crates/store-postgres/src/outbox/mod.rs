@@ -176,7 +176,11 @@ fn journal_emit_batch(
 
 /// True if an event in the journal has the content of this one. Due times and priorities are not in the journal, and do
 /// not count. The content of a pruned event is unknown: the equal key decides.
-fn has_same_content(tables: &PgTables, event: EventId, new_event: Option<&NewEvent>) -> TableResult<bool> {
+fn has_same_content(
+    tables: &mut PgTables,
+    event: EventId,
+    new_event: Option<&NewEvent>,
+) -> TableResult<bool> {
     let Some(new_event) = new_event else { return Ok(false) };
     let Some(event) = tables.read_event(event)? else { return Ok(true) };
     let parse = |json: &Json| serde_json::from_str::<serde_json::Value>(json.as_str()).ok();

@@ -25,49 +25,53 @@ use super::cache::IdempotencyRecord;
 /// Implements trait methods by calling a method that cannot fail and returns nothing.
 macro_rules! delegate {
     ($($name:ident($($arg:ident: $arg_type:ty),*) -> $method:ident;)*) => {
-        $(fn $name(&self, $($arg: $arg_type),*) -> TableResult<()> { self.$method($($arg),*); Ok(()) })*
+        $(fn $name(&mut self, $($arg: $arg_type),*) -> TableResult<()> { (&*self).$method($($arg),*); Ok(()) })*
     };
 }
 
 impl Tables for PgTables {
-    fn read_counters(&self) -> TableResult<Counters> {
+    fn read_counters(&mut self) -> TableResult<Counters> {
         Ok(self.commit_version_row.borrow().counters)
     }
 
-    fn read_task_id_namespace(&self) -> TableResult<TaskIdNamespace> {
-        self.find_task_id_namespace()
+    fn read_task_id_namespace(&mut self) -> TableResult<TaskIdNamespace> {
+        (&*self).find_task_id_namespace()
     }
 
-    fn read_hash_salt(&self) -> TableResult<u64> {
-        self.find_salt()
+    fn read_hash_salt(&mut self) -> TableResult<u64> {
+        (&*self).find_salt()
     }
 
-    fn read_named_text(&self, name: &str) -> TableResult<Option<String>> {
-        self.find_named_text(name)
+    fn read_named_text(&mut self, name: &str) -> TableResult<Option<String>> {
+        (&*self).find_named_text(name)
     }
 
-    fn read_idempotency_record(&self, tenant: &Tenant, key: &str) -> TableResult<Option<IdempotencyRecord>> {
-        self.find_idempotency_record(tenant, key)
+    fn read_idempotency_record(
+        &mut self,
+        tenant: &Tenant,
+        key: &str,
+    ) -> TableResult<Option<IdempotencyRecord>> {
+        (&*self).find_idempotency_record(tenant, key)
     }
 
-    fn read_event(&self, id: EventId) -> TableResult<Option<Event>> {
-        self.find_event(id)
+    fn read_event(&mut self, id: EventId) -> TableResult<Option<Event>> {
+        (&*self).find_event(id)
     }
 
-    fn list_events_between(&self, from: EventId, to: EventId, limit: usize) -> TableResult<Vec<Event>> {
-        self.list_events_between(from, to, limit)
+    fn list_events_between(&mut self, from: EventId, to: EventId, limit: usize) -> TableResult<Vec<Event>> {
+        (&*self).list_events_between(from, to, limit)
     }
 
-    fn find_event_near_number(&self, number: i64) -> TableResult<Option<EventId>> {
-        self.find_event_near_number(number)
+    fn find_event_near_number(&mut self, number: i64) -> TableResult<Option<EventId>> {
+        (&*self).find_event_near_number(number)
     }
 
-    fn find_last_event_up_to(&self, id: EventId) -> TableResult<EventId> {
-        self.find_last_event_up_to(id)
+    fn find_last_event_up_to(&mut self, id: EventId) -> TableResult<EventId> {
+        (&*self).find_last_event_up_to(id)
     }
 
-    fn read_object(&self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>> {
-        self.find_object(tenant, key)
+    fn read_object(&mut self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>> {
+        (&*self).find_object(tenant, key)
     }
 
     delegate! {
@@ -104,308 +108,323 @@ impl Tables for PgTables {
         delete_schedule(name: &str) -> delete_schedule;
     }
 
-    fn read_active_task(&self, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>> {
-        self.find_active_task(seq)
+    fn read_active_task(&mut self, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>> {
+        (&*self).find_active_task(seq)
     }
 
-    fn set_lease_end(&self, seq: TaskSeq, until: Timestamp) -> TableResult<()> {
-        self.extend_lease(seq, until)
+    fn set_lease_end(&mut self, seq: TaskSeq, until: Timestamp) -> TableResult<()> {
+        (&*self).extend_lease(seq, until)
     }
 
-    fn invalidate_task_on_peers(&self, seq: TaskSeq) {
-        self.invalidate_task_on_peers(seq);
+    fn invalidate_task_on_peers(&mut self, seq: TaskSeq) {
+        (&*self).invalidate_task_on_peers(seq);
     }
 
-    fn read_lane_head(&self, lane: i64) -> TableResult<Option<LaneHead>> {
-        self.find_lane_head(lane)
+    fn read_lane_head(&mut self, lane: i64) -> TableResult<Option<LaneHead>> {
+        (&*self).find_lane_head(lane)
     }
 
-    fn list_lane_tasks(&self, lane: i64) -> TableResult<Vec<(TaskSeq, QueueId)>> {
-        self.list_lane_tasks(lane)
+    fn list_lane_tasks(&mut self, lane: i64) -> TableResult<Vec<(TaskSeq, QueueId)>> {
+        (&*self).list_lane_tasks(lane)
     }
 
     fn list_counted_tasks_of_concurrency_group(
-        &self,
+        &mut self,
         concurrency_group: i64,
         limit: usize,
     ) -> TableResult<Vec<TaskSeq>> {
-        self.list_active_in_concurrency_group(concurrency_group, limit)
+        (&*self).list_active_in_concurrency_group(concurrency_group, limit)
     }
 
     fn find_oldest_blocked_in_concurrency_group(
-        &self,
+        &mut self,
         concurrency_group: i64,
     ) -> TableResult<Option<WaitingTask>> {
-        self.find_oldest_blocked_in_concurrency_group(concurrency_group)
+        (&*self).find_oldest_blocked_in_concurrency_group(concurrency_group)
     }
 
-    fn list_first_ready_tasks_of_queues(&self, shares: &[(QueueId, i64)]) -> TableResult<Vec<ActiveTaskRow>> {
-        self.list_first_ready_tasks_of_queues(shares)
+    fn list_first_ready_tasks_of_queues(
+        &mut self,
+        shares: &[(QueueId, i64)],
+    ) -> TableResult<Vec<ActiveTaskRow>> {
+        (&*self).list_first_ready_tasks_of_queues(shares)
     }
 
-    fn list_scheduled_tasks(&self) -> TableResult<Vec<ActiveTaskRow>> {
-        self.list_scheduled_tasks()
+    fn list_scheduled_tasks(&mut self) -> TableResult<Vec<ActiveTaskRow>> {
+        (&*self).list_scheduled_tasks()
     }
 
-    fn list_due_tasks(&self, now: Timestamp, limit: usize) -> TableResult<Vec<WaitingTask>> {
-        self.list_due_tasks(now, limit)
+    fn list_due_tasks(&mut self, now: Timestamp, limit: usize) -> TableResult<Vec<WaitingTask>> {
+        (&*self).list_due_tasks(now, limit)
     }
 
-    fn read_earliest_due_time(&self) -> TableResult<Option<Timestamp>> {
-        self.find_earliest_due()
+    fn read_earliest_due_time(&mut self) -> TableResult<Option<Timestamp>> {
+        (&*self).find_earliest_due()
     }
 
-    fn list_sync_gated_tasks(&self, event: EventId) -> TableResult<Vec<SyncGatedTask>> {
-        self.list_sync_gated_tasks(event)
+    fn list_sync_gated_tasks(&mut self, event: EventId) -> TableResult<Vec<SyncGatedTask>> {
+        (&*self).list_sync_gated_tasks(event)
     }
 
     fn find_unfinished_sync_task_before_stage(
-        &self,
+        &mut self,
         event: EventId,
         sync_stage: i64,
         only_untried: bool,
     ) -> TableResult<Option<TaskSeq>> {
-        self.find_unfinished_sync_task_before_stage(event, sync_stage, only_untried)
+        (&*self).find_unfinished_sync_task_before_stage(event, sync_stage, only_untried)
     }
 
-    fn list_tasks_locked_by_node(&self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>> {
-        self.list_tasks_locked_by_node(node)
+    fn list_tasks_locked_by_node(&mut self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>> {
+        (&*self).list_tasks_locked_by_node(node)
     }
 
     fn list_expired_worker_leases(
-        &self,
+        &mut self,
         since: Timestamp,
         now: Timestamp,
     ) -> TableResult<Vec<ActiveTaskRow>> {
-        self.list_expired_worker_leases(since, now)
+        (&*self).list_expired_worker_leases(since, now)
     }
 
     fn list_tasks_in_phases(
-        &self,
+        &mut self,
         queue: QueueId,
         phases: &[TaskPhase],
         limit: usize,
     ) -> TableResult<Vec<TaskSeq>> {
-        self.list_tasks_in_phases(queue, phases, limit)
+        (&*self).list_tasks_in_phases(queue, phases, limit)
     }
 
-    fn list_running_tasks_of_handler(&self, handler: HandlerId, limit: usize) -> TableResult<Vec<TaskSeq>> {
-        self.list_running_tasks_of_handler(handler, limit)
+    fn list_running_tasks_of_handler(
+        &mut self,
+        handler: HandlerId,
+        limit: usize,
+    ) -> TableResult<Vec<TaskSeq>> {
+        (&*self).list_running_tasks_of_handler(handler, limit)
     }
 
-    fn list_tasks_to_rescore(&self, queue: QueueId) -> TableResult<Vec<(TaskSeq, i64, Timestamp)>> {
-        self.list_tasks_to_rescore(queue)
+    fn list_tasks_to_rescore(&mut self, queue: QueueId) -> TableResult<Vec<(TaskSeq, i64, Timestamp)>> {
+        (&*self).list_tasks_to_rescore(queue)
     }
 
-    fn list_tasks_to_regroup(&self, queue: QueueId) -> TableResult<Vec<(WaitingTask, TaskPhase, String)>> {
-        self.list_tasks_to_regroup(queue)
+    fn list_tasks_to_regroup(
+        &mut self,
+        queue: QueueId,
+    ) -> TableResult<Vec<(WaitingTask, TaskPhase, String)>> {
+        (&*self).list_tasks_to_regroup(queue)
     }
 
-    fn count_ready_tasks_before(&self, task_row: &ActiveTaskRow, limit: u64) -> TableResult<u64> {
-        self.count_ready_tasks_before(task_row, limit)
+    fn count_ready_tasks_before(&mut self, task_row: &ActiveTaskRow, limit: u64) -> TableResult<u64> {
+        (&*self).count_ready_tasks_before(task_row, limit)
     }
 
-    fn read_archived_task(&self, seq: TaskSeq) -> TableResult<Option<ArchivedTaskRow>> {
-        self.find_archived_task(seq)
+    fn read_archived_task(&mut self, seq: TaskSeq) -> TableResult<Option<ArchivedTaskRow>> {
+        (&*self).find_archived_task(seq)
     }
 
-    fn delete_archived_task(&self, seq: TaskSeq) -> TableResult<()> {
-        self.delete_archived_task(seq)
+    fn delete_archived_task(&mut self, seq: TaskSeq) -> TableResult<()> {
+        (&*self).delete_archived_task(seq)
     }
 
-    fn read_task_with_attempts(&self, seq: TaskSeq) -> TableResult<Option<Task>> {
-        self.find_task_with_attempts(seq)
+    fn read_task_with_attempts(&mut self, seq: TaskSeq) -> TableResult<Option<Task>> {
+        (&*self).find_task_with_attempts(seq)
     }
 
-    fn list_queues(&self) -> TableResult<Vec<QueueRow>> {
-        self.list_queues()
+    fn list_queues(&mut self) -> TableResult<Vec<QueueRow>> {
+        (&*self).list_queues()
     }
 
     fn create_queue(
-        &self,
+        &mut self,
         handler: HandlerId,
         tenant: &Tenant,
         subject: &QueueSubject,
     ) -> TableResult<QueueId> {
-        self.create_queue(handler, tenant, subject)
+        (&*self).create_queue(handler, tenant, subject)
     }
 
-    fn write_queue_counts(&self, counts: &[(QueueId, QueueCounts)]) -> TableResult<()> {
-        self.write_queue_counts(counts)
+    fn write_queue_counts(&mut self, counts: &[(QueueId, QueueCounts)]) -> TableResult<()> {
+        (&*self).write_queue_counts(counts)
     }
 
-    fn read_queue_head(&self, queue: QueueId) -> TableResult<Option<(i64, TaskSeq)>> {
-        self.find_queue_head(queue)
+    fn read_queue_head(&mut self, queue: QueueId) -> TableResult<Option<(i64, TaskSeq)>> {
+        (&*self).find_queue_head(queue)
     }
 
-    fn list_rank_ranges(&self, queue: QueueId) -> TableResult<Vec<RankRange>> {
-        self.list_rank_ranges(queue)
+    fn list_rank_ranges(&mut self, queue: QueueId) -> TableResult<Vec<RankRange>> {
+        (&*self).list_rank_ranges(queue)
     }
 
-    fn list_handlers(&self) -> TableResult<Vec<HandlerRow>> {
-        self.list_handlers()
+    fn list_handlers(&mut self) -> TableResult<Vec<HandlerRow>> {
+        (&*self).list_handlers()
     }
 
-    fn set_defined_handlers(&self, handlers: &[HandlerDef]) -> TableResult<()> {
-        self.set_defined_handlers(handlers)
+    fn set_defined_handlers(&mut self, handlers: &[HandlerDef]) -> TableResult<()> {
+        (&*self).set_defined_handlers(handlers)
     }
 
     fn write_limiter_state(
-        &self,
+        &mut self,
         handler: HandlerId,
         limiter_state: &LimiterAndBreakerState,
     ) -> TableResult<()> {
-        self.write_limiter_state(handler, limiter_state)
+        (&*self).write_limiter_state(handler, limiter_state)
     }
 
-    fn read_missed_event_ranges_json(&self, handler: HandlerId) -> TableResult<String> {
-        self.read_missed_event_ranges_json(handler)
+    fn read_missed_event_ranges_json(&mut self, handler: HandlerId) -> TableResult<String> {
+        (&*self).read_missed_event_ranges_json(handler)
     }
 
-    fn list_configured_object_digests(&self) -> TableResult<BTreeMap<String, String>> {
-        self.list_configured_object_digests()
+    fn list_configured_object_digests(&mut self) -> TableResult<BTreeMap<String, String>> {
+        (&*self).list_configured_object_digests()
     }
 
-    fn list_rules(&self) -> TableResult<Vec<Rule>> {
-        self.list_rules()
+    fn list_rules(&mut self) -> TableResult<Vec<Rule>> {
+        (&*self).list_rules()
     }
 
-    fn list_nodes(&self) -> TableResult<Vec<NodeView>> {
-        self.list_nodes()
+    fn list_nodes(&mut self) -> TableResult<Vec<NodeView>> {
+        (&*self).list_nodes()
     }
 
-    fn list_live_nodes(&self) -> TableResult<Vec<NodeId>> {
-        self.list_live_nodes()
+    fn list_live_nodes(&mut self) -> TableResult<Vec<NodeId>> {
+        (&*self).list_live_nodes()
     }
 
-    fn insert_node(&self, name: &str, now: Timestamp) -> TableResult<NodeId> {
-        self.insert_node(name, now)
+    fn insert_node(&mut self, name: &str, now: Timestamp) -> TableResult<NodeId> {
+        (&*self).insert_node(name, now)
     }
 
-    fn write_node_capabilities(&self, node: NodeId, capabilities: &NodeCapabilities) -> TableResult<()> {
-        self.write_node_capabilities(node, capabilities)
+    fn write_node_capabilities(&mut self, node: NodeId, capabilities: &NodeCapabilities) -> TableResult<()> {
+        (&*self).write_node_capabilities(node, capabilities)
     }
 
-    fn record_node_heartbeat(&self, node: NodeId, now: Timestamp) -> TableResult<bool> {
-        self.record_node_heartbeat(node, now)
+    fn record_node_heartbeat(&mut self, node: NodeId, now: Timestamp) -> TableResult<bool> {
+        (&*self).record_node_heartbeat(node, now)
     }
 
-    fn list_nodes_silent_since(&self, before: Timestamp) -> TableResult<Vec<NodeId>> {
-        self.list_nodes_silent_since(before)
+    fn list_nodes_silent_since(&mut self, before: Timestamp) -> TableResult<Vec<NodeId>> {
+        (&*self).list_nodes_silent_since(before)
     }
 
-    fn list_chains(&self) -> TableResult<Vec<ChainRow>> {
-        self.list_chains()
+    fn list_chains(&mut self) -> TableResult<Vec<ChainRow>> {
+        (&*self).list_chains()
     }
 
-    fn set_defined_chains(&self, chains: &[Chain]) -> TableResult<()> {
-        self.set_defined_chains(chains)
+    fn set_defined_chains(&mut self, chains: &[Chain]) -> TableResult<()> {
+        (&*self).set_defined_chains(chains)
     }
 
-    fn write_chain_state(&self, path: &ChainPath, state: &ChainState) -> TableResult<()> {
-        self.write_chain_state(path, state)
+    fn write_chain_state(&mut self, path: &ChainPath, state: &ChainState) -> TableResult<()> {
+        (&*self).write_chain_state(path, state)
     }
 
-    fn find_reevaluation_cursor(&self) -> TableResult<Option<(ChainPath, i64)>> {
-        self.find_reevaluation_cursor()
+    fn find_reevaluation_cursor(&mut self) -> TableResult<Option<(ChainPath, i64)>> {
+        (&*self).find_reevaluation_cursor()
     }
 
-    fn read_order(&self, number: i64) -> TableResult<Option<OrderRow>> {
-        self.find_order(number)
+    fn read_order(&mut self, number: i64) -> TableResult<Option<OrderRow>> {
+        (&*self).find_order(number)
     }
 
-    fn find_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<OrderRow>> {
-        self.find_order_by_key(tenant, key)
+    fn find_order_by_key(&mut self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<OrderRow>> {
+        (&*self).find_order_by_key(tenant, key)
     }
 
-    fn list_order_numbers_after(&self, path: &ChainPath, number: i64, limit: usize) -> TableResult<Vec<i64>> {
-        self.list_order_numbers_after(path, number, limit)
+    fn list_order_numbers_after(
+        &mut self,
+        path: &ChainPath,
+        number: i64,
+        limit: usize,
+    ) -> TableResult<Vec<i64>> {
+        (&*self).list_order_numbers_after(path, number, limit)
     }
 
-    fn list_schedules(&self) -> TableResult<BTreeMap<String, ScheduleRow>> {
-        self.list_schedules()
+    fn list_schedules(&mut self) -> TableResult<BTreeMap<String, ScheduleRow>> {
+        (&*self).list_schedules()
     }
 
-    fn read_fire(&self, schedule: &ScheduleName, planned_at: Timestamp) -> TableResult<Option<Fire>> {
-        self.find_fire(schedule, planned_at)
+    fn read_fire(&mut self, schedule: &ScheduleName, planned_at: Timestamp) -> TableResult<Option<Fire>> {
+        (&*self).find_fire(schedule, planned_at)
     }
 
-    fn write_fire(&self, schedule: &ScheduleName, fire: &Fire, needs_catch_up: bool) -> TableResult<()> {
-        self.write_fire(schedule, fire, needs_catch_up)
+    fn write_fire(&mut self, schedule: &ScheduleName, fire: &Fire, needs_catch_up: bool) -> TableResult<()> {
+        (&*self).write_fire(schedule, fire, needs_catch_up)
     }
 
-    fn advance_catch_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> TableResult<()> {
-        self.advance_catch_up(schedule, up_to)
+    fn advance_catch_up(&mut self, schedule: &ScheduleName, up_to: Timestamp) -> TableResult<()> {
+        (&*self).advance_catch_up(schedule, up_to)
     }
 
-    fn list_unfinished_tasks_of_last_event(&self, schedule: &ScheduleName) -> TableResult<Vec<TaskSeq>> {
-        self.list_unfinished_tasks_of_last_event(schedule)
+    fn list_unfinished_tasks_of_last_event(&mut self, schedule: &ScheduleName) -> TableResult<Vec<TaskSeq>> {
+        (&*self).list_unfinished_tasks_of_last_event(schedule)
     }
 
     fn delete_expired_events(
-        &self,
+        &mut self,
         _after: EventId,
         expired_up_to: EventId,
     ) -> TableResult<(u64, Option<EventId>)> {
-        Ok((self.expire_events(expired_up_to)?, None))
+        Ok(((&*self).expire_events(expired_up_to)?, None))
     }
 
-    fn delete_expired_archived_tasks(&self, surplus: i64, before: Timestamp) -> TableResult<(u64, bool)> {
-        self.expire_archived_tasks(surplus, before)
+    fn delete_expired_archived_tasks(&mut self, surplus: i64, before: Timestamp) -> TableResult<(u64, bool)> {
+        (&*self).expire_archived_tasks(surplus, before)
     }
 
-    fn read_ended_order(&self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<EndedOrder>> {
-        self.find_ended_order(tenant, key)
+    fn read_ended_order(&mut self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<EndedOrder>> {
+        (&*self).find_ended_order(tenant, key)
     }
 
-    fn delete_expired_ended_orders(&self, before: Timestamp) -> TableResult<bool> {
-        self.delete_expired_ended_orders(before)
+    fn delete_expired_ended_orders(&mut self, before: Timestamp) -> TableResult<bool> {
+        (&*self).delete_expired_ended_orders(before)
     }
 
-    fn delete_expired_idempotency_records(&self, before: Timestamp) -> TableResult<bool> {
-        self.delete_expired_idempotency_records(before)
+    fn delete_expired_idempotency_records(&mut self, before: Timestamp) -> TableResult<bool> {
+        (&*self).delete_expired_idempotency_records(before)
     }
 
-    fn delete_expired_fires_nodes_audit(&self, before: Timestamp) -> TableResult<bool> {
-        self.delete_expired_fires_nodes_audit(before)
+    fn delete_expired_fires_nodes_audit(&mut self, before: Timestamp) -> TableResult<bool> {
+        (&*self).delete_expired_fires_nodes_audit(before)
     }
 
-    fn list_idle_objects(&self, up_to: EventId, limit: usize) -> TableResult<Vec<IdleObject>> {
-        self.list_idle_objects(up_to, limit)
+    fn list_idle_objects(&mut self, up_to: EventId, limit: usize) -> TableResult<Vec<IdleObject>> {
+        (&*self).list_idle_objects(up_to, limit)
     }
 
-    fn mark_objects_in_use(&self, objects: &[(Tenant, String, EventId)]) -> TableResult<()> {
-        self.mark_objects_in_use(objects)
+    fn mark_objects_in_use(&mut self, objects: &[(Tenant, String, EventId)]) -> TableResult<()> {
+        (&*self).mark_objects_in_use(objects)
     }
 
     fn mark_objects_of_events_in_use(
-        &self,
+        &mut self,
         events: &[EventId],
         up_to: EventId,
         checked: EventId,
     ) -> TableResult<()> {
-        self.mark_objects_of_events_in_use(events, up_to, checked)
+        (&*self).mark_objects_of_events_in_use(events, up_to, checked)
     }
 
-    fn delete_objects(&self, objects: &[IdleObject]) -> TableResult<()> {
-        self.delete_objects(objects)
+    fn delete_objects(&mut self, objects: &[IdleObject]) -> TableResult<()> {
+        (&*self).delete_objects(objects)
     }
 
     fn list_events_of_unfinished_tasks(
-        &self,
+        &mut self,
         after: EventId,
         up_to: EventId,
         limit: usize,
     ) -> TableResult<(Vec<EventId>, Option<EventId>)> {
-        self.list_events_of_unfinished_tasks(after, up_to, limit)
+        (&*self).list_events_of_unfinished_tasks(after, up_to, limit)
     }
 
-    fn prefetch_task_subjects(&self, events: &[EventId], orders: &[i64]) -> TableResult<()> {
+    fn prefetch_task_subjects(&mut self, events: &[EventId], orders: &[i64]) -> TableResult<()> {
         if !events.is_empty() {
-            self.prefetch_events(events)?;
+            (&*self).prefetch_events(events)?;
         }
         if !orders.is_empty() {
-            self.prefetch_orders(orders)?;
+            (&*self).prefetch_orders(orders)?;
         }
         Ok(())
     }

@@ -61,7 +61,7 @@ impl RedisStoreCopy {
     }
 
     /// Runs `write` in a transaction; returns false without writing if a peer has committed.
-    fn run_in_transaction(&mut self, write: impl FnOnce(&Self) -> TableResult<()>) -> TableResult<bool> {
+    fn run_in_transaction(&mut self, write: impl FnOnce(&mut Self) -> TableResult<()>) -> TableResult<bool> {
         if !self.tables.begin_copy_page(self.last_commit_version)? {
             return Ok(false);
         }
@@ -86,7 +86,7 @@ impl RedisStoreCopy {
         }
     }
 
-    fn write_rows(&self, table_kind: TableKind, rows: Vec<CopyRow>) -> TableResult<()> {
+    fn write_rows(&mut self, table_kind: TableKind, rows: Vec<CopyRow>) -> TableResult<()> {
         let mut cells = rows.into_iter().map(|row| RowCells::new(table_kind, row));
         match table_kind {
             TableKind::Counters => cells.try_for_each(|row| self.write_counters(row?)),
@@ -259,7 +259,7 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_event(&self, row: RowCells) -> TableResult<()> {
+    fn write_event(&mut self, row: RowCells) -> TableResult<()> {
         let JournaledEvent { event, first_task, task_count } = decode_event_row(row)?;
         let mut number = NO_EVENT_NUMBER;
         self.tables.update_store_state(|StoreState { counters, .. }| {
@@ -286,7 +286,7 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_task(&self, row: RowCells) -> TableResult<()> {
+    fn write_task(&mut self, row: RowCells) -> TableResult<()> {
         let (active, due) = decode_active_task_row(row)?;
         self.tables.insert_active_task(&active)?;
         if due != active.due_time() {
@@ -300,7 +300,7 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_order(&self, row: RowCells) -> TableResult<()> {
+    fn write_order(&mut self, row: RowCells) -> TableResult<()> {
         let row = decode_order_row(row)?;
         self.tables.insert_order(row.number, &row.order)?;
         self.tables.update_store_state(|StoreState { counters, .. }| {
@@ -309,7 +309,7 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_attempt(&self, mut row: RowCells) -> TableResult<()> {
+    fn write_attempt(&mut self, mut row: RowCells) -> TableResult<()> {
         let (task, number) = (TaskSeq(row.number()?), row.bounded_number()?);
         let (started_at, ended_at, outcome) =
             (row.time()?, row.time()?, decode_attempt_outcome(row.number()?)?);
@@ -341,7 +341,7 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_idempotency_record(&self, mut row: RowCells) -> TableResult<()> {
+    fn write_idempotency_record(&mut self, mut row: RowCells) -> TableResult<()> {
         let (tenant, key, digest) = (row.tenant()?, row.text()?, row.bytes()?);
         let digest = digest.try_into().map_err(|_| Fault::damaged("the digest of an idempotency record"))?;
         let (reply, at) = (row.text()?, row.time()?);

@@ -24,7 +24,7 @@ use super::RedisTables;
 /// Generates the methods of the trait: each forwards to a method of `RedisTables`.
 macro_rules! forward_to {
     ($($name:ident($($arg:ident: $arg_type:ty),*) -> $reply:ty = $method:ident;)*) => {
-        $(fn $name(&self, $($arg: $arg_type),*) -> $reply { self.$method($($arg),*) })*
+        $(fn $name(&mut self, $($arg: $arg_type),*) -> $reply { (&*self).$method($($arg),*) })*
     };
 }
 
@@ -132,29 +132,29 @@ impl Tables for RedisTables {
         list_events_of_unfinished_tasks(after: EventId, up_to: EventId, limit: usize) -> TableResult<(Vec<EventId>, Option<EventId>)> = list_events_of_unfinished_tasks;
     }
 
-    fn read_counters(&self) -> TableResult<Counters> {
+    fn read_counters(&mut self) -> TableResult<Counters> {
         Ok(self.store_state.borrow().counters)
     }
 
-    fn write_counters(&self, counters: &Counters) -> TableResult<()> {
-        self.set_counters(counters);
+    fn write_counters(&mut self, counters: &Counters) -> TableResult<()> {
+        (&*self).set_counters(counters);
         Ok(())
     }
 
-    fn invalidate_task_on_peers(&self, seq: TaskSeq) {
-        self.record_task_invalidation(seq);
+    fn invalidate_task_on_peers(&mut self, seq: TaskSeq) {
+        (&*self).record_task_invalidation(seq);
     }
 
     fn delete_expired_events(
-        &self,
+        &mut self,
         after: EventId,
         expired_up_to: EventId,
     ) -> TableResult<(u64, Option<EventId>)> {
-        self.expire_events(after, expired_up_to)
+        (&*self).expire_events(after, expired_up_to)
     }
 
-    fn prefetch_task_subjects(&self, events: &[EventId], orders: &[i64]) -> TableResult<()> {
-        self.prefetch_events(events)?;
-        self.prefetch_orders(orders)
+    fn prefetch_task_subjects(&mut self, events: &[EventId], orders: &[i64]) -> TableResult<()> {
+        (&*self).prefetch_events(events)?;
+        (&*self).prefetch_orders(orders)
     }
 }

@@ -52,475 +52,494 @@ impl SqliteTables {
 }
 
 impl Tables for SqliteTables {
-    fn read_counters(&self) -> TableResult<Counters> {
-        self.stored_counters.read_counters(&self.conn)
+    fn read_counters(&mut self) -> TableResult<Counters> {
+        self.stored_counters.read_counters(&mut self.conn)
     }
 
-    fn write_counters(&self, counters: &Counters) -> TableResult<()> {
-        self.stored_counters.write_counters(&self.conn, counters)
+    fn write_counters(&mut self, counters: &Counters) -> TableResult<()> {
+        self.stored_counters.write_counters(&mut self.conn, counters)
     }
 
-    fn read_task_id_namespace(&self) -> TableResult<TaskIdNamespace> {
-        counters::read_task_id_namespace(&self.conn)
+    fn read_task_id_namespace(&mut self) -> TableResult<TaskIdNamespace> {
+        counters::read_task_id_namespace(&mut self.conn)
     }
 
-    fn read_hash_salt(&self) -> TableResult<u64> {
-        counters::read_hash_salt(&self.conn)
+    fn read_hash_salt(&mut self) -> TableResult<u64> {
+        counters::read_hash_salt(&mut self.conn)
     }
 
-    fn read_named_text(&self, name: &str) -> TableResult<Option<String>> {
-        counters::read_meta_value(&self.conn, name)
+    fn read_named_text(&mut self, name: &str) -> TableResult<Option<String>> {
+        counters::read_meta_value(&mut self.conn, name)
     }
 
-    fn write_named_text(&self, name: &str, text: &str) -> TableResult<()> {
-        counters::write_meta_value(&self.conn, name, text)
+    fn write_named_text(&mut self, name: &str, text: &str) -> TableResult<()> {
+        counters::write_meta_value(&mut self.conn, name, text)
     }
 
-    fn read_idempotency_record(&self, tenant: &Tenant, key: &str) -> TableResult<Option<([u8; 32], String)>> {
-        events::read_idempotency_record(&self.conn, tenant, key)
+    fn read_idempotency_record(
+        &mut self,
+        tenant: &Tenant,
+        key: &str,
+    ) -> TableResult<Option<([u8; 32], String)>> {
+        events::read_idempotency_record(&mut self.conn, tenant, key)
     }
 
     fn write_idempotency_record(
-        &self,
+        &mut self,
         idempotency: &IdempotencyKey,
         answer: &str,
         now: Timestamp,
     ) -> TableResult<()> {
-        events::insert_idempotency_record(&self.conn, idempotency, answer, now)
+        events::insert_idempotency_record(&mut self.conn, idempotency, answer, now)
     }
 
     fn insert_event(
-        &self,
+        &mut self,
         event: &Event,
         number: i64,
         first_task: TaskSeq,
         task_count: usize,
     ) -> TableResult<()> {
-        events::insert_event(&self.conn, event, number, first_task, task_count)
+        events::insert_event(&mut self.conn, event, number, first_task, task_count)
     }
 
-    fn read_event(&self, id: EventId) -> TableResult<Option<Event>> {
-        events::read_event(&self.conn, id)
+    fn read_event(&mut self, id: EventId) -> TableResult<Option<Event>> {
+        events::read_event(&mut self.conn, id)
     }
 
-    fn list_events_between(&self, from: EventId, to: EventId, limit: usize) -> TableResult<Vec<Event>> {
-        events::list_events_between(&self.conn, from, to, limit)
+    fn list_events_between(&mut self, from: EventId, to: EventId, limit: usize) -> TableResult<Vec<Event>> {
+        events::list_events_between(&mut self.conn, from, to, limit)
     }
 
-    fn find_event_near_number(&self, number: i64) -> TableResult<Option<EventId>> {
-        events::find_event_near_number(&self.conn, number)
+    fn find_event_near_number(&mut self, number: i64) -> TableResult<Option<EventId>> {
+        events::find_event_near_number(&mut self.conn, number)
     }
 
-    fn find_last_event_up_to(&self, id: EventId) -> TableResult<EventId> {
-        events::find_last_event_up_to(&self.conn, id)
+    fn find_last_event_up_to(&mut self, id: EventId) -> TableResult<EventId> {
+        events::find_last_event_up_to(&mut self.conn, id)
     }
 
-    fn read_object(&self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>> {
-        objects::read_object(&self.conn, tenant, key)
+    fn read_object(&mut self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>> {
+        objects::read_object(&mut self.conn, tenant, key)
     }
 
-    fn write_object(&self, tenant: &Tenant, key: &str, object: &ObjectRow) -> TableResult<()> {
-        objects::write_object(&self.conn, tenant, key, object)
+    fn write_object(&mut self, tenant: &Tenant, key: &str, object: &ObjectRow) -> TableResult<()> {
+        objects::write_object(&mut self.conn, tenant, key, object)
     }
 
-    fn read_active_task(&self, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>> {
-        tasks::read_active_task(&self.conn, seq)
+    fn read_active_task(&mut self, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>> {
+        tasks::read_active_task(&mut self.conn, seq)
     }
 
-    fn insert_active_task(&self, active_task: &ActiveTaskRow) -> TableResult<()> {
-        tasks::insert_active_task(&self.conn, active_task)
+    fn insert_active_task(&mut self, active_task: &ActiveTaskRow) -> TableResult<()> {
+        tasks::insert_active_task(&mut self.conn, active_task)
     }
 
-    fn delete_active_task(&self, active_task: &ActiveTaskRow) -> TableResult<()> {
-        tasks::delete_active_task(&self.conn, active_task.seq)
+    fn delete_active_task(&mut self, active_task: &ActiveTaskRow) -> TableResult<()> {
+        tasks::delete_active_task(&mut self.conn, active_task.seq)
     }
 
-    fn set_task_phase(&self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> TableResult<()> {
-        tasks::set_task_phase(&self.conn, seq, phase, rank)
+    fn set_task_phase(&mut self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> TableResult<()> {
+        tasks::set_task_phase(&mut self.conn, seq, phase, rank)
     }
 
-    fn write_task_lock(&self, active_task: &ActiveTaskRow) -> TableResult<()> {
-        tasks::write_task_lock(&self.conn, active_task)
+    fn write_task_lock(&mut self, active_task: &ActiveTaskRow) -> TableResult<()> {
+        tasks::write_task_lock(&mut self.conn, active_task)
     }
 
-    fn update_active_task(&self, active_task: &ActiveTaskRow) -> TableResult<()> {
-        tasks::update_active_task(&self.conn, active_task)
+    fn update_active_task(&mut self, active_task: &ActiveTaskRow) -> TableResult<()> {
+        tasks::update_active_task(&mut self.conn, active_task)
     }
 
-    fn set_task_grouping(&self, active_task: &ActiveTaskRow) -> TableResult<()> {
-        tasks::set_task_grouping(&self.conn, active_task)
+    fn set_task_grouping(&mut self, active_task: &ActiveTaskRow) -> TableResult<()> {
+        tasks::set_task_grouping(&mut self.conn, active_task)
     }
 
-    fn set_concurrency_group(&self, seq: TaskSeq, concurrency_group: Option<i64>) -> TableResult<()> {
-        tasks::set_concurrency_group(&self.conn, seq, concurrency_group)
+    fn set_concurrency_group(&mut self, seq: TaskSeq, concurrency_group: Option<i64>) -> TableResult<()> {
+        tasks::set_concurrency_group(&mut self.conn, seq, concurrency_group)
     }
 
-    fn set_task_score(&self, seq: TaskSeq, score: i64) -> TableResult<()> {
-        tasks::set_task_score(&self.conn, seq, score)
+    fn set_task_score(&mut self, seq: TaskSeq, score: i64) -> TableResult<()> {
+        tasks::set_task_score(&mut self.conn, seq, score)
     }
 
-    fn set_lease_end(&self, seq: TaskSeq, until: Timestamp) -> TableResult<()> {
-        tasks::set_lease_end(&self.conn, seq, until)
+    fn set_lease_end(&mut self, seq: TaskSeq, until: Timestamp) -> TableResult<()> {
+        tasks::set_lease_end(&mut self.conn, seq, until)
     }
 
     /// Does nothing: no other process has the file, so there are no caches to invalidate.
-    fn invalidate_task_on_peers(&self, _seq: TaskSeq) {}
+    fn invalidate_task_on_peers(&mut self, _seq: TaskSeq) {}
 
-    fn read_lane_head(&self, lane: i64) -> TableResult<Option<LaneHead>> {
-        tasks::read_lane_head(&self.conn, lane)
+    fn read_lane_head(&mut self, lane: i64) -> TableResult<Option<LaneHead>> {
+        tasks::read_lane_head(&mut self.conn, lane)
     }
 
-    fn list_lane_tasks(&self, lane: i64) -> TableResult<Vec<(TaskSeq, QueueId)>> {
-        tasks::list_lane_tasks(&self.conn, lane)
+    fn list_lane_tasks(&mut self, lane: i64) -> TableResult<Vec<(TaskSeq, QueueId)>> {
+        tasks::list_lane_tasks(&mut self.conn, lane)
     }
 
     fn list_counted_tasks_of_concurrency_group(
-        &self,
+        &mut self,
         concurrency_group: i64,
         limit: usize,
     ) -> TableResult<Vec<TaskSeq>> {
-        tasks::list_counted_tasks_of_concurrency_group(&self.conn, concurrency_group, limit)
+        tasks::list_counted_tasks_of_concurrency_group(&mut self.conn, concurrency_group, limit)
     }
 
     fn find_oldest_blocked_in_concurrency_group(
-        &self,
+        &mut self,
         concurrency_group: i64,
     ) -> TableResult<Option<WaitingTask>> {
-        tasks::find_oldest_blocked_in_concurrency_group(&self.conn, concurrency_group)
+        tasks::find_oldest_blocked_in_concurrency_group(&mut self.conn, concurrency_group)
     }
 
-    fn list_first_ready_tasks_of_queues(&self, shares: &[(QueueId, i64)]) -> TableResult<Vec<ActiveTaskRow>> {
-        tasks::list_first_ready_tasks_of_queues(&self.conn, shares)
+    fn list_first_ready_tasks_of_queues(
+        &mut self,
+        shares: &[(QueueId, i64)],
+    ) -> TableResult<Vec<ActiveTaskRow>> {
+        tasks::list_first_ready_tasks_of_queues(&mut self.conn, shares)
     }
 
-    fn list_scheduled_tasks(&self) -> TableResult<Vec<ActiveTaskRow>> {
-        tasks::list_scheduled_tasks(&self.conn)
+    fn list_scheduled_tasks(&mut self) -> TableResult<Vec<ActiveTaskRow>> {
+        tasks::list_scheduled_tasks(&mut self.conn)
     }
 
-    fn list_due_tasks(&self, now: Timestamp, limit: usize) -> TableResult<Vec<WaitingTask>> {
-        tasks::list_due_tasks(&self.conn, now, limit)
+    fn list_due_tasks(&mut self, now: Timestamp, limit: usize) -> TableResult<Vec<WaitingTask>> {
+        tasks::list_due_tasks(&mut self.conn, now, limit)
     }
 
-    fn read_earliest_due_time(&self) -> TableResult<Option<Timestamp>> {
-        tasks::read_earliest_due_time(&self.conn)
+    fn read_earliest_due_time(&mut self) -> TableResult<Option<Timestamp>> {
+        tasks::read_earliest_due_time(&mut self.conn)
     }
 
-    fn list_sync_gated_tasks(&self, event: EventId) -> TableResult<Vec<SyncGatedTask>> {
-        tasks::list_sync_gated_tasks(&self.conn, event)
+    fn list_sync_gated_tasks(&mut self, event: EventId) -> TableResult<Vec<SyncGatedTask>> {
+        tasks::list_sync_gated_tasks(&mut self.conn, event)
     }
 
     fn find_unfinished_sync_task_before_stage(
-        &self,
+        &mut self,
         event: EventId,
         sync_stage: i64,
         only_untried: bool,
     ) -> TableResult<Option<TaskSeq>> {
-        tasks::find_unfinished_sync_task_before_stage(&self.conn, event, sync_stage, only_untried)
+        tasks::find_unfinished_sync_task_before_stage(&mut self.conn, event, sync_stage, only_untried)
     }
 
-    fn list_tasks_locked_by_node(&self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>> {
-        tasks::list_tasks_locked_by_node(&self.conn, node)
+    fn list_tasks_locked_by_node(&mut self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>> {
+        tasks::list_tasks_locked_by_node(&mut self.conn, node)
     }
 
     fn list_expired_worker_leases(
-        &self,
+        &mut self,
         since: Timestamp,
         now: Timestamp,
     ) -> TableResult<Vec<ActiveTaskRow>> {
-        tasks::list_expired_worker_leases(&self.conn, since, now)
+        tasks::list_expired_worker_leases(&mut self.conn, since, now)
     }
 
     fn list_tasks_in_phases(
-        &self,
+        &mut self,
         queue: QueueId,
         phases: &[TaskPhase],
         limit: usize,
     ) -> TableResult<Vec<TaskSeq>> {
-        tasks::list_tasks_in_phases(&self.conn, queue, phases, limit)
+        tasks::list_tasks_in_phases(&mut self.conn, queue, phases, limit)
     }
 
-    fn list_running_tasks_of_handler(&self, handler: HandlerId, limit: usize) -> TableResult<Vec<TaskSeq>> {
-        tasks::list_running_tasks_of_handler(&self.conn, handler, limit)
+    fn list_running_tasks_of_handler(
+        &mut self,
+        handler: HandlerId,
+        limit: usize,
+    ) -> TableResult<Vec<TaskSeq>> {
+        tasks::list_running_tasks_of_handler(&mut self.conn, handler, limit)
     }
 
-    fn list_tasks_to_rescore(&self, queue: QueueId) -> TableResult<Vec<(TaskSeq, i64, Timestamp)>> {
-        tasks::list_tasks_to_rescore(&self.conn, queue)
+    fn list_tasks_to_rescore(&mut self, queue: QueueId) -> TableResult<Vec<(TaskSeq, i64, Timestamp)>> {
+        tasks::list_tasks_to_rescore(&mut self.conn, queue)
     }
 
-    fn list_tasks_to_regroup(&self, queue: QueueId) -> TableResult<Vec<(WaitingTask, TaskPhase, String)>> {
-        tasks::list_tasks_to_regroup(&self.conn, queue)
+    fn list_tasks_to_regroup(
+        &mut self,
+        queue: QueueId,
+    ) -> TableResult<Vec<(WaitingTask, TaskPhase, String)>> {
+        tasks::list_tasks_to_regroup(&mut self.conn, queue)
     }
 
-    fn count_ready_tasks_before(&self, active_task: &ActiveTaskRow, limit: u64) -> TableResult<u64> {
-        tasks::count_ready_tasks_before(&self.conn, active_task, limit)
+    fn count_ready_tasks_before(&mut self, active_task: &ActiveTaskRow, limit: u64) -> TableResult<u64> {
+        tasks::count_ready_tasks_before(&mut self.conn, active_task, limit)
     }
 
-    fn read_archived_task(&self, seq: TaskSeq) -> TableResult<Option<ArchivedTaskRow>> {
-        archived_tasks::read_archived_task(&self.conn, seq)
+    fn read_archived_task(&mut self, seq: TaskSeq) -> TableResult<Option<ArchivedTaskRow>> {
+        archived_tasks::read_archived_task(&mut self.conn, seq)
     }
 
-    fn insert_archived_task(&self, archived_task: &ArchivedTaskRow) -> TableResult<()> {
-        archived_tasks::insert_archived_task(&self.conn, archived_task)
+    fn insert_archived_task(&mut self, archived_task: &ArchivedTaskRow) -> TableResult<()> {
+        archived_tasks::insert_archived_task(&mut self.conn, archived_task)
     }
 
-    fn delete_archived_task(&self, seq: TaskSeq) -> TableResult<()> {
-        archived_tasks::delete_archived_task(&self.conn, seq)
+    fn delete_archived_task(&mut self, seq: TaskSeq) -> TableResult<()> {
+        archived_tasks::delete_archived_task(&mut self.conn, seq)
     }
 
-    fn write_attempt(&self, attempt: &AttemptRow<'_>) -> TableResult<()> {
-        archived_tasks::write_attempt(&self.conn, attempt)
+    fn write_attempt(&mut self, attempt: &AttemptRow<'_>) -> TableResult<()> {
+        archived_tasks::write_attempt(&mut self.conn, attempt)
     }
 
-    fn append_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> TableResult<()> {
-        archived_tasks::append_log_lines(&self.conn, task, lines)
+    fn append_log_lines(&mut self, task: TaskSeq, lines: Vec<LogLine>) -> TableResult<()> {
+        archived_tasks::append_log_lines(&mut self.conn, task, lines)
     }
 
-    fn read_task_with_attempts(&self, seq: TaskSeq) -> TableResult<Option<Task>> {
-        read_tasks::read_task(&self.conn, seq)
+    fn read_task_with_attempts(&mut self, seq: TaskSeq) -> TableResult<Option<Task>> {
+        read_tasks::read_task(&mut self.conn, seq)
     }
 
-    fn list_queues(&self) -> TableResult<Vec<QueueRow>> {
-        queues::list_queues(&self.conn)
+    fn list_queues(&mut self) -> TableResult<Vec<QueueRow>> {
+        queues::list_queues(&mut self.conn)
     }
 
     fn create_queue(
-        &self,
+        &mut self,
         handler: HandlerId,
         tenant: &Tenant,
         subject: &QueueSubject,
     ) -> TableResult<QueueId> {
-        queues::insert_queue(&self.conn, handler, tenant, subject)
+        queues::insert_queue(&mut self.conn, handler, tenant, subject)
     }
 
-    fn write_queue_counts(&self, counts: &[(QueueId, QueueCounts)]) -> TableResult<()> {
-        queues::write_queue_counts(&self.conn, counts)
+    fn write_queue_counts(&mut self, counts: &[(QueueId, QueueCounts)]) -> TableResult<()> {
+        queues::write_queue_counts(&mut self.conn, counts)
     }
 
-    fn read_queue_head(&self, queue: QueueId) -> TableResult<Option<(i64, TaskSeq)>> {
-        queues::read_queue_head(&self.conn, queue)
+    fn read_queue_head(&mut self, queue: QueueId) -> TableResult<Option<(i64, TaskSeq)>> {
+        queues::read_queue_head(&mut self.conn, queue)
     }
 
-    fn list_rank_ranges(&self, queue: QueueId) -> TableResult<Vec<RankRange>> {
-        queues::list_rank_ranges(&self.conn, queue)
+    fn list_rank_ranges(&mut self, queue: QueueId) -> TableResult<Vec<RankRange>> {
+        queues::list_rank_ranges(&mut self.conn, queue)
     }
 
-    fn list_handlers(&self) -> TableResult<Vec<HandlerRow>> {
-        queues::list_handlers(&self.conn)
+    fn list_handlers(&mut self) -> TableResult<Vec<HandlerRow>> {
+        queues::list_handlers(&mut self.conn)
     }
 
-    fn set_defined_handlers(&self, handlers: &[HandlerDef]) -> TableResult<()> {
-        queues::set_defined_handlers(&self.conn, handlers)
+    fn set_defined_handlers(&mut self, handlers: &[HandlerDef]) -> TableResult<()> {
+        queues::set_defined_handlers(&mut self.conn, handlers)
     }
 
     fn write_limiter_state(
-        &self,
+        &mut self,
         handler: HandlerId,
         limiter_state: &LimiterAndBreakerState,
     ) -> TableResult<()> {
-        queues::write_limiter_state(&self.conn, handler, limiter_state)
+        queues::write_limiter_state(&mut self.conn, handler, limiter_state)
     }
 
-    fn read_missed_event_ranges_json(&self, handler: HandlerId) -> TableResult<String> {
-        queues::read_missed_event_ranges_json(&self.conn, handler)
+    fn read_missed_event_ranges_json(&mut self, handler: HandlerId) -> TableResult<String> {
+        queues::read_missed_event_ranges_json(&mut self.conn, handler)
     }
 
-    fn write_missed_event_ranges_json(&self, handler: HandlerId, gaps: &str) -> TableResult<()> {
-        queues::write_missed_event_ranges_json(&self.conn, handler, gaps)
+    fn write_missed_event_ranges_json(&mut self, handler: HandlerId, gaps: &str) -> TableResult<()> {
+        queues::write_missed_event_ranges_json(&mut self.conn, handler, gaps)
     }
 
-    fn list_configured_object_digests(&self) -> TableResult<BTreeMap<String, String>> {
-        registry::list_configured_object_digests(&self.conn)
+    fn list_configured_object_digests(&mut self) -> TableResult<BTreeMap<String, String>> {
+        registry::list_configured_object_digests(&mut self.conn)
     }
 
-    fn write_configured_object_digest(&self, key: &str, digest: &str) -> TableResult<()> {
-        registry::write_configured_object_digest(&self.conn, key, digest)
+    fn write_configured_object_digest(&mut self, key: &str, digest: &str) -> TableResult<()> {
+        registry::write_configured_object_digest(&mut self.conn, key, digest)
     }
 
-    fn delete_configured_object_digest(&self, key: &str) -> TableResult<()> {
-        registry::delete_configured_object_digest(&self.conn, key)
+    fn delete_configured_object_digest(&mut self, key: &str) -> TableResult<()> {
+        registry::delete_configured_object_digest(&mut self.conn, key)
     }
 
-    fn list_rules(&self) -> TableResult<Vec<Rule>> {
-        registry::list_rules(&self.conn)
+    fn list_rules(&mut self) -> TableResult<Vec<Rule>> {
+        registry::list_rules(&mut self.conn)
     }
 
-    fn write_rule(&self, rule: &Rule) -> TableResult<()> {
-        registry::write_rule(&self.conn, rule)
+    fn write_rule(&mut self, rule: &Rule) -> TableResult<()> {
+        registry::write_rule(&mut self.conn, rule)
     }
 
-    fn delete_rule(&self, kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> TableResult<()> {
-        registry::delete_rule(&self.conn, kind, scope, tenant)
+    fn delete_rule(&mut self, kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> TableResult<()> {
+        registry::delete_rule(&mut self.conn, kind, scope, tenant)
     }
 
-    fn list_nodes(&self) -> TableResult<Vec<NodeView>> {
-        read_nodes::list_nodes(&self.conn)
+    fn list_nodes(&mut self) -> TableResult<Vec<NodeView>> {
+        read_nodes::list_nodes(&mut self.conn)
     }
 
-    fn list_live_nodes(&self) -> TableResult<Vec<NodeId>> {
-        registry::list_live_nodes(&self.conn)
+    fn list_live_nodes(&mut self) -> TableResult<Vec<NodeId>> {
+        registry::list_live_nodes(&mut self.conn)
     }
 
-    fn insert_node(&self, name: &str, now: Timestamp) -> TableResult<NodeId> {
-        registry::insert_node(&self.conn, name, now)
+    fn insert_node(&mut self, name: &str, now: Timestamp) -> TableResult<NodeId> {
+        registry::insert_node(&mut self.conn, name, now)
     }
 
-    fn write_node_capabilities(&self, node: NodeId, capabilities: &NodeCapabilities) -> TableResult<()> {
-        registry::update_node_capabilities(&self.conn, node, capabilities)
+    fn write_node_capabilities(&mut self, node: NodeId, capabilities: &NodeCapabilities) -> TableResult<()> {
+        registry::update_node_capabilities(&mut self.conn, node, capabilities)
     }
 
-    fn record_node_heartbeat(&self, node: NodeId, now: Timestamp) -> TableResult<bool> {
-        registry::record_heartbeat(&self.conn, node, now)
+    fn record_node_heartbeat(&mut self, node: NodeId, now: Timestamp) -> TableResult<bool> {
+        registry::record_heartbeat(&mut self.conn, node, now)
     }
 
-    fn mark_node_gone(&self, node: NodeId) -> TableResult<()> {
-        registry::mark_node_gone(&self.conn, node)
+    fn mark_node_gone(&mut self, node: NodeId) -> TableResult<()> {
+        registry::mark_node_gone(&mut self.conn, node)
     }
 
-    fn list_nodes_silent_since(&self, before: Timestamp) -> TableResult<Vec<NodeId>> {
-        registry::list_silent_nodes(&self.conn, before)
+    fn list_nodes_silent_since(&mut self, before: Timestamp) -> TableResult<Vec<NodeId>> {
+        registry::list_silent_nodes(&mut self.conn, before)
     }
 
-    fn insert_audit_entry(&self, entry: &AuditEntry) -> TableResult<()> {
-        registry::insert_audit_entry(&self.conn, entry)
+    fn insert_audit_entry(&mut self, entry: &AuditEntry) -> TableResult<()> {
+        registry::insert_audit_entry(&mut self.conn, entry)
     }
 
-    fn list_chains(&self) -> TableResult<Vec<ChainRow>> {
-        chains::list_chains(&self.conn)
+    fn list_chains(&mut self) -> TableResult<Vec<ChainRow>> {
+        chains::list_chains(&mut self.conn)
     }
 
-    fn set_defined_chains(&self, chains: &[Chain]) -> TableResult<()> {
-        chains::set_defined_chains(&self.conn, chains)
+    fn set_defined_chains(&mut self, chains: &[Chain]) -> TableResult<()> {
+        chains::set_defined_chains(&mut self.conn, chains)
     }
 
-    fn write_chain_state(&self, path: &ChainPath, state: &ChainState) -> TableResult<()> {
-        chains::write_chain_state(&self.conn, path, state)
+    fn write_chain_state(&mut self, path: &ChainPath, state: &ChainState) -> TableResult<()> {
+        chains::write_chain_state(&mut self.conn, path, state)
     }
 
-    fn find_reevaluation_cursor(&self) -> TableResult<Option<(ChainPath, i64)>> {
-        chains::find_reevaluation_cursor(&self.conn)
+    fn find_reevaluation_cursor(&mut self) -> TableResult<Option<(ChainPath, i64)>> {
+        chains::find_reevaluation_cursor(&mut self.conn)
     }
 
-    fn write_reevaluation_cursor(&self, path: &ChainPath, after: Option<i64>) -> TableResult<()> {
-        chains::write_reevaluation_cursor(&self.conn, path, after)
+    fn write_reevaluation_cursor(&mut self, path: &ChainPath, after: Option<i64>) -> TableResult<()> {
+        chains::write_reevaluation_cursor(&mut self.conn, path, after)
     }
 
-    fn read_order(&self, number: i64) -> TableResult<Option<OrderRow>> {
-        chains::read_order(&self.conn, number)
+    fn read_order(&mut self, number: i64) -> TableResult<Option<OrderRow>> {
+        chains::read_order(&mut self.conn, number)
     }
 
-    fn find_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<OrderRow>> {
-        chains::find_order_by_key(&self.conn, tenant, key)
+    fn find_order_by_key(&mut self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<OrderRow>> {
+        chains::find_order_by_key(&mut self.conn, tenant, key)
     }
 
-    fn read_ended_order(&self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<EndedOrder>> {
-        chains::read_ended_order(&self.conn, tenant, key)
+    fn read_ended_order(&mut self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<EndedOrder>> {
+        chains::read_ended_order(&mut self.conn, tenant, key)
     }
 
-    fn write_ended_order(&self, ended: &EndedOrder) -> TableResult<()> {
-        chains::write_ended_order(&self.conn, ended)
+    fn write_ended_order(&mut self, ended: &EndedOrder) -> TableResult<()> {
+        chains::write_ended_order(&mut self.conn, ended)
     }
 
-    fn delete_expired_ended_orders(&self, before: Timestamp) -> TableResult<bool> {
-        retention::delete_ended_orders(&self.conn, before)
+    fn delete_expired_ended_orders(&mut self, before: Timestamp) -> TableResult<bool> {
+        retention::delete_ended_orders(&mut self.conn, before)
     }
 
-    fn list_order_numbers_after(&self, path: &ChainPath, number: i64, limit: usize) -> TableResult<Vec<i64>> {
-        chains::list_order_numbers_after(&self.conn, path, number, limit)
+    fn list_order_numbers_after(
+        &mut self,
+        path: &ChainPath,
+        number: i64,
+        limit: usize,
+    ) -> TableResult<Vec<i64>> {
+        chains::list_order_numbers_after(&mut self.conn, path, number, limit)
     }
 
-    fn insert_order(&self, number: i64, order: &Order) -> TableResult<()> {
-        chains::insert_order(&self.conn, number, order)
+    fn insert_order(&mut self, number: i64, order: &Order) -> TableResult<()> {
+        chains::insert_order(&mut self.conn, number, order)
     }
 
-    fn update_order(&self, order: &OrderRow) -> TableResult<()> {
-        chains::update_order(&self.conn, order)
+    fn update_order(&mut self, order: &OrderRow) -> TableResult<()> {
+        chains::update_order(&mut self.conn, order)
     }
 
-    fn delete_order(&self, number: i64) -> TableResult<()> {
-        chains::delete_order(&self.conn, number)
+    fn delete_order(&mut self, number: i64) -> TableResult<()> {
+        chains::delete_order(&mut self.conn, number)
     }
 
-    fn list_schedules(&self) -> TableResult<BTreeMap<String, ScheduleRow>> {
-        schedules::list_schedules(&self.conn)
+    fn list_schedules(&mut self) -> TableResult<BTreeMap<String, ScheduleRow>> {
+        schedules::list_schedules(&mut self.conn)
     }
 
-    fn start_schedule(&self, name: &ScheduleName, expression: &str, now: Timestamp) -> TableResult<()> {
-        schedules::start_schedule(&self.conn, name, expression, now)
+    fn start_schedule(&mut self, name: &ScheduleName, expression: &str, now: Timestamp) -> TableResult<()> {
+        schedules::start_schedule(&mut self.conn, name, expression, now)
     }
 
-    fn record_schedules_registered(&self, names: &[String], now: Timestamp) -> TableResult<()> {
-        schedules::record_schedules_registered(&self.conn, names, now)
+    fn record_schedules_registered(&mut self, names: &[String], now: Timestamp) -> TableResult<()> {
+        schedules::record_schedules_registered(&mut self.conn, names, now)
     }
 
-    fn delete_schedule(&self, name: &str) -> TableResult<()> {
-        schedules::delete_schedule(&self.conn, name)
+    fn delete_schedule(&mut self, name: &str) -> TableResult<()> {
+        schedules::delete_schedule(&mut self.conn, name)
     }
 
-    fn read_fire(&self, schedule: &ScheduleName, planned: Timestamp) -> TableResult<Option<Fire>> {
-        schedules::read_fire(&self.conn, schedule, planned)
+    fn read_fire(&mut self, schedule: &ScheduleName, planned: Timestamp) -> TableResult<Option<Fire>> {
+        schedules::read_fire(&mut self.conn, schedule, planned)
     }
 
-    fn write_fire(&self, schedule: &ScheduleName, fire: &Fire, needs_catch_up: bool) -> TableResult<()> {
-        schedules::write_fire(&self.conn, schedule, fire, needs_catch_up)
+    fn write_fire(&mut self, schedule: &ScheduleName, fire: &Fire, needs_catch_up: bool) -> TableResult<()> {
+        schedules::write_fire(&mut self.conn, schedule, fire, needs_catch_up)
     }
 
-    fn advance_catch_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> TableResult<()> {
-        schedules::advance_catch_up(&self.conn, schedule, up_to)
+    fn advance_catch_up(&mut self, schedule: &ScheduleName, up_to: Timestamp) -> TableResult<()> {
+        schedules::advance_catch_up(&mut self.conn, schedule, up_to)
     }
 
-    fn list_unfinished_tasks_of_last_event(&self, schedule: &ScheduleName) -> TableResult<Vec<TaskSeq>> {
-        schedules::list_unfinished_tasks_of_last_event(&self.conn, schedule)
+    fn list_unfinished_tasks_of_last_event(&mut self, schedule: &ScheduleName) -> TableResult<Vec<TaskSeq>> {
+        schedules::list_unfinished_tasks_of_last_event(&mut self.conn, schedule)
     }
 
     fn delete_expired_events(
-        &self,
+        &mut self,
         after: EventId,
         expired_up_to: EventId,
     ) -> TableResult<(u64, Option<EventId>)> {
         // The low-water mark is stored first, so that no read finds deleted events above it.
-        self.stored_counters.set_expired_up_to(&self.conn, expired_up_to)?;
-        retention::delete_expired_events(&self.conn, after, expired_up_to)
+        self.stored_counters.set_expired_up_to(&mut self.conn, expired_up_to)?;
+        retention::delete_expired_events(&mut self.conn, after, expired_up_to)
     }
 
-    fn delete_expired_archived_tasks(&self, surplus: i64, before: Timestamp) -> TableResult<(u64, bool)> {
-        retention::delete_archived_tasks(&self.conn, surplus, before)
+    fn delete_expired_archived_tasks(&mut self, surplus: i64, before: Timestamp) -> TableResult<(u64, bool)> {
+        retention::delete_archived_tasks(&mut self.conn, surplus, before)
     }
 
-    fn delete_expired_idempotency_records(&self, before: Timestamp) -> TableResult<bool> {
-        retention::delete_idempotency_records(&self.conn, before)
+    fn delete_expired_idempotency_records(&mut self, before: Timestamp) -> TableResult<bool> {
+        retention::delete_idempotency_records(&mut self.conn, before)
     }
 
-    fn delete_expired_fires_nodes_audit(&self, before: Timestamp) -> TableResult<bool> {
-        retention::delete_expired_fires_nodes_audit(&self.conn, before)
+    fn delete_expired_fires_nodes_audit(&mut self, before: Timestamp) -> TableResult<bool> {
+        retention::delete_expired_fires_nodes_audit(&mut self.conn, before)
     }
 
-    fn list_idle_objects(&self, up_to: EventId, limit: usize) -> TableResult<Vec<IdleObject>> {
-        objects::list_idle_objects(&self.conn, up_to, limit)
+    fn list_idle_objects(&mut self, up_to: EventId, limit: usize) -> TableResult<Vec<IdleObject>> {
+        objects::list_idle_objects(&mut self.conn, up_to, limit)
     }
 
-    fn mark_objects_in_use(&self, objects: &[(Tenant, String, EventId)]) -> TableResult<()> {
-        objects::mark_objects_in_use(&self.conn, objects)
+    fn mark_objects_in_use(&mut self, objects: &[(Tenant, String, EventId)]) -> TableResult<()> {
+        objects::mark_objects_in_use(&mut self.conn, objects)
     }
 
     fn mark_objects_of_events_in_use(
-        &self,
+        &mut self,
         events: &[EventId],
         up_to: EventId,
         checked: EventId,
     ) -> TableResult<()> {
-        objects::mark_objects_of_events_in_use(&self.conn, events, up_to, checked)
+        objects::mark_objects_of_events_in_use(&mut self.conn, events, up_to, checked)
     }
 
-    fn delete_objects(&self, objects: &[IdleObject]) -> TableResult<()> {
-        objects::delete_objects(&self.conn, objects)
+    fn delete_objects(&mut self, objects: &[IdleObject]) -> TableResult<()> {
+        objects::delete_objects(&mut self.conn, objects)
     }
 
     fn list_events_of_unfinished_tasks(
-        &self,
+        &mut self,
         after: EventId,
         up_to: EventId,
         limit: usize,
     ) -> TableResult<(Vec<EventId>, Option<EventId>)> {
-        objects::list_events_of_unfinished_tasks(&self.conn, after, up_to, limit)
+        objects::list_events_of_unfinished_tasks(&mut self.conn, after, up_to, limit)
     }
 }

@@ -96,12 +96,12 @@ pub(crate) struct QueueStates {
 }
 
 impl WriterState {
-    pub(crate) fn load_queue_states(&mut self, tables: &dyn Tables) -> TableResult<()> {
+    pub(crate) fn load_queue_states(&mut self, tables: &mut dyn Tables) -> TableResult<()> {
         tables.list_queues()?.into_iter().try_for_each(|row| self.apply_queue_row(tables, row))
     }
 
     /// Applies a queue's row from the table, whether the queue is cached or new.
-    pub(crate) fn apply_queue_row(&mut self, tables: &dyn Tables, row: QueueRow) -> TableResult<()> {
+    pub(crate) fn apply_queue_row(&mut self, tables: &mut dyn Tables, row: QueueRow) -> TableResult<()> {
         let QueueRow { id, handler, tenant, subject, counts } = row;
         if !self.queues.by_id.contains_key(&id) {
             let queue = self.build_queue_state(id, handler, tenant, subject);
@@ -175,7 +175,7 @@ impl WriterState {
     /// Returns the event queue of a handler and a tenant; creates it if necessary.
     pub(crate) fn get_or_create_event_queue(
         &mut self,
-        tables: &dyn Tables,
+        tables: &mut dyn Tables,
         handler: HandlerId,
         tenant: &Tenant,
     ) -> TableResult<QueueId> {
@@ -188,7 +188,7 @@ impl WriterState {
     /// Returns the queue of a source's collection or of a chain node; creates it if necessary.
     pub(crate) fn get_or_create_non_event_queue(
         &mut self,
-        tables: &dyn Tables,
+        tables: &mut dyn Tables,
         handler: HandlerId,
         tenant: &Tenant,
         subject: QueueSubject,
@@ -202,7 +202,7 @@ impl WriterState {
 
     fn create_queue(
         &mut self,
-        tables: &dyn Tables,
+        tables: &mut dyn Tables,
         handler: HandlerId,
         tenant: &Tenant,
         subject: QueueSubject,
@@ -255,7 +255,11 @@ impl WriterState {
 
     /// Reads the rank of the ready task of a source's queue again, and removes the queue from the fair queue, which
     /// orders it by its old rank. The caller updates its placement.
-    pub(crate) fn reload_source_task_rank(&mut self, tables: &dyn Tables, id: QueueId) -> TableResult<()> {
+    pub(crate) fn reload_source_task_rank(
+        &mut self,
+        tables: &mut dyn Tables,
+        id: QueueId,
+    ) -> TableResult<()> {
         let queue = self.queue(id)?;
         if !queue.is_source_queue() {
             return Ok(());
@@ -322,7 +326,7 @@ impl WriterState {
     /// before the second task of any other key.
     pub(crate) fn assign_task_rank(
         &mut self,
-        tables: &dyn Tables,
+        tables: &mut dyn Tables,
         id: QueueId,
         score: i64,
         key_bucket: Option<u16>,
@@ -370,7 +374,7 @@ impl WriterState {
     }
 
     /// Writes the queue counts that changed.
-    pub(crate) fn flush_queue_counts(&mut self, tables: &dyn Tables) -> TableResult<()> {
+    pub(crate) fn flush_queue_counts(&mut self, tables: &mut dyn Tables) -> TableResult<()> {
         let mut changed = Vec::with_capacity(self.queues.dirty_queues.len());
         for id in std::mem::take(&mut self.queues.dirty_queues) {
             let Some(queue) = self.queues.by_id.get_mut(&id) else { continue };
@@ -382,6 +386,6 @@ impl WriterState {
 }
 
 /// Reads the rank of the ready task of a source's queue.
-fn read_source_task_rank(tables: &dyn Tables, queue: QueueId) -> TableResult<Option<SourceTaskRank>> {
+fn read_source_task_rank(tables: &mut dyn Tables, queue: QueueId) -> TableResult<Option<SourceTaskRank>> {
     Ok(tables.read_queue_head(queue)?.map(|(score, seq)| (Reverse(score), seq.0)))
 }

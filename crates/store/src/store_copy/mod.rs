@@ -129,7 +129,7 @@ pub enum CopyError {
 }
 
 /// Rejects a store to which a copy is unfinished: it contains only part of the data.
-pub(crate) fn reject_incomplete_copy(tables: &dyn Tables) -> crate::error::TableResult<()> {
+pub(crate) fn reject_incomplete_copy(tables: &mut dyn Tables) -> crate::error::TableResult<()> {
     match tables.read_named_text(COPY_PROGRESS_TEXT_NAME)? {
         None => Ok(()),
         Some(_) => Err(Fault::damaged(
