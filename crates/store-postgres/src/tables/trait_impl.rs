@@ -25,7 +25,7 @@ use super::cache::IdempotencyRecord;
 /// Implements trait methods by calling a method that cannot fail and returns nothing.
 macro_rules! delegate {
     ($($name:ident($($arg:ident: $arg_type:ty),*) -> $method:ident;)*) => {
-        $(fn $name(&mut self, $($arg: $arg_type),*) -> TableResult<()> { (&*self).$method($($arg),*); Ok(()) })*
+        $(fn $name(&mut self, $($arg: $arg_type),*) -> TableResult<()> { Self::$method(self, $($arg),*); Ok(()) })*
     };
 }
 
@@ -35,15 +35,15 @@ impl Tables for PgTables {
     }
 
     fn read_task_id_namespace(&mut self) -> TableResult<TaskIdNamespace> {
-        (&*self).find_task_id_namespace()
+        Self::find_task_id_namespace(self)
     }
 
     fn read_hash_salt(&mut self) -> TableResult<u64> {
-        (&*self).find_salt()
+        Self::find_salt(self)
     }
 
     fn read_named_text(&mut self, name: &str) -> TableResult<Option<String>> {
-        (&*self).find_named_text(name)
+        Self::find_named_text(self, name)
     }
 
     fn read_idempotency_record(
@@ -51,27 +51,27 @@ impl Tables for PgTables {
         tenant: &Tenant,
         key: &str,
     ) -> TableResult<Option<IdempotencyRecord>> {
-        (&*self).find_idempotency_record(tenant, key)
+        Self::find_idempotency_record(self, tenant, key)
     }
 
     fn read_event(&mut self, id: EventId) -> TableResult<Option<Event>> {
-        (&*self).find_event(id)
+        Self::find_event(self, id)
     }
 
     fn list_events_between(&mut self, from: EventId, to: EventId, limit: usize) -> TableResult<Vec<Event>> {
-        (&*self).list_events_between(from, to, limit)
+        Self::list_events_between(self, from, to, limit)
     }
 
     fn find_event_near_number(&mut self, number: i64) -> TableResult<Option<EventId>> {
-        (&*self).find_event_near_number(number)
+        Self::find_event_near_number(self, number)
     }
 
     fn find_last_event_up_to(&mut self, id: EventId) -> TableResult<EventId> {
-        (&*self).find_last_event_up_to(id)
+        Self::find_last_event_up_to(self, id)
     }
 
     fn read_object(&mut self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>> {
-        (&*self).find_object(tenant, key)
+        Self::find_object(self, tenant, key)
     }
 
     delegate! {
@@ -109,23 +109,23 @@ impl Tables for PgTables {
     }
 
     fn read_active_task(&mut self, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>> {
-        (&*self).find_active_task(seq)
+        Self::find_active_task(self, seq)
     }
 
     fn set_lease_end(&mut self, seq: TaskSeq, until: Timestamp) -> TableResult<()> {
-        (&*self).extend_lease(seq, until)
+        Self::extend_lease(self, seq, until)
     }
 
     fn invalidate_task_on_peers(&mut self, seq: TaskSeq) {
-        (&*self).invalidate_task_on_peers(seq);
+        Self::invalidate_task_on_peers(self, seq);
     }
 
     fn read_lane_head(&mut self, lane: i64) -> TableResult<Option<LaneHead>> {
-        (&*self).find_lane_head(lane)
+        Self::find_lane_head(self, lane)
     }
 
     fn list_lane_tasks(&mut self, lane: i64) -> TableResult<Vec<(TaskSeq, QueueId)>> {
-        (&*self).list_lane_tasks(lane)
+        Self::list_lane_tasks(self, lane)
     }
 
     fn list_counted_tasks_of_concurrency_group(
@@ -133,37 +133,37 @@ impl Tables for PgTables {
         concurrency_group: i64,
         limit: usize,
     ) -> TableResult<Vec<TaskSeq>> {
-        (&*self).list_active_in_concurrency_group(concurrency_group, limit)
+        Self::list_active_in_concurrency_group(self, concurrency_group, limit)
     }
 
     fn find_oldest_blocked_in_concurrency_group(
         &mut self,
         concurrency_group: i64,
     ) -> TableResult<Option<WaitingTask>> {
-        (&*self).find_oldest_blocked_in_concurrency_group(concurrency_group)
+        Self::find_oldest_blocked_in_concurrency_group(self, concurrency_group)
     }
 
     fn list_first_ready_tasks_of_queues(
         &mut self,
         shares: &[(QueueId, i64)],
     ) -> TableResult<Vec<ActiveTaskRow>> {
-        (&*self).list_first_ready_tasks_of_queues(shares)
+        Self::list_first_ready_tasks_of_queues(self, shares)
     }
 
     fn list_scheduled_tasks(&mut self) -> TableResult<Vec<ActiveTaskRow>> {
-        (&*self).list_scheduled_tasks()
+        Self::list_scheduled_tasks(self)
     }
 
     fn list_due_tasks(&mut self, now: Timestamp, limit: usize) -> TableResult<Vec<WaitingTask>> {
-        (&*self).list_due_tasks(now, limit)
+        Self::list_due_tasks(self, now, limit)
     }
 
     fn read_earliest_due_time(&mut self) -> TableResult<Option<Timestamp>> {
-        (&*self).find_earliest_due()
+        Self::find_earliest_due(self)
     }
 
     fn list_sync_gated_tasks(&mut self, event: EventId) -> TableResult<Vec<SyncGatedTask>> {
-        (&*self).list_sync_gated_tasks(event)
+        Self::list_sync_gated_tasks(self, event)
     }
 
     fn find_unfinished_sync_task_before_stage(
@@ -172,11 +172,11 @@ impl Tables for PgTables {
         sync_stage: i64,
         only_untried: bool,
     ) -> TableResult<Option<TaskSeq>> {
-        (&*self).find_unfinished_sync_task_before_stage(event, sync_stage, only_untried)
+        Self::find_unfinished_sync_task_before_stage(self, event, sync_stage, only_untried)
     }
 
     fn list_tasks_locked_by_node(&mut self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>> {
-        (&*self).list_tasks_locked_by_node(node)
+        Self::list_tasks_locked_by_node(self, node)
     }
 
     fn list_expired_worker_leases(
@@ -184,7 +184,7 @@ impl Tables for PgTables {
         since: Timestamp,
         now: Timestamp,
     ) -> TableResult<Vec<ActiveTaskRow>> {
-        (&*self).list_expired_worker_leases(since, now)
+        Self::list_expired_worker_leases(self, since, now)
     }
 
     fn list_tasks_in_phases(
@@ -193,7 +193,7 @@ impl Tables for PgTables {
         phases: &[TaskPhase],
         limit: usize,
     ) -> TableResult<Vec<TaskSeq>> {
-        (&*self).list_tasks_in_phases(queue, phases, limit)
+        Self::list_tasks_in_phases(self, queue, phases, limit)
     }
 
     fn list_running_tasks_of_handler(
@@ -201,38 +201,38 @@ impl Tables for PgTables {
         handler: HandlerId,
         limit: usize,
     ) -> TableResult<Vec<TaskSeq>> {
-        (&*self).list_running_tasks_of_handler(handler, limit)
+        Self::list_running_tasks_of_handler(self, handler, limit)
     }
 
     fn list_tasks_to_rescore(&mut self, queue: QueueId) -> TableResult<Vec<(TaskSeq, i64, Timestamp)>> {
-        (&*self).list_tasks_to_rescore(queue)
+        Self::list_tasks_to_rescore(self, queue)
     }
 
     fn list_tasks_to_regroup(
         &mut self,
         queue: QueueId,
     ) -> TableResult<Vec<(WaitingTask, TaskPhase, String)>> {
-        (&*self).list_tasks_to_regroup(queue)
+        Self::list_tasks_to_regroup(self, queue)
     }
 
     fn count_ready_tasks_before(&mut self, task_row: &ActiveTaskRow, limit: u64) -> TableResult<u64> {
-        (&*self).count_ready_tasks_before(task_row, limit)
+        Self::count_ready_tasks_before(self, task_row, limit)
     }
 
     fn read_archived_task(&mut self, seq: TaskSeq) -> TableResult<Option<ArchivedTaskRow>> {
-        (&*self).find_archived_task(seq)
+        Self::find_archived_task(self, seq)
     }
 
     fn delete_archived_task(&mut self, seq: TaskSeq) -> TableResult<()> {
-        (&*self).delete_archived_task(seq)
+        Self::delete_archived_task(self, seq)
     }
 
     fn read_task_with_attempts(&mut self, seq: TaskSeq) -> TableResult<Option<Task>> {
-        (&*self).find_task_with_attempts(seq)
+        Self::find_task_with_attempts(self, seq)
     }
 
     fn list_queues(&mut self) -> TableResult<Vec<QueueRow>> {
-        (&*self).list_queues()
+        Self::list_queues(self)
     }
 
     fn create_queue(
@@ -241,27 +241,27 @@ impl Tables for PgTables {
         tenant: &Tenant,
         subject: &QueueSubject,
     ) -> TableResult<QueueId> {
-        (&*self).create_queue(handler, tenant, subject)
+        Self::create_queue(self, handler, tenant, subject)
     }
 
     fn write_queue_counts(&mut self, counts: &[(QueueId, QueueCounts)]) -> TableResult<()> {
-        (&*self).write_queue_counts(counts)
+        Self::write_queue_counts(self, counts)
     }
 
     fn read_queue_head(&mut self, queue: QueueId) -> TableResult<Option<(i64, TaskSeq)>> {
-        (&*self).find_queue_head(queue)
+        Self::find_queue_head(self, queue)
     }
 
     fn list_rank_ranges(&mut self, queue: QueueId) -> TableResult<Vec<RankRange>> {
-        (&*self).list_rank_ranges(queue)
+        Self::list_rank_ranges(self, queue)
     }
 
     fn list_handlers(&mut self) -> TableResult<Vec<HandlerRow>> {
-        (&*self).list_handlers()
+        Self::list_handlers(self)
     }
 
     fn set_defined_handlers(&mut self, handlers: &[HandlerDef]) -> TableResult<()> {
-        (&*self).set_defined_handlers(handlers)
+        Self::set_defined_handlers(self, handlers)
     }
 
     fn write_limiter_state(
@@ -269,67 +269,67 @@ impl Tables for PgTables {
         handler: HandlerId,
         limiter_state: &LimiterAndBreakerState,
     ) -> TableResult<()> {
-        (&*self).write_limiter_state(handler, limiter_state)
+        Self::write_limiter_state(self, handler, limiter_state)
     }
 
     fn read_missed_event_ranges_json(&mut self, handler: HandlerId) -> TableResult<String> {
-        (&*self).read_missed_event_ranges_json(handler)
+        Self::read_missed_event_ranges_json(self, handler)
     }
 
     fn list_configured_object_digests(&mut self) -> TableResult<BTreeMap<String, String>> {
-        (&*self).list_configured_object_digests()
+        Self::list_configured_object_digests(self)
     }
 
     fn list_rules(&mut self) -> TableResult<Vec<Rule>> {
-        (&*self).list_rules()
+        Self::list_rules(self)
     }
 
     fn list_nodes(&mut self) -> TableResult<Vec<NodeView>> {
-        (&*self).list_nodes()
+        Self::list_nodes(self)
     }
 
     fn list_live_nodes(&mut self) -> TableResult<Vec<NodeId>> {
-        (&*self).list_live_nodes()
+        Self::list_live_nodes(self)
     }
 
     fn insert_node(&mut self, name: &str, now: Timestamp) -> TableResult<NodeId> {
-        (&*self).insert_node(name, now)
+        Self::insert_node(self, name, now)
     }
 
     fn write_node_capabilities(&mut self, node: NodeId, capabilities: &NodeCapabilities) -> TableResult<()> {
-        (&*self).write_node_capabilities(node, capabilities)
+        Self::write_node_capabilities(self, node, capabilities)
     }
 
     fn record_node_heartbeat(&mut self, node: NodeId, now: Timestamp) -> TableResult<bool> {
-        (&*self).record_node_heartbeat(node, now)
+        Self::record_node_heartbeat(self, node, now)
     }
 
     fn list_nodes_silent_since(&mut self, before: Timestamp) -> TableResult<Vec<NodeId>> {
-        (&*self).list_nodes_silent_since(before)
+        Self::list_nodes_silent_since(self, before)
     }
 
     fn list_chains(&mut self) -> TableResult<Vec<ChainRow>> {
-        (&*self).list_chains()
+        Self::list_chains(self)
     }
 
     fn set_defined_chains(&mut self, chains: &[Chain]) -> TableResult<()> {
-        (&*self).set_defined_chains(chains)
+        Self::set_defined_chains(self, chains)
     }
 
     fn write_chain_state(&mut self, path: &ChainPath, state: &ChainState) -> TableResult<()> {
-        (&*self).write_chain_state(path, state)
+        Self::write_chain_state(self, path, state)
     }
 
     fn find_reevaluation_cursor(&mut self) -> TableResult<Option<(ChainPath, i64)>> {
-        (&*self).find_reevaluation_cursor()
+        Self::find_reevaluation_cursor(self)
     }
 
     fn read_order(&mut self, number: i64) -> TableResult<Option<OrderRow>> {
-        (&*self).find_order(number)
+        Self::find_order(self, number)
     }
 
     fn find_order_by_key(&mut self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<OrderRow>> {
-        (&*self).find_order_by_key(tenant, key)
+        Self::find_order_by_key(self, tenant, key)
     }
 
     fn list_order_numbers_after(
@@ -338,27 +338,27 @@ impl Tables for PgTables {
         number: i64,
         limit: usize,
     ) -> TableResult<Vec<i64>> {
-        (&*self).list_order_numbers_after(path, number, limit)
+        Self::list_order_numbers_after(self, path, number, limit)
     }
 
     fn list_schedules(&mut self) -> TableResult<BTreeMap<String, ScheduleRow>> {
-        (&*self).list_schedules()
+        Self::list_schedules(self)
     }
 
     fn read_fire(&mut self, schedule: &ScheduleName, planned_at: Timestamp) -> TableResult<Option<Fire>> {
-        (&*self).find_fire(schedule, planned_at)
+        Self::find_fire(self, schedule, planned_at)
     }
 
     fn write_fire(&mut self, schedule: &ScheduleName, fire: &Fire, needs_catch_up: bool) -> TableResult<()> {
-        (&*self).write_fire(schedule, fire, needs_catch_up)
+        Self::write_fire(self, schedule, fire, needs_catch_up)
     }
 
     fn advance_catch_up(&mut self, schedule: &ScheduleName, up_to: Timestamp) -> TableResult<()> {
-        (&*self).advance_catch_up(schedule, up_to)
+        Self::advance_catch_up(self, schedule, up_to)
     }
 
     fn list_unfinished_tasks_of_last_event(&mut self, schedule: &ScheduleName) -> TableResult<Vec<TaskSeq>> {
-        (&*self).list_unfinished_tasks_of_last_event(schedule)
+        Self::list_unfinished_tasks_of_last_event(self, schedule)
     }
 
     fn delete_expired_events(
@@ -366,35 +366,35 @@ impl Tables for PgTables {
         _after: EventId,
         expired_up_to: EventId,
     ) -> TableResult<(u64, Option<EventId>)> {
-        Ok(((&*self).expire_events(expired_up_to)?, None))
+        Ok((Self::expire_events(self, expired_up_to)?, None))
     }
 
     fn delete_expired_archived_tasks(&mut self, surplus: i64, before: Timestamp) -> TableResult<(u64, bool)> {
-        (&*self).expire_archived_tasks(surplus, before)
+        Self::expire_archived_tasks(self, surplus, before)
     }
 
     fn read_ended_order(&mut self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<EndedOrder>> {
-        (&*self).find_ended_order(tenant, key)
+        Self::find_ended_order(self, tenant, key)
     }
 
     fn delete_expired_ended_orders(&mut self, before: Timestamp) -> TableResult<bool> {
-        (&*self).delete_expired_ended_orders(before)
+        Self::delete_expired_ended_orders(self, before)
     }
 
     fn delete_expired_idempotency_records(&mut self, before: Timestamp) -> TableResult<bool> {
-        (&*self).delete_expired_idempotency_records(before)
+        Self::delete_expired_idempotency_records(self, before)
     }
 
     fn delete_expired_fires_nodes_audit(&mut self, before: Timestamp) -> TableResult<bool> {
-        (&*self).delete_expired_fires_nodes_audit(before)
+        Self::delete_expired_fires_nodes_audit(self, before)
     }
 
     fn list_idle_objects(&mut self, up_to: EventId, limit: usize) -> TableResult<Vec<IdleObject>> {
-        (&*self).list_idle_objects(up_to, limit)
+        Self::list_idle_objects(self, up_to, limit)
     }
 
     fn mark_objects_in_use(&mut self, objects: &[(Tenant, String, EventId)]) -> TableResult<()> {
-        (&*self).mark_objects_in_use(objects)
+        Self::mark_objects_in_use(self, objects)
     }
 
     fn mark_objects_of_events_in_use(
@@ -403,11 +403,11 @@ impl Tables for PgTables {
         up_to: EventId,
         checked: EventId,
     ) -> TableResult<()> {
-        (&*self).mark_objects_of_events_in_use(events, up_to, checked)
+        Self::mark_objects_of_events_in_use(self, events, up_to, checked)
     }
 
     fn delete_objects(&mut self, objects: &[IdleObject]) -> TableResult<()> {
-        (&*self).delete_objects(objects)
+        Self::delete_objects(self, objects)
     }
 
     fn list_events_of_unfinished_tasks(
@@ -416,15 +416,15 @@ impl Tables for PgTables {
         up_to: EventId,
         limit: usize,
     ) -> TableResult<(Vec<EventId>, Option<EventId>)> {
-        (&*self).list_events_of_unfinished_tasks(after, up_to, limit)
+        Self::list_events_of_unfinished_tasks(self, after, up_to, limit)
     }
 
     fn prefetch_task_subjects(&mut self, events: &[EventId], orders: &[i64]) -> TableResult<()> {
         if !events.is_empty() {
-            (&*self).prefetch_events(events)?;
+            Self::prefetch_events(self, events)?;
         }
         if !orders.is_empty() {
-            (&*self).prefetch_orders(orders)?;
+            Self::prefetch_orders(self, orders)?;
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ use super::RedisTables;
 /// Generates the methods of the trait: each forwards to a method of `RedisTables`.
 macro_rules! forward_to {
     ($($name:ident($($arg:ident: $arg_type:ty),*) -> $reply:ty = $method:ident;)*) => {
-        $(fn $name(&mut self, $($arg: $arg_type),*) -> $reply { (&*self).$method($($arg),*) })*
+        $(fn $name(&mut self, $($arg: $arg_type),*) -> $reply { Self::$method(self, $($arg),*) })*
     };
 }
 
@@ -137,12 +137,12 @@ impl Tables for RedisTables {
     }
 
     fn write_counters(&mut self, counters: &Counters) -> TableResult<()> {
-        (&*self).set_counters(counters);
+        Self::set_counters(self, counters);
         Ok(())
     }
 
     fn invalidate_task_on_peers(&mut self, seq: TaskSeq) {
-        (&*self).record_task_invalidation(seq);
+        Self::record_task_invalidation(self, seq);
     }
 
     fn delete_expired_events(
@@ -150,11 +150,11 @@ impl Tables for RedisTables {
         after: EventId,
         expired_up_to: EventId,
     ) -> TableResult<(u64, Option<EventId>)> {
-        (&*self).expire_events(after, expired_up_to)
+        Self::expire_events(self, after, expired_up_to)
     }
 
     fn prefetch_task_subjects(&mut self, events: &[EventId], orders: &[i64]) -> TableResult<()> {
-        (&*self).prefetch_events(events)?;
-        (&*self).prefetch_orders(orders)
+        Self::prefetch_events(self, events)?;
+        Self::prefetch_orders(self, orders)
     }
 }
