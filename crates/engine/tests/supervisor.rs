@@ -134,12 +134,12 @@ const STORE_METHOD_OF_EACH_SERVICE: [(&str, &str); 11] = [
     ("log writer", "append_log_lines"),
     ("scheduler", "schedule_tasks"),
     ("long-poll broker", "claim_tasks"),
-    ("clock", "record_fires"),
-    ("clock monitor", "read_server_clock"),
+    ("clock", "execute_fire_requests"),
+    ("clock monitor", "read_store_server_clock"),
     ("observer", "read_events"),
     ("rescuer", "record_heartbeat"),
     ("attempt checks", "find_lost_attempts"),
-    ("pruner", "prune"),
+    ("pruner", "prune_events_tasks_and_objects"),
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -155,7 +155,7 @@ mod tests {
                 "b.yml:2:12: `handlers.a` is already set at a.yml:2:12",
                 "b.yml:3:18: `event_handlers.x` is already set at a.yml:3:18",
                 "b.yml:4:10: `server.drain` is already set at a.yml:4:10",
-                "b.yml:5:8: `services` is already set at a.yml:5:8",
+                "b.yml:5:11: `services` is already set at a.yml:5:11",
             ]
         );
     }
