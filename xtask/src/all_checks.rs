@@ -6,14 +6,27 @@
 
 use std::num::NonZero;
 use std::path::Path;
-use std::process::Command;
 
 use crate::shared_servers::SharedServers;
 use crate::step::{StepRunner, has_cargo_subcommand};
-use crate::{console_tests, tidy, tools};
+use crate::{console_tests, dependencies, durability_test, model_check, tidy, tools};
 
-/// Runs all steps of `cargo xtask test`.
-pub(crate) fn run_all_checks(root: &Path) -> anyhow::Result<()> {
+/// Number of random walks of each kind in `cargo xtask test --long`.
+const LONG_WALK_COUNT: u32 = 50;
+
+/// Builds the documentation of the libraries, private items included, with warnings as errors. The binary is left out,
+/// because its name is that of the library `pointsman`.
+const DOC_ARGUMENTS: &[&str] = &[
+    "doc",
+    "--workspace",
+    "--lib",
+    "--no-deps",
+    "--document-private-items",
+    "--config=build.rustdocflags=['-Dwarnings']",
+];
+
+/// Runs all steps of `cargo xtask test`; with `long`, also those that take hours.
+pub(crate) fn run_all_checks(root: &Path, long: bool) -> anyhow::Result<()> {
     let mut steps = StepRunner::new(root);
     steps.run_function_step(
         "tools",
@@ -25,17 +38,39 @@ pub(crate) fn run_all_checks(root: &Path) -> anyhow::Result<()> {
         tidy::check_repository,
         "Each line above names the file and the rule; `cargo xtask tidy` repeats it.",
     )?;
-    if ensure_toolchain_component(&mut steps, root, "format", "fmt", "rustfmt") {
-        steps.run_cargo_step("format", &["fmt", "--all", "--check"], "Run `cargo fmt --all` to fix it.")?;
-    }
-    if ensure_toolchain_component(&mut steps, root, "lints", "clippy", "clippy") {
-        let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-        steps.run_cargo_step("lints", &arguments, "The messages above say what to change.")?;
-    }
+    steps.run_function_step(
+        "dependencies",
+        dependencies::check_dependencies,
+        "Each line above names the crate and what to do.",
+    )?;
+    steps.run_cargo_step("format", &["fmt", "--all", "--check"], "Run `cargo fmt --all` to fix it.")?;
+    let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    steps.run_cargo_step("lints", &arguments, "The messages above say what to change.")?;
+    steps.run_cargo_step("docs", DOC_ARGUMENTS, "The messages above say what to change.")?;
     run_tests(&mut steps, root)?;
+    if long {
+        run_long_checks(&mut steps)?;
+    }
     steps.print_summary();
     eprintln!("\nAll checks passed.");
     Ok(())
+}
+
+/// Runs what takes too long for every change: large models, many random walks, and a thousand kills of the server.
+fn run_long_checks(steps: &mut StepRunner) -> anyhow::Result<()> {
+    steps.run_function_step(
+        "model",
+        model_check::run_redis_outbox_model_check,
+        "The output above names the property that is violated.",
+    )?;
+    steps.add_environment_variables(&[("POINTSMAN_WALKS".into(), LONG_WALK_COUNT.to_string())]);
+    let arguments = ["test", "--workspace", "--no-fail-fast", "random_walk"];
+    steps.run_cargo_step("walks", &arguments, "The output above names the seed that repeats the walk.")?;
+    steps.run_function_step(
+        "durability",
+        |root| durability_test::run_durability_test(root, &["--release"]),
+        "The output above names the guarantee and the seed.",
+    )
 }
 
 /// Builds and runs every test: with nextest if it is installed, because it runs each test in its own process, and
@@ -72,25 +107,4 @@ fn run_tests(steps: &mut StepRunner, root: &Path) -> anyhow::Result<()> {
 fn test_thread_count() -> String {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     (2 * cores).to_string()
-}
-
-/// Adds a component of the Rust toolchain if it is missing, and returns whether it is installed. If it is not, records
-/// `step` as skipped, so that a machine without rustup can still run the tests.
-fn ensure_toolchain_component(
-    steps: &mut StepRunner,
-    root: &Path,
-    step: &'static str,
-    subcommand: &str,
-    component: &str,
-) -> bool {
-    if has_cargo_subcommand(root, subcommand) {
-        return true;
-    }
-    let added = Command::new("rustup").args(["component", "add", component]).current_dir(root).status();
-    let is_installed =
-        matches!(added, Ok(status) if status.success()) && has_cargo_subcommand(root, subcommand);
-    if !is_installed {
-        steps.record_skipped_step(step, format!("{component} is not installed and could not be added"));
-    }
-    is_installed
 }

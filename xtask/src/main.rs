@@ -6,6 +6,7 @@
 //!  step             runs one step, prints it, and records its time for the summary
 //!  shared_servers   the servers that all tests share
 //!  tidy             style rules, checked like a test
+//!  dependencies     licences and versions of the dependencies
 //!  tools            installs programs that the tests need
 //!  console_tests    the browser tests of the console
 //!  durability_test  the long form of the test that kills the server
@@ -16,6 +17,7 @@
 
 mod all_checks;
 mod console_tests;
+mod dependencies;
 mod durability_test;
 mod model_check;
 mod shared_servers;
@@ -31,7 +33,9 @@ use anyhow::{Context, bail};
 const HELP: &str = "\
 Development tasks of the repository.
 
-  cargo xtask test    checks formatting, style and lints, then runs every test, as CI does
+  cargo xtask test [--long]
+                      checks formatting, style, dependencies, lints and documentation, then runs every test, as CI
+                      does; with --long also everything that takes hours: models, walks, kills
   cargo xtask tidy    checks only the style rules that rustfmt and clippy do not cover
   cargo xtask durability [--cycles N] [--seed N] [--release]
                       kills the server at random instants under load, 1000 times by default
@@ -52,7 +56,8 @@ fn main() -> ExitCode {
 fn run_subcommand() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["test"] => all_checks::run_all_checks(&find_repository_root()?),
+        ["test"] => all_checks::run_all_checks(&find_repository_root()?, false),
+        ["test", "--long"] => all_checks::run_all_checks(&find_repository_root()?, true),
         ["tidy"] => tidy::check_repository(&find_repository_root()?),
         ["model"] => model_check::run_redis_outbox_model_check(&find_repository_root()?),
         ["durability", ref options @ ..] => {

@@ -9,8 +9,6 @@ use anyhow::bail;
 /// The result of a step.
 enum StepResult {
     Passed,
-    /// The step was not run, for this reason.
-    Skipped(String),
     Failed,
 }
 
@@ -71,12 +69,6 @@ impl StepRunner {
         outcome
     }
 
-    /// Records a step that this machine cannot run as skipped.
-    pub(crate) fn record_skipped_step(&mut self, name: &'static str, reason: String) {
-        print_heading(name, &format!("skipped: {reason}"));
-        self.step_results.push((name, StepResult::Skipped(reason), Duration::ZERO));
-    }
-
     fn record_result_or_fail(
         &mut self,
         name: &'static str,
@@ -101,7 +93,6 @@ impl StepRunner {
             match result {
                 StepResult::Passed => eprintln!("  passed   {name:<12} {time:>9}"),
                 StepResult::Failed => eprintln!("  FAILED   {name:<12} {time:>9}"),
-                StepResult::Skipped(reason) => eprintln!("  skipped  {name:<12} {reason}"),
             }
         }
         eprintln!("  total    {:<12} {:>9}", "", format!("{:.1} s", self.started_at.elapsed().as_secs_f64()));

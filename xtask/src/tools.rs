@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
+use crate::step::has_cargo_subcommand;
+
 /// A program or library that the tests use.
 struct Tool {
     name: &'static str,
@@ -103,6 +105,9 @@ const TOOLS: [Tool; 11] = [
 
 /// Installs each tool that is missing; fails if one cannot be installed.
 pub(crate) fn install_missing_tools(root: &Path) -> anyhow::Result<()> {
+    for (subcommand, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+        ensure_toolchain_component(root, subcommand, component)?;
+    }
     let tools_folder = find_tools_folder()?;
     for tool in &TOOLS {
         if (tool.is_installed)(&tools_folder) {
@@ -122,6 +127,21 @@ pub(crate) fn install_missing_tools(root: &Path) -> anyhow::Result<()> {
         }
     }
     install_console_test_packages(root)
+}
+
+/// Adds a component of the Rust toolchain if it is missing.
+fn ensure_toolchain_component(root: &Path, subcommand: &str, component: &str) -> anyhow::Result<()> {
+    if has_cargo_subcommand(root, subcommand) {
+        return Ok(());
+    }
+    eprintln!("adding {component} to the Rust toolchain");
+    let _ = Command::new("rustup").args(["component", "add", component]).current_dir(root).status();
+    if !has_cargo_subcommand(root, subcommand) {
+        bail!(
+            "cannot add {component}; run `rustup component add {component}`, or install it from your system's packages"
+        );
+    }
+    Ok(())
 }
 
 /// Installs the npm packages of the console's tests, unless a copy of the lock file shows that they are installed.

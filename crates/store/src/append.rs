@@ -229,7 +229,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 }
 
-/// Input of [`Txn::create_task`].
+/// Input of [`Txn::create_event_task`].
 struct NewTask {
     seq: TaskSeq,
     handler: HandlerId,

@@ -24,7 +24,7 @@ impl SetAsideEntryLog {
     }
 
     /// Returns the number of entries and an example if a log line is due; `None` if there are no entries or the last
-    /// line was logged less than [`LOG_INTERVAL`] ago.
+    /// line was logged less than `LOG_INTERVAL` ago.
     pub fn take_due_summary(&mut self, now: Instant) -> Option<(u64, String)> {
         let is_early =
             self.last_logged_at.is_some_and(|logged| now.saturating_duration_since(logged) < LOG_INTERVAL);

@@ -282,7 +282,7 @@ pub trait Tables: 'static {
     fn write_limiter_state(&mut self, handler: HandlerId, state: &LimiterAndBreakerState) -> TableResult<()>;
 
     /// Reads the ranges of the journal in which a handler was not defined, as written by
-    /// [`Tables::write_handler_gaps`].
+    /// [`Tables::write_missed_event_ranges_json`].
     fn read_missed_event_ranges_json(&mut self, handler: HandlerId) -> TableResult<String>;
 
     fn write_missed_event_ranges_json(&mut self, handler: HandlerId, gaps: &str) -> TableResult<()>;

@@ -223,7 +223,7 @@ impl<T: Tables> Writer<T> {
         self.listeners.lock().unwrap_or_else(|e| e.into_inner()).push(listener);
     }
 
-    /// Sets the hook that is called after this writer's own commits; signals of [`Writer::notify_listeners`] do not
+    /// Sets the hook that is called after this writer's own commits; signals of [`Writer::notify_listeners_of_peer_commit`] do not
     /// call it.
     pub fn set_commit_hook(&self, hook: Arc<dyn CommitHook>) {
         self.commit_hook.lock().unwrap_or_else(|e| e.into_inner()).replace(hook);
@@ -322,7 +322,7 @@ impl<B: Backend> WriterThread<B> {
         }
     }
 
-    /// Runs a group and commits; see [`Self::commit_group`]. If it fails or panics, attempts that it began are released
+    /// Runs a group and commits; see [`Self::run_and_commit_group`]. If it fails or panics, attempts that it began are released
     /// later.
     fn try_run_and_commit_group(
         &mut self,

@@ -94,7 +94,7 @@ pub struct ScheduleSummary {
     /// When the schedule fires and what it does, as a phrase.
     #[serde(rename = "does")]
     pub description: String,
-    /// The next times at which the schedule fires, at most [`MAX_UPCOMING_TIMES`].
+    /// The next times at which the schedule fires, at most `MAX_UPCOMING_TIMES`.
     #[serde(rename = "next")]
     pub upcoming_times: Vec<Timestamp>,
 }

@@ -2,7 +2,7 @@
 //!
 //! The other behaviours test known cases. A random walk tests combinations of them: it emits, claims, finishes, sets
 //! rules, retries, cancels, loses handlers and nodes, prunes and restarts at random, and compares the store with the
-//! [`model`] after each step. Finally it runs all remaining tasks, which finds tasks that got stuck.
+//! `model` after each step. Finally it runs all remaining tasks, which finds tasks that got stuck.
 //!
 //! A walk is determined by its seed, which a failure prints together with the last steps.
 

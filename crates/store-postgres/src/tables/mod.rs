@@ -50,7 +50,7 @@ pub struct PgTables {
     caller_time: Arc<CallerTimeSource>,
     /// The cache reflects all writes of this node: its last transaction committed, and none is open.
     is_cache_current: Cell<bool>,
-    /// Counts down from [`PEER_ACTIVE_TRANSACTIONS`] after a peer has written; above zero, commits publish invalidation
+    /// Counts down from [`PEER_ACTIVE_TRANSACTION_COUNT`] after a peer has written; above zero, commits publish invalidation
     /// records.
     peer_active_countdown: Cell<u32>,
     invalidation_builder: InvalidationBuilder,

@@ -46,7 +46,7 @@ impl TransactionOverlay {
         self.fetch_after_commands(vec![], fetches).map(drop)
     }
 
-    /// Like [`Self::fetch`], but sends other commands first in the same round trip, and returns their replies.
+    /// Like [`Self::fetch_into_cache`], but sends other commands first in the same round trip, and returns their replies.
     pub(crate) fn fetch_after_commands(
         &self,
         commands_before: Vec<CommandArgs>,
