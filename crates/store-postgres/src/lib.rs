@@ -201,7 +201,7 @@ async fn start_writer(
 ) -> Result<Writer<PgTables>, OpenError> {
     let to_open_error = |reason: String| OpenError::OpenFailed { address: address.clone(), reason };
     let started = tokio::task::spawn_blocking(move || -> pointsman_store::TableResult<_> {
-        let tables = PgTables::new(pool, caller_time)?;
+        let mut tables = PgTables::new(pool, caller_time)?;
         tables.open()?;
         Writer::start(PgBackend::new(tables), "postgres-writer", now)?
     });

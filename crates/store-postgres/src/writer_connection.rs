@@ -1,6 +1,5 @@
 //! The writer's connection: driven by the writer's own thread, with pipelined statements.
 
-use std::cell::RefCell;
 use std::future::Future;
 use std::time::Duration;
 
@@ -38,33 +37,32 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 pub(crate) struct WriterConnection {
     runtime: Runtime,
     pool: SessionPool,
-    session: RefCell<Option<Session>>,
+    session: Option<Session>,
 }
 
 impl WriterConnection {
     pub(crate) fn new(pool: SessionPool) -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Self { runtime, pool, session: RefCell::default() })
+        Ok(Self { runtime, pool, session: None })
     }
 
     /// Opens a connection if there is none; returns whether it was opened by this call.
-    pub(crate) fn ensure_open(&self) -> TableResult<bool> {
-        let is_open = self.session.borrow().as_ref().is_some_and(|session| !session.is_closed());
+    pub(crate) fn ensure_open(&mut self) -> TableResult<bool> {
+        let is_open = self.session.as_ref().is_some_and(|session| !session.is_closed());
         if !is_open {
-            let session = self.block_on_with_timeout(self.pool.connect_writer())?;
-            self.session.replace(Some(session));
+            self.session = Some(self.block_on_with_timeout(self.pool.connect_writer())?);
         }
         Ok(!is_open)
     }
 
     /// True if each transaction may get another connection.
     pub(crate) fn is_behind_pooler(&self) -> bool {
-        self.session.borrow().as_ref().is_some_and(Session::is_behind_pooler)
+        self.session.as_ref().is_some_and(Session::is_behind_pooler)
     }
 
     /// Closes the connection, if there is one, which aborts its transaction. Waits until the server is informed:
     /// nothing drives the I/O until the next statement, and other nodes may wait for the transaction's locks.
-    pub(crate) fn disconnect(&self) {
+    pub(crate) fn disconnect(&mut self) {
         if let Some(session) = self.session.take() {
             self.runtime.block_on(session.close());
         }
@@ -72,8 +70,7 @@ impl WriterConnection {
 
     /// Sends all commands at once and returns their results. The first failure fails all.
     pub(crate) fn send_commands(&self, commands: &[SqlCommand]) -> TableResult<Vec<Vec<Row>>> {
-        let session = self.session.borrow();
-        let session = session.as_ref().ok_or_else(|| Fault::from(NotConnectedError))?;
+        let session = self.session.as_ref().ok_or_else(|| Fault::from(NotConnectedError))?;
         self.block_on_with_timeout::<_, Error>(async {
             for command in commands {
                 if let SqlCommand::Query(query, _) = command {
@@ -90,8 +87,7 @@ impl WriterConnection {
         &self,
         work: impl for<'s> FnOnce(&'s Session) -> BoxFuture<'s, TableResult<T>>,
     ) -> TableResult<T> {
-        let session = self.session.borrow();
-        let session = session.as_ref().ok_or_else(|| Fault::from(NotConnectedError))?;
+        let session = self.session.as_ref().ok_or_else(|| Fault::from(NotConnectedError))?;
         self.block_on_with_timeout(work(session))
     }
 

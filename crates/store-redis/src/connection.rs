@@ -1,6 +1,5 @@
 //! The blocking connection of the writer or of a reader.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,46 +34,45 @@ pub(crate) fn to_arg(arg: impl AsRef<[u8]>) -> Vec<u8> {
 /// A connection that blocks its thread. It connects when it is first used, and again after an error.
 pub(crate) struct BlockingConnection {
     endpoint: Arc<Endpoint>,
-    connection: RefCell<Option<redis::Connection>>,
+    connection: Option<redis::Connection>,
     /// Encoded renewal of the write lock, and when it was last sent.
-    lock_renewal: RefCell<Option<(Vec<u8>, Instant)>>,
+    lock_renewal: Option<(Vec<u8>, Instant)>,
 }
 
 impl BlockingConnection {
     pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
-        Self { endpoint, connection: RefCell::default(), lock_renewal: RefCell::default() }
+        Self { endpoint, connection: None, lock_renewal: None }
     }
 
     /// Connects if necessary; returns whether the connection is new.
-    pub(crate) fn connect_if_needed(&self) -> TableResult<bool> {
-        let mut connection = self.connection.borrow_mut();
-        if connection.is_some() {
+    pub(crate) fn connect_if_needed(&mut self) -> TableResult<bool> {
+        if self.connection.is_some() {
             return Ok(false);
         }
         let mut opened = self.endpoint.connect_blocking()?;
         load_scripts(&mut opened)?;
-        *connection = Some(opened);
+        self.connection = Some(opened);
         Ok(true)
     }
 
     /// Sends commands in one pipeline and returns their replies.
-    pub(crate) fn execute_all(&self, commands: &[CommandArgs]) -> TableResult<Vec<Value>> {
+    pub(crate) fn execute_all(&mut self, commands: &[CommandArgs]) -> TableResult<Vec<Value>> {
         self.execute_encoded(&encode_commands(commands), commands.len(), &mut || {})
     }
 
     /// Sends one command.
-    pub(crate) fn execute(&self, command: CommandArgs) -> TableResult<Value> {
+    pub(crate) fn execute(&mut self, command: CommandArgs) -> TableResult<Value> {
         Ok(self.execute_all(&[command])?.pop().unwrap_or(Value::Nil))
     }
 
     /// Sends one encoded command.
-    pub(crate) fn execute_buffer(&self, command: &CommandArgsBuffer) -> TableResult<Value> {
+    pub(crate) fn execute_buffer(&mut self, command: &CommandArgsBuffer) -> TableResult<Value> {
         self.execute_buffer_while(command, &mut || {})
     }
 
     /// Sends one encoded command, and runs `meanwhile` (once per attempt) before the reply is read.
     pub(crate) fn execute_buffer_while(
-        &self,
+        &mut self,
         command: &CommandArgsBuffer,
         meanwhile: &mut dyn FnMut(),
     ) -> TableResult<Value> {
@@ -82,31 +80,30 @@ impl BlockingConnection {
     }
 
     /// Starts to renew the write lock before other commands, every [`LOCK_RENEWAL_INTERVAL`].
-    pub(crate) fn enable_lock_renewal_on_send(&self, lock_renewal: &CommandArgsBuffer) {
-        self.lock_renewal.replace(Some((lock_renewal.encode_as_one_command(), Instant::now())));
+    pub(crate) fn enable_lock_renewal_on_send(&mut self, lock_renewal: &CommandArgsBuffer) {
+        self.lock_renewal = Some((lock_renewal.encode_as_one_command(), Instant::now()));
     }
 
     /// Stops renewing the write lock before other commands.
-    pub(crate) fn disable_lock_renewal_on_send(&self) {
-        self.lock_renewal.take();
+    pub(crate) fn disable_lock_renewal_on_send(&mut self) {
+        self.lock_renewal = None;
     }
 
     /// Renews the write lock if its last renewal is long ago. If this fails, the lease may expire, and the commit fails if
     /// another node committed meanwhile.
-    fn renew_lock_if_due(&self) {
-        let mut lock_renewal = self.lock_renewal.borrow_mut();
-        if let Some((command, last)) = lock_renewal.as_mut()
-            && last.elapsed() >= LOCK_RENEWAL_INTERVAL
+    fn renew_lock_if_due(&mut self) {
+        if let Some((command, _)) =
+            self.lock_renewal.take_if(|(_, last)| last.elapsed() >= LOCK_RENEWAL_INTERVAL)
         {
-            let _ = self.exchange_once(command, 1, &mut || {});
-            *last = Instant::now();
+            let _ = self.exchange_once(&command, 1, &mut || {});
+            self.lock_renewal = Some((command, Instant::now()));
         }
     }
 
     /// Sends encoded commands, and retries over a new connection, because an idle one may have been closed. All commands
     /// sent here are safe to repeat: they only read, or recognise a repetition.
     fn execute_encoded(
-        &self,
+        &mut self,
         encoded: &[u8],
         command_count: usize,
         meanwhile: &mut dyn FnMut(),
@@ -127,14 +124,13 @@ impl BlockingConnection {
     /// Sends encoded commands once and reads their replies. Drops the connection if it broke or its server must be resolved
     /// again.
     fn exchange_once(
-        &self,
+        &mut self,
         encoded: &[u8],
         command_count: usize,
         meanwhile: &mut dyn FnMut(),
     ) -> TableResult<Vec<Value>> {
         self.connect_if_needed()?;
-        let mut connection = self.connection.borrow_mut();
-        let Some(open) = connection.as_mut() else { return Ok(vec![]) };
+        let Some(open) = &mut self.connection else { return Ok(vec![]) };
         let replies = match send_and_receive(open, encoded, command_count, meanwhile) {
             // The server lost the scripts (SCRIPT FLUSH): they are loaded again.
             Err(error) if is_noscript_error(&error) => {
@@ -143,25 +139,25 @@ impl BlockingConnection {
             replies => replies,
         };
         if replies.as_ref().is_err_and(must_reconnect) {
-            *connection = None;
+            self.connection = None;
         }
         Ok(replies?)
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.connection.borrow().is_some()
+        self.connection.is_some()
     }
 
     /// Sends commands if there is a connection, and ignores errors.
-    pub(crate) fn execute_if_connected(&self, commands: &[CommandArgs]) {
-        if let Some(open) = self.connection.borrow_mut().as_mut() {
+    pub(crate) fn execute_if_connected(&mut self, commands: &[CommandArgs]) {
+        if let Some(open) = &mut self.connection {
             let _ = send_and_receive(open, &encode_commands(commands), commands.len(), &mut || {});
         }
     }
 
     /// Drops the connection.
-    pub(crate) fn disconnect(&self) {
-        self.connection.replace(None);
+    pub(crate) fn disconnect(&mut self) {
+        self.connection = None;
     }
 }
 

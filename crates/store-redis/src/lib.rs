@@ -132,7 +132,7 @@ impl Redis {
         let endpoint = Arc::new(Endpoint::parse(url)?);
         let address = endpoint.display_location();
         let read = move || {
-            let reader = SnapshotReader::new(endpoint);
+            let mut reader = SnapshotReader::new(endpoint);
             reader.connect_if_needed().and_then(|()| reader.read_server_time())
         };
         match tokio::task::spawn_blocking(read).await {
@@ -185,21 +185,21 @@ async fn start_writer(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<
 fn open_writer(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>, OpenError> {
     let address = endpoint.display_location();
     let to_open_error = |fault: Fault| error::open_error_from_fault(&address, fault);
-    let tables =
+    let mut tables =
         RedisTables::new(BlockingConnection::new(endpoint.clone()), Keys::new(endpoint.key_prefix()));
     tables.caller_time.record_reported_time(now);
     if !tables.load_store_state_if_exists().map_err(to_open_error)? {
-        check_layout_if_stored(&tables, &address)?;
+        check_layout_if_stored(&mut tables, &address)?;
         tables.create_store(&initial_texts()).map_err(to_open_error)?;
         tables.load_store_state_if_exists().map_err(to_open_error)?;
     }
-    check_layout(&tables, &address)?;
+    check_layout(&mut tables, &address)?;
     let started = Writer::start(RedisBackend::new(tables), "redis-writer", now);
     started.map_err(Fault::from).and_then(|started| started).map_err(to_open_error)
 }
 
 /// Checks that this version of Pointsman supports the stored layout.
-fn check_layout(tables: &RedisTables, address: &str) -> Result<(), OpenError> {
+fn check_layout(tables: &mut RedisTables, address: &str) -> Result<(), OpenError> {
     let layout = tables
         .overlay
         .read_named_number(LAYOUT_TEXT_NAME)
@@ -209,7 +209,7 @@ fn check_layout(tables: &RedisTables, address: &str) -> Result<(), OpenError> {
 
 /// Checks the layout version, if one is stored, before a store is created: a store of another layout may keep its state
 /// under another key, and must not be overwritten.
-fn check_layout_if_stored(tables: &RedisTables, address: &str) -> Result<(), OpenError> {
+fn check_layout_if_stored(tables: &mut RedisTables, address: &str) -> Result<(), OpenError> {
     let layout = tables
         .overlay
         .read_named_text(LAYOUT_TEXT_NAME)

@@ -46,24 +46,24 @@ impl SnapshotReader {
     }
 
     /// Connects, unless there is a connection.
-    pub(crate) fn connect_if_needed(&self) -> TableResult<()> {
+    pub(crate) fn connect_if_needed(&mut self) -> TableResult<()> {
         self.overlay.connection.connect_if_needed().map(drop)
     }
 
     /// Reads the clock of the server.
-    pub(crate) fn read_server_time(&self) -> TableResult<Timestamp> {
+    pub(crate) fn read_server_time(&mut self) -> TableResult<Timestamp> {
         decode_server_time_micros(self.overlay.connection.execute(args!["TIME"])?).map(Timestamp::from_micros)
     }
 
     /// Reads the store state.
-    pub(crate) fn read_store_state(&self) -> TableResult<StoreState> {
-        decode_store_state(self.overlay.connection.execute(read_store_state_command(&self.overlay))?)
+    pub(crate) fn read_store_state(&mut self) -> TableResult<StoreState> {
+        decode_store_state(self.overlay.connection.execute(read_store_state_command(&self.overlay.keys))?)
     }
 
     /// Runs `read` on a consistent snapshot.
     pub(crate) fn read_snapshot<T>(
-        &self,
-        read: impl Fn(&TransactionOverlay, &StoreState) -> TableResult<T>,
+        &mut self,
+        read: impl Fn(&mut TransactionOverlay, &StoreState) -> TableResult<T>,
     ) -> TableResult<T> {
         for _ in 0..MAX_OPTIMISTIC_ATTEMPTS {
             if let Some(result) = self.try_read_snapshot(&read)? {
@@ -75,8 +75,8 @@ impl SnapshotReader {
 
     /// Runs `read` under the write lock. The lock may expire, and then it is repeated.
     pub(crate) fn read_under_write_lock<T>(
-        &self,
-        read: impl Fn(&TransactionOverlay, &StoreState) -> TableResult<T>,
+        &mut self,
+        read: impl Fn(&mut TransactionOverlay, &StoreState) -> TableResult<T>,
     ) -> TableResult<T> {
         for _ in 0..MAX_LOCKED_ATTEMPTS {
             let result = self.acquire_write_lock().and_then(|()| {
@@ -101,8 +101,8 @@ impl SnapshotReader {
 
     /// Runs `read`; returns `None` if a peer committed meanwhile, even if the read failed.
     fn try_read_snapshot<T>(
-        &self,
-        read: impl Fn(&TransactionOverlay, &StoreState) -> TableResult<T>,
+        &mut self,
+        read: impl Fn(&mut TransactionOverlay, &StoreState) -> TableResult<T>,
     ) -> TableResult<Option<T>> {
         self.overlay.clear();
         // Most reads build task ids and need the namespace.
@@ -111,9 +111,9 @@ impl SnapshotReader {
             MemberOrField::from_slice(TASK_ID_NAMESPACE_TEXT_NAME.as_bytes()),
         )];
         let mut replies =
-            self.overlay.fetch_after_commands(vec![read_store_state_command(&self.overlay)], fetches)?;
+            self.overlay.fetch_after_commands(vec![read_store_state_command(&self.overlay.keys)], fetches)?;
         let store_state = decode_store_state(replies.pop().unwrap_or(Value::Nil))?;
-        let result = read(&self.overlay, &store_state);
+        let result = read(&mut self.overlay, &store_state);
         if result.as_ref().is_err_and(is_connection_fault) {
             return result.map(Some);
         }
@@ -124,14 +124,18 @@ impl SnapshotReader {
     }
 
     /// Reads the encoded version of the last commit.
-    fn read_commit_version(&self) -> TableResult<Vec<u8>> {
+    fn read_commit_version(&mut self) -> TableResult<Vec<u8>> {
         let last = (COMMIT_VERSION_BYTES - 1).to_string();
-        let bytes =
-            self.overlay.connection.execute(args!["GETRANGE", store_state_key(&self.overlay), "0", last])?;
+        let bytes = self.overlay.connection.execute(args![
+            "GETRANGE",
+            self.overlay.keys.store_state_key(),
+            "0",
+            last
+        ])?;
         Ok(decode_optional_bytes(bytes)?.map(|bytes| bytes.to_vec()).unwrap_or_default())
     }
 
-    fn acquire_write_lock(&self) -> TableResult<()> {
+    fn acquire_write_lock(&mut self) -> TableResult<()> {
         let begun = Instant::now();
         while begun.elapsed() < LOCK_WAIT_TIMEOUT {
             let reply = self.overlay.connection.execute(write_lock::acquire_command(
@@ -158,13 +162,9 @@ fn read_timeout_fault(reason: impl Into<BoxError>) -> Fault {
     Fault::Database(reason.into())
 }
 
-fn store_state_key(overlay: &TransactionOverlay) -> Vec<u8> {
-    overlay.keys.store_state_key()
-}
-
 /// Returns the command that reads the store state.
-pub(crate) fn read_store_state_command(overlay: &TransactionOverlay) -> CommandArgs {
-    args!["GET", store_state_key(overlay)]
+pub(crate) fn read_store_state_command(keys: &Keys) -> CommandArgs {
+    args!["GET", keys.store_state_key()]
 }
 
 pub(crate) fn decode_store_state(reply: Value) -> TableResult<StoreState> {
@@ -191,25 +191,23 @@ mod tests {
     #[test]
     fn long_reads_renew_the_write_lock() {
         let url = shared_redis().unwrap().url_with_prefix(&unique_key_prefix());
-        let reader = SnapshotReader::new(Arc::new(Endpoint::parse(&url).unwrap()));
+        let mut reader = SnapshotReader::new(Arc::new(Endpoint::parse(&url).unwrap()));
         let lock_key = reader.overlay.keys.with_prefix("pointsman:write-lock");
-        let remaining_lease =
-            || decode_integer(reader.overlay.connection.execute(args!["PTTL", &lock_key]).unwrap()).unwrap();
-        reader
-            .overlay
-            .connection
-            .execute(args!["SET", store_state_key(&reader.overlay), StoreState::default().encode()])
-            .unwrap();
-        let read = |overlay: &TransactionOverlay, _: &StoreState| {
-            assert!((1..=3_000).contains(&remaining_lease()));
+        let remaining_lease = |overlay: &mut TransactionOverlay| {
+            decode_integer(overlay.connection.execute(args!["PTTL", &lock_key]).unwrap()).unwrap()
+        };
+        let state = args!["SET", reader.overlay.keys.store_state_key(), StoreState::default().encode()];
+        reader.overlay.connection.execute(state).unwrap();
+        let read = |overlay: &mut TransactionOverlay, _: &StoreState| {
+            assert!((1..=3_000).contains(&remaining_lease(overlay)));
             for _ in 0..2 {
                 overlay.connection.execute(args!["PEXPIRE", &lock_key, "60000"])?;
                 std::thread::sleep(LOCK_RENEWAL_INTERVAL);
-                assert!((1..=3_000).contains(&remaining_lease()));
+                assert!((1..=3_000).contains(&remaining_lease(overlay)));
             }
             Ok(())
         };
         reader.read_under_write_lock(read).unwrap();
-        assert_eq!(remaining_lease(), -2, "the lock was released");
+        assert_eq!(remaining_lease(&mut reader.overlay), -2, "the lock was released");
     }
 }

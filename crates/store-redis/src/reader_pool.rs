@@ -48,7 +48,7 @@ impl ReaderPool {
     /// Runs `read` on a consistent snapshot. It is repeated if a node commits meanwhile, or if its connection breaks.
     pub(crate) async fn read_snapshot<T: Send + 'static>(
         &self,
-        read: impl Fn(&TransactionOverlay, &StoreState) -> TableResult<T> + Send + 'static,
+        read: impl Fn(&mut TransactionOverlay, &StoreState) -> TableResult<T> + Send + 'static,
     ) -> StoreResult<T> {
         self.read_without_snapshot(move |reader| reader.read_snapshot(&read)).await
     }
@@ -56,7 +56,7 @@ impl ReaderPool {
     /// Runs a `read` that needs no consistent snapshot, or ensures consistency itself. It is repeated if its connection breaks.
     pub(crate) async fn read_without_snapshot<T: Send + 'static>(
         &self,
-        read: impl Fn(&SnapshotReader) -> TableResult<T> + Send + 'static,
+        read: impl Fn(&mut SnapshotReader) -> TableResult<T> + Send + 'static,
     ) -> StoreResult<T> {
         let result = self.read_on_blocking_thread(read).await;
         self.read_outage_log.record_read_result(&result);
@@ -66,14 +66,14 @@ impl ReaderPool {
     /// Runs the read on a blocking thread.
     async fn read_on_blocking_thread<T: Send + 'static>(
         &self,
-        read: impl Fn(&SnapshotReader) -> TableResult<T> + Send + 'static,
+        read: impl Fn(&mut SnapshotReader) -> TableResult<T> + Send + 'static,
     ) -> StoreResult<T> {
         let permit = self.acquire_permit().await?;
         let pool = self.clone();
         let read = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            let reader = pool.take_reader();
-            let result = pool.read_with_retry(&reader, read);
+            let mut reader = pool.take_reader();
+            let result = pool.read_with_retry(&mut reader, read);
             pool.return_reader(reader);
             result
         });
@@ -86,7 +86,7 @@ impl ReaderPool {
     /// Like [`Self::read_snapshot`] for long scans, which never use all permits.
     pub(crate) async fn read_snapshot_as_long_scan<T: Send + 'static>(
         &self,
-        read: impl Fn(&TransactionOverlay, &StoreState) -> TableResult<T> + Send + 'static,
+        read: impl Fn(&mut TransactionOverlay, &StoreState) -> TableResult<T> + Send + 'static,
     ) -> StoreResult<T> {
         let _scan_permit = self.scan_permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
         self.read_snapshot(read).await
@@ -105,19 +105,19 @@ impl ReaderPool {
     /// Repeats the read once on a new connection, because an idle one may be closed.
     fn read_with_retry<T>(
         &self,
-        reader: &SnapshotReader,
-        read: impl Fn(&SnapshotReader) -> TableResult<T>,
+        reader: &mut SnapshotReader,
+        read: impl Fn(&mut SnapshotReader) -> TableResult<T>,
     ) -> TableResult<T> {
-        let attempt = || {
+        let attempt = |reader: &mut SnapshotReader| {
             reader.overlay.clear();
             read(reader)
         };
         reader.connect_if_needed()?;
-        match attempt() {
+        match attempt(reader) {
             Err(fault) if is_connection_fault(&fault) => {
                 reader.overlay.connection.disconnect();
                 reader.connect_if_needed()?;
-                attempt()
+                attempt(reader)
             }
             result => result,
         }
@@ -129,7 +129,7 @@ impl ReaderPool {
     }
 
     /// Returns a reader to the pool with a cleared cache, unless the store is closed.
-    fn return_reader(&self, reader: SnapshotReader) {
+    fn return_reader(&self, mut reader: SnapshotReader) {
         reader.overlay.clear();
         let mut idle = self.lock_idle_readers();
         if !self.read_permits.is_closed() {
@@ -173,7 +173,7 @@ mod tests {
                 let (pool, started_sender, gate) = (pool.clone(), started_sender.clone(), gate.clone());
                 let running = running.clone();
                 tokio::spawn(async move {
-                    let scan = move |_: &TransactionOverlay, _: &StoreState| {
+                    let scan = move |_: &mut TransactionOverlay, _: &StoreState| {
                         running.fetch_add(1, Ordering::SeqCst);
                         let _ = started_sender.send(());
                         let _ = gate.lock().unwrap().recv();

@@ -100,7 +100,7 @@ impl StoreReader for Redis {
 
     async fn find_lost_attempts(&self, leases: Vec<(TaskSeq, i64)>) -> StoreResult<Vec<i64>> {
         self.reader_pool
-            .read_without_snapshot(move |reader| tasks::list_lost_fences(&reader.overlay, &leases))
+            .read_without_snapshot(move |reader| tasks::list_lost_fences(&mut reader.overlay, &leases))
             .await
     }
 

@@ -101,8 +101,8 @@ impl UnitOfWorkRunner {
         let args =
             unit_of_work_command(&keys, &collector.commands, &events).map_err(TransactError::WorkFailed)?;
         let idle = self.idle_connections.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let connection = idle.unwrap_or_else(|| BlockingConnection::new(self.endpoint.clone()));
-        let outcome = send_unit_with_retries(&connection, &args, &collector.commands);
+        let mut connection = idle.unwrap_or_else(|| BlockingConnection::new(self.endpoint.clone()));
+        let outcome = send_unit_with_retries(&mut connection, &args, &collector.commands);
         self.idle_connections.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
         outcome
     }
@@ -131,7 +131,7 @@ fn unit_of_work_command(
 
 /// Sends a unit, and sends it again if there is no reply: the script recognises a repetition.
 fn send_unit_with_retries(
-    connection: &BlockingConnection,
+    connection: &mut BlockingConnection,
     args: &CommandArgs,
     commands: &[CommandArgs],
 ) -> Result<(), TransactError> {

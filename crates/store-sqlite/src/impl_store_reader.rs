@@ -13,7 +13,7 @@ use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, ScheduleName, Tenant
 use pointsman_store::StoreReader;
 
 use crate::readers::Readers;
-use crate::tables::{SqliteTables, registry};
+use crate::tables::{SqliteTables, rules};
 use crate::{Sqlite, list_tasks, read_fires, read_journal, read_nodes, read_orders, read_tasks};
 
 #[async_trait]
@@ -47,7 +47,7 @@ impl StoreReader for Sqlite {
     }
 
     async fn list_rules(&self) -> StoreResult<Vec<Rule>> {
-        self.readers.run_read(registry::list_rules).await
+        self.readers.run_read(rules::list_rules).await
     }
 
     async fn list_queues(&self, handler: Option<&HandlerName>) -> StoreResult<Vec<QueueView>> {

@@ -15,7 +15,7 @@ use rusqlite::Connection;
 use crate::error::{Fault, TableResult};
 use crate::read_tasks;
 use crate::tables::row::{event_columns, event_from_row, query_all, query_first, task_seq_from_row};
-use crate::tables::{events, tasks};
+use crate::tables::{active_tasks, events, lanes};
 
 pub(crate) fn read_journal_range(conn: &Connection) -> TableResult<JournalRange> {
     let sql = "SELECT coalesce((SELECT value FROM pointsman_meta WHERE name = 'expired_up_to'), 0),
@@ -154,11 +154,11 @@ fn list_object_lanes(conn: &Connection, object: ObjectNumber) -> TableResult<Vec
     let Some(lane_range) = pointsman_store::lane_range_of_object(object) else { return Ok(found) };
     let (mut from, last) = lane_range.into_inner();
     while found.len() < LANES_READ_PER_OBJECT_VIEW
-        && let Some((lane, seq)) = tasks::find_first_occupied_lane(conn, from, last)?
+        && let Some((lane, seq)) = lanes::find_first_occupied_lane(conn, from, last)?
     {
-        let head = tasks::read_active_task(conn, seq)?
+        let head = active_tasks::read_active_task(conn, seq)?
             .ok_or_else(|| Fault::damaged(format!("task {} is missing", seq.0)))?;
-        let task_count = tasks::count_lane_tasks(conn, lane, LaneView::MAX_COUNTED_TASKS)?;
+        let task_count = lanes::count_lane_tasks(conn, lane, LaneView::MAX_COUNTED_TASKS)?;
         found.push(LaneView::new(read_tasks::build_active_task(conn, head)?, task_count));
         from = lane + 1;
     }

@@ -19,7 +19,7 @@ use crate::read_tasks;
 use crate::tables::row::{
     order_columns, order_from_row, query_all, query_first, read_optional_time, read_text,
 };
-use crate::tables::{chains as chain_rows, counters, registry};
+use crate::tables::{chains as chain_rows, meta, rules};
 
 /// Selects an order and its task, in the order that [`build_order_view`] reads the columns.
 macro_rules! order_with_task_query {
@@ -109,8 +109,8 @@ fn for_each_order(
 pub(crate) fn read_view_environment(conn: &Connection) -> TableResult<ViewEnvironment> {
     Ok(ViewEnvironment {
         chains: ChainRegistry::from_rows(chain_rows::list_chains(conn)?),
-        rules: registry::list_rules(conn)?,
-        task_id_namespace: counters::read_task_id_namespace(conn)?,
+        rules: rules::list_rules(conn)?,
+        task_id_namespace: meta::read_task_id_namespace(conn)?,
     })
 }
 

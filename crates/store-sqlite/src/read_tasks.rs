@@ -15,13 +15,13 @@ use rusqlite::Connection;
 
 use crate::error::{Fault, TableResult};
 use crate::read_orders::read_view_environment;
-use crate::tables::counters::read_task_id_namespace;
+use crate::tables::meta::read_task_id_namespace;
 use crate::tables::row::{query_all, query_first, read_optional_time, read_text, read_time};
-use crate::tables::{archived_tasks, tasks};
+use crate::tables::{active_tasks, archived_tasks};
 
 /// Reads a task with its attempts, whether it is active or archived.
 pub(crate) fn read_task(conn: &Connection, seq: TaskSeq) -> TableResult<Option<Task>> {
-    let found = match tasks::read_active_task(conn, seq)? {
+    let found = match active_tasks::read_active_task(conn, seq)? {
         Some(active_task) => Some(build_active_task(conn, active_task)?),
         None => archived_tasks::read_archived_task(conn, seq)?
             .map(|archived_task| build_archived_task(conn, archived_task))

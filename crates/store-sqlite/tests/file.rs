@@ -9,7 +9,7 @@ use pointsman_core::store::{
     EmitBatch, Journal, JournalQuery, NewOrder, Orders, Registration, Registry, Store, StoreError,
 };
 use pointsman_core::{EventId, EventType, NewEvent, Timestamp};
-use pointsman_store::tables::Tables;
+use pointsman_store::tables::MetaTable;
 use pointsman_store_conformance::fixture::{NewOrderExt, RegistrationBuilder, new_order};
 use pointsman_store_sqlite::{OpenError, SqlTransaction, Sqlite, SqliteStore, TransactError};
 use rusqlite::Connection;

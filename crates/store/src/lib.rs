@@ -10,7 +10,7 @@
 //!
 //! A store is a [`BackendStore`]: it has a [`Writer`] over its [`tables::Tables`], and a [`StoreReader`].
 //!
-//! - `tables.rs`: operations that a database provides; `row.rs` and `phase.rs`: its rows; `store_reader.rs`: read
+//! - `tables/`: operations that a database provides, a trait for each table; `row.rs` and `phase.rs`: its rows; `store_reader.rs`: read
 //!   operations; `views/`: conversion of rows into views, shared by all readers.
 //! - `writer.rs`: the writer thread and its group commit; `writer_status.rs`: its statistics and outages;
 //!   `writer_state.rs` and `recent_events.rs`: its cache of the tables; `read_set.rs`: the rows that a job will read.

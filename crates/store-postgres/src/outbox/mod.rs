@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 use pointsman_core::store::{EmitBatch, EmittedEventReceipt};
 use pointsman_core::{EventId, Json, NewEvent, Timestamp};
 use pointsman_store::error::{Fault, TableResult};
-use pointsman_store::tables::Tables;
+use pointsman_store::tables::{EventTable, IdempotencyTable};
 use pointsman_store::{PendingClaim, Txn};
 use uuid::Uuid;
 
@@ -70,7 +70,7 @@ pub(crate) fn drain_rows(
 
 /// Sets the row at a number aside, with the reason; nothing if it no longer exists.
 pub(crate) fn refuse_row(
-    txn: &Txn<'_, PgTables>,
+    txn: &mut Txn<'_, PgTables>,
     row_number: i64,
     reason: &str,
     now: Timestamp,
@@ -85,7 +85,11 @@ pub(crate) fn refuse_row(
 }
 
 /// Removes rows from the outbox, and returns them.
-fn take_rows(tables: &PgTables, numbers: RangeInclusive<i64>, max_rows: i64) -> TableResult<Vec<OutboxRow>> {
+fn take_rows(
+    tables: &mut PgTables,
+    numbers: RangeInclusive<i64>,
+    max_rows: i64,
+) -> TableResult<Vec<OutboxRow>> {
     let query = query!("outbox/take_rows", INT8, INT8, INT8, INT8);
     let params = params![*numbers.start(), *numbers.end(), max_rows, MAX_BYTES_PER_DRAIN];
     tables.query_rows(query, params)?.iter().map(OutboxRow::from_row).collect()
@@ -115,7 +119,12 @@ fn journal_rows(
     Ok(drained)
 }
 
-fn insert_refused_row(tables: &PgTables, row: OutboxRow, reason: String, now: Timestamp) -> TableResult<()> {
+fn insert_refused_row(
+    tables: &mut PgTables,
+    row: OutboxRow,
+    reason: String,
+    now: Timestamp,
+) -> TableResult<()> {
     let query = query!(
         "outbox/insert_refused",
         INT8,
@@ -211,7 +220,7 @@ impl ReceiptBatch {
     }
 
     /// Also flushes the write batch if there are no receipts, so that a rejected value fails here.
-    fn write(self, tables: &PgTables) -> TableResult<()> {
+    fn write(self, tables: &mut PgTables) -> TableResult<()> {
         let Self { row_numbers, receipt_ids: receipts, event_ids: events } = self;
         let query = query!("outbox/insert_receipts", INT8_ARRAY, UUID_ARRAY, INT8_ARRAY);
         tables.query_rows(query, params![row_numbers, receipts, events]).map(drop)

@@ -2,7 +2,6 @@
 //! new state of an object if the object itself was written, and its lanes that are empty now. Peers drop everything
 //! else that they have cached of these objects.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use pointsman_core::EventId;
@@ -19,7 +18,7 @@ const MAX_RECORD_BYTES: usize = 6_000;
 pub(crate) struct InvalidationBuilder {
     /// For each object number, whether the object itself was written, not only one of its lanes. None if there are no
     /// peers, or if a write cannot be assigned to an object.
-    written_objects: RefCell<Option<BTreeMap<i64, bool>>>,
+    written_objects: Option<BTreeMap<i64, bool>>,
 }
 
 /// The invalidation of an object, or of a lane without an object.
@@ -54,32 +53,32 @@ impl ObjectChange {
 
 impl InvalidationBuilder {
     /// Starts collecting for a transaction, if there are peers.
-    pub(crate) fn start_collecting(&self, has_peers: bool) {
-        self.written_objects.replace(has_peers.then(BTreeMap::new));
+    pub(crate) fn start_collecting(&mut self, has_peers: bool) {
+        self.written_objects = has_peers.then(BTreeMap::new);
     }
 
     /// Adds an object that was written itself.
-    pub(crate) fn add_written_object(&self, number: i64) {
-        if let Some(written_objects) = &mut *self.written_objects.borrow_mut() {
+    pub(crate) fn add_written_object(&mut self, number: i64) {
+        if let Some(written_objects) = &mut self.written_objects {
             written_objects.insert(number, true);
         }
     }
 
     /// Adds the object of a lane whose tasks have changed, or the lane if it has no object.
-    pub(crate) fn add_changed_lane(&self, lane: i64) {
-        if let Some(written_objects) = &mut *self.written_objects.borrow_mut() {
+    pub(crate) fn add_changed_lane(&mut self, lane: i64) {
+        if let Some(written_objects) = &mut self.written_objects {
             written_objects.entry(object_of_lane(lane).unwrap_or(lane)).or_insert(false);
         }
     }
 
     /// Gives up collecting, because a task was written whose lane is unknown. Peers then drop their whole cache.
-    pub(crate) fn mark_incomplete(&self) {
-        self.written_objects.replace(None);
+    pub(crate) fn mark_incomplete(&mut self) {
+        self.written_objects = None;
     }
 
     /// Encodes the record; none if nothing was collected, or if it would be too large. `cache` has the new state of the
     /// objects.
-    pub(crate) fn encode_record(&self, cache: &TransactionCache) -> Option<Vec<u8>> {
+    pub(crate) fn encode_record(&mut self, cache: &TransactionCache) -> Option<Vec<u8>> {
         let written_objects = self.written_objects.take()?;
         let to_invalidation = |(number, written): (i64, bool)| ObjectInvalidation {
             object_number: number,
@@ -268,7 +267,7 @@ mod tests {
 
     #[test]
     fn an_encoded_invalidation_record_is_decoded_unchanged() {
-        let builder = InvalidationBuilder::default();
+        let mut builder = InvalidationBuilder::default();
         builder.start_collecting(true);
         let lanes = [i64::MIN + 7, -3, (5 << 20) + 1, (5 << 20) + 2, (70_000 << 20) + 9];
         lanes.into_iter().for_each(|lane| builder.add_changed_lane(lane));
@@ -315,7 +314,7 @@ mod tests {
 
     #[test]
     fn objects_beyond_the_size_limit_are_encoded_without_their_values() {
-        let builder = InvalidationBuilder::default();
+        let mut builder = InvalidationBuilder::default();
         builder.start_collecting(true);
         (1..=1_000).for_each(|number| builder.add_written_object(number));
         let encoded = builder
@@ -338,7 +337,7 @@ mod tests {
 
     #[test]
     fn oversized_or_incomplete_invalidation_records_are_not_encoded() {
-        let (builder, empty_cache) = (InvalidationBuilder::default(), TransactionCache::default());
+        let (mut builder, empty_cache) = (InvalidationBuilder::default(), TransactionCache::default());
         builder.start_collecting(true);
         (0..2_000).for_each(|number| builder.add_written_object(number * 1_000_000));
         assert_eq!(builder.encode_record(&empty_cache), None);

@@ -4,30 +4,38 @@
 //! its writes until the next query or the commit (`write_batch.rs`). A query that must read a table sends the buffered
 //! writes along with it.
 
+mod active_tasks;
+mod archived_tasks;
+mod audit;
 mod cache;
+mod chains;
 mod columns;
 mod commit_version;
+mod config_digests;
 mod ended_orders;
 mod events;
+mod handlers;
+mod idempotency;
 mod invalidation;
 mod lane_cache;
+mod lanes;
+mod meta;
+mod nodes;
 mod objects;
 mod orders;
-mod registry;
+mod queues;
 mod retention;
+mod rules;
 mod schedules;
-mod tasks;
-mod trait_impl;
 mod write_batch;
 
-use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use pointsman_core::task::TaskIdNamespace;
 use pointsman_store::caller_time_source::CallerTimeSource;
 use pointsman_store::error::TableResult;
 use pointsman_store::invalidation::{CommitVersion, Invalidation, encode_invalidations};
-use pointsman_store::tables::{CacheState, Counters, PeerChanges, ReadSet};
+use pointsman_store::tables::{CacheState, MetaTable, PeerChanges, QueueTable, ReadSet};
 use tokio_postgres::Row;
 
 use crate::error::is_connection_lost;
@@ -45,26 +53,26 @@ pub(crate) const DEFAULT_ROWS_PER_PARTITION: i64 = 250_000;
 /// The writer's transaction on the database: connection, cache and write batch.
 pub struct PgTables {
     connection: WriterConnection,
-    write_batch: RefCell<WriteBatch>,
-    cache: RefCell<TransactionCache>,
+    write_batch: WriteBatch,
+    cache: TransactionCache,
     caller_time: Arc<CallerTimeSource>,
     /// The cache reflects all writes of this node: its last transaction committed, and none is open.
-    is_cache_current: Cell<bool>,
-    /// Counts down from [`PEER_ACTIVE_TRANSACTION_COUNT`] after a peer has written; above zero, commits publish invalidation
-    /// records.
-    peer_active_countdown: Cell<u32>,
+    is_cache_current: bool,
+    /// Counts down from [`PEER_ACTIVE_TRANSACTION_COUNT`] after a peer has written; above zero, commits publish
+    /// invalidation records.
+    peer_active_countdown: u32,
     invalidation_builder: InvalidationBuilder,
-    commit_version_row: RefCell<CommitVersionRow>,
+    commit_version_row: CommitVersionRow,
     /// Changes that peers must apply to their in-memory state.
-    pending_invalidations: RefCell<Vec<Invalidation>>,
+    pending_invalidations: Vec<Invalidation>,
     /// Handlers, chains, rules or nodes have changed in this transaction.
-    is_registry_changed: Cell<bool>,
+    is_registry_changed: bool,
     /// The commit that the in-memory state reflects, and its registry version; none if it reflects no commit.
-    cached_version: Cell<Option<(CommitVersion, i64)>>,
-    task_id_namespace: Cell<Option<TaskIdNamespace>>,
-    rows_per_partition: Cell<i64>,
+    cached_version: Option<(CommitVersion, i64)>,
+    task_id_namespace: Option<TaskIdNamespace>,
+    rows_per_partition: i64,
     /// The end of the last journal partition when this was read, and the first event (number, id) of each partition.
-    journal_partition_starts: RefCell<(i64, Vec<(i64, i64)>)>,
+    journal_partition_starts: (i64, Vec<(i64, i64)>),
 }
 
 /// A peer counts as active for this many transactions after its last write.
@@ -122,24 +130,28 @@ impl PgTables {
     pub(crate) fn new(pool: SessionPool, caller_time: Arc<CallerTimeSource>) -> std::io::Result<Self> {
         Ok(Self {
             connection: WriterConnection::new(pool)?,
-            write_batch: RefCell::default(),
-            cache: RefCell::default(),
+            write_batch: WriteBatch::default(),
+            cache: TransactionCache::default(),
             caller_time,
-            is_cache_current: Cell::default(),
-            peer_active_countdown: Cell::default(),
+            is_cache_current: false,
+            peer_active_countdown: 0,
             invalidation_builder: InvalidationBuilder::default(),
-            commit_version_row: RefCell::default(),
-            pending_invalidations: RefCell::default(),
-            is_registry_changed: Cell::default(),
-            cached_version: Cell::default(),
-            task_id_namespace: Cell::default(),
-            rows_per_partition: Cell::new(DEFAULT_ROWS_PER_PARTITION),
-            journal_partition_starts: RefCell::default(),
+            commit_version_row: CommitVersionRow::default(),
+            pending_invalidations: vec![],
+            is_registry_changed: false,
+            cached_version: None,
+            task_id_namespace: None,
+            rows_per_partition: DEFAULT_ROWS_PER_PARTITION,
+            journal_partition_starts: (0, vec![]),
         })
     }
 
     /// Runs a query after the buffered writes.
-    pub(crate) fn query_rows(&self, query: &'static Query, params: Vec<BoxedParam>) -> TableResult<Vec<Row>> {
+    pub(crate) fn query_rows(
+        &mut self,
+        query: &'static Query,
+        params: Vec<BoxedParam>,
+    ) -> TableResult<Vec<Row>> {
         let mut commands = self.take_batch_commands()?;
         commands.push(SqlCommand::Query(query, params));
         Ok(self.connection.send_commands(&commands)?.pop().unwrap_or_default())
@@ -147,7 +159,7 @@ impl PgTables {
 
     /// Runs a query after the buffered writes, and decodes its first row, if there is one.
     fn query_optional<R>(
-        &self,
+        &mut self,
         query: &'static Query,
         params: Vec<BoxedParam>,
         decode: impl FnOnce(&Row) -> TableResult<R>,
@@ -157,7 +169,7 @@ impl PgTables {
 
     /// Runs a query after the buffered writes, and decodes all its rows.
     fn query_all<R>(
-        &self,
+        &mut self,
         query: &'static Query,
         params: Vec<BoxedParam>,
         decode: impl Fn(&Row) -> TableResult<R>,
@@ -166,82 +178,73 @@ impl PgTables {
     }
 
     /// Takes the statements of the write batch, after adding the partitions that they need.
-    fn take_batch_commands(&self) -> TableResult<Vec<SqlCommand>> {
-        let (last_event_number, has_history_writes) = {
-            let batch = self.write_batch.borrow();
-            (batch.last_event_number(), batch.has_history_writes())
-        };
-        self.add_missing_partitions(last_event_number, has_history_writes)?;
-        let archive_number = self.commit_version_row.borrow().last_archive_number;
-        Ok(self.write_batch.borrow_mut().take_commands(archive_number))
+    fn take_batch_commands(&mut self) -> TableResult<Vec<SqlCommand>> {
+        self.add_missing_partitions(
+            self.write_batch.last_event_number(),
+            self.write_batch.has_history_writes(),
+        )?;
+        Ok(self.write_batch.take_commands(self.commit_version_row.last_archive_number))
     }
 
     /// Adds missing partitions: for events up to this number, and for archived tasks, attempts and log lines if there
     /// are any.
     fn add_missing_partitions(
-        &self,
+        &mut self,
         last_event_number: Option<i64>,
         has_history_writes: bool,
     ) -> TableResult<()> {
         loop {
-            let (journal_end, history_end, last_archive_number) = {
-                let commit_state = self.commit_version_row.borrow();
-                (
-                    commit_state.journal_partitions_end_number,
-                    commit_state.history_partitions_end_number,
-                    commit_state.last_archive_number,
-                )
-            };
+            let journal_end = self.commit_version_row.journal_partitions_end_number;
+            let history_end = self.commit_version_row.history_partitions_end_number;
             if last_event_number.is_some_and(|last| last >= journal_end) {
                 self.add_partition("journal", journal_end)?;
-                self.commit_version_row.borrow_mut().journal_partitions_end_number +=
-                    self.rows_per_partition.get();
-            } else if has_history_writes && last_archive_number >= history_end {
+                self.commit_version_row.journal_partitions_end_number += self.rows_per_partition;
+            } else if has_history_writes && self.commit_version_row.last_archive_number >= history_end {
                 for table in ["history", "attempt", "log"] {
                     self.add_partition(table, history_end)?;
                 }
-                self.commit_version_row.borrow_mut().history_partitions_end_number +=
-                    self.rows_per_partition.get();
+                self.commit_version_row.history_partitions_end_number += self.rows_per_partition;
             } else {
                 return Ok(());
             }
         }
     }
 
-    fn add_partition(&self, table: &'static str, first_number: i64) -> TableResult<()> {
+    fn add_partition(&mut self, table: &'static str, first_number: i64) -> TableResult<()> {
         let query = query!("write/add_partition", TEXT, INT8, INT8);
         self.connection
             .send_commands(&[SqlCommand::Query(
                 query,
-                params![table, first_number, first_number + self.rows_per_partition.get()],
+                params![table, first_number, first_number + self.rows_per_partition],
             )])
             .map(drop)
     }
 
     /// Opens the connection and reads the state of the last commit.
-    pub(crate) fn open(&self) -> TableResult<()> {
+    pub(crate) fn open(&mut self) -> TableResult<()> {
         self.ensure_connected()?;
         let rows = self.query_rows(query!("write/commit_versions", INT8), params![i64::MAX])?;
-        self.commit_version_row.replace(CommitLog::from_rows(&rows)?.1);
+        self.commit_version_row = CommitLog::from_rows(&rows)?.1;
         if let Some(partition_rows) = self
-            .find_named_text("partition_rows")?
+            .read_named_text("partition_rows")?
             .and_then(|text| text.parse().ok())
             .filter(|rows| *rows > 0)
         {
-            self.rows_per_partition.set(partition_rows);
+            self.rows_per_partition = partition_rows;
         }
         Ok(())
     }
 
     /// Begins a transaction: takes the write lock, applies what peers have committed, and fetches the read set. Returns
     /// whether the in-memory state is fresh.
-    pub(crate) fn begin(&self, read_set: ReadSet) -> TableResult<CacheState> {
-        self.write_batch.borrow_mut().clear();
-        self.pending_invalidations.borrow_mut().clear();
-        self.is_registry_changed.set(false);
-        let is_cache_reusable = self.is_cache_current.replace(false) && self.cache.borrow().is_within_limit();
+    pub(crate) fn begin(&mut self, read_set: ReadSet) -> TableResult<CacheState> {
+        self.write_batch.clear();
+        self.pending_invalidations.clear();
+        self.is_registry_changed = false;
+        let is_cache_reusable =
+            std::mem::replace(&mut self.is_cache_current, false) && self.cache.is_within_limit();
         let (missing, cached) = match is_cache_reusable {
-            true => self.cache.borrow().split_read_set(read_set),
+            true => self.cache.split_read_set(read_set),
             false => (read_set, ReadSet::default()),
         };
         let results = match self.begin_with_write_lock(&missing) {
@@ -257,49 +260,46 @@ impl PgTables {
         let mut results = results.into_iter().skip(2);
         let versions = results.next().unwrap_or_default();
         let (commits, commit_state) = CommitLog::from_rows(&versions)?;
-        self.commit_version_row.replace(commit_state);
-        let highest_object_number = self.commit_version_row.borrow().counters.last_object;
-        let previous = self.cached_version.get();
+        self.commit_version_row = commit_state;
+        let highest_object_number = self.commit_version_row.counters.last_object;
+        let previous = self.cached_version;
         let cache_state = self.update_cache_state(&commits)?;
-        self.peer_active_countdown.set(match cache_state {
-            CacheState::Fresh => self.peer_active_countdown.get().saturating_sub(1),
+        self.peer_active_countdown = match cache_state {
+            CacheState::Fresh => self.peer_active_countdown.saturating_sub(1),
             CacheState::Stale(_) | CacheState::Unknown => PEER_ACTIVE_TRANSACTION_COUNT,
-        });
-        self.invalidation_builder.start_collecting(self.peer_active_countdown.get() > 0);
+        };
+        self.invalidation_builder.start_collecting(self.peer_active_countdown > 0);
         let invalidations = previous
             .filter(|_| is_cache_reusable)
             .and_then(|(version, _)| commits.object_invalidations_since(version));
-        {
-            let mut cache = self.cache.borrow_mut();
-            match invalidations {
-                Some(invalidations) => cache.apply_invalidations(invalidations),
-                None => *cache = TransactionCache::default(),
-            }
-            cache.prepare_for_transaction(highest_object_number);
-            cache.insert_prefetched(missing, results)?;
+        match invalidations {
+            Some(invalidations) => self.cache.apply_invalidations(invalidations),
+            None => self.cache = TransactionCache::default(),
         }
+        self.cache.prepare_for_transaction(highest_object_number);
+        self.cache.insert_prefetched(missing, results)?;
         // Peers may have invalidated entries that were cached.
         self.prefetch(cached)?;
         Ok(cache_state)
     }
 
     /// Fetches the part of a read set that is not cached. This transaction must not have written any of it.
-    pub(crate) fn prefetch(&self, read_set: ReadSet) -> TableResult<()> {
-        let (missing, _) = self.cache.borrow().split_read_set(read_set);
+    pub(crate) fn prefetch(&mut self, read_set: ReadSet) -> TableResult<()> {
+        let (missing, _) = self.cache.split_read_set(read_set);
         let commands = TransactionCache::prefetch_commands(&missing);
         if commands.is_empty() {
             return Ok(());
         }
         let results = self.connection.send_commands(&commands)?;
-        self.cache.borrow_mut().insert_prefetched(missing, results.into_iter())
+        self.cache.insert_prefetched(missing, results.into_iter())
     }
 
-    fn ensure_connected(&self) -> TableResult<()> {
+    fn ensure_connected(&mut self) -> TableResult<()> {
         if !self.connection.ensure_open()? {
             return Ok(());
         }
         // The new connection may be to another server, which has lost commits of the first.
-        self.cached_version.set(None);
+        self.cached_version = None;
         match self.connection.is_behind_pooler() {
             true => Ok(()),
             false => self.connection.send_commands(&[SqlCommand::Batch(WRITER_SESSION_SETTINGS)]).map(drop),
@@ -307,10 +307,10 @@ impl PgTables {
     }
 
     /// Begins a transaction, takes the write lock and fetches the read set.
-    fn begin_with_write_lock(&self, read_set: &ReadSet) -> TableResult<Vec<Vec<Row>>> {
+    fn begin_with_write_lock(&mut self, read_set: &ReadSet) -> TableResult<Vec<Vec<Row>>> {
         self.ensure_connected()?;
         let begin = if self.connection.is_behind_pooler() { BEGIN_WRITE_BEHIND_POOLER } else { BEGIN_WRITE };
-        let version = self.cached_version.get().map_or(i64::MAX, |(version, _)| version.number);
+        let version = self.cached_version.map_or(i64::MAX, |(version, _)| version.number);
         let mut commands = vec![
             SqlCommand::Batch(begin),
             SqlCommand::Query(query!("write/take_write_lock"), vec![]),
@@ -321,19 +321,15 @@ impl PgTables {
     }
 
     /// Compares the in-memory state with the last commit and reads what peers have changed.
-    fn update_cache_state(&self, commits: &CommitLog) -> TableResult<CacheState> {
-        let (version, registry_version, changes) = {
-            let commit_state = self.commit_version_row.borrow();
-            let cached = self.cached_version.get();
-            let changes = match cached {
-                Some((version, registry_version)) if registry_version == commit_state.registry_version => {
-                    commits.queue_limiter_task_invalidations_since(version)
-                }
-                Some(_) | None => None,
-            };
-            (commit_state.version, commit_state.registry_version, changes)
+    fn update_cache_state(&mut self, commits: &CommitLog) -> TableResult<CacheState> {
+        let CommitVersionRow { version, registry_version, .. } = self.commit_version_row;
+        let previous = self.cached_version.replace((version, registry_version));
+        let changes = match previous {
+            Some((version, previous_registry)) if previous_registry == registry_version => {
+                commits.queue_limiter_task_invalidations_since(version)
+            }
+            Some(_) | None => None,
         };
-        let previous = self.cached_version.replace(Some((version, registry_version)));
         match changes {
             Some(_) if previous.is_some_and(|(previous, _)| previous == version) => Ok(CacheState::Fresh),
             Some(changes) => self.read_peer_changes(changes).map(CacheState::Stale),
@@ -342,7 +338,7 @@ impl PgTables {
     }
 
     /// Reads the queues and limiters that peers have changed.
-    fn read_peer_changes(&self, changes: Vec<Invalidation>) -> TableResult<PeerChanges> {
+    fn read_peer_changes(&mut self, changes: Vec<Invalidation>) -> TableResult<PeerChanges> {
         let (mut queues, mut limiters, mut stale_tasks, mut are_all_queues_stale) =
             (vec![], vec![], vec![], false);
         for change in changes {
@@ -353,9 +349,8 @@ impl PgTables {
                 Invalidation::AllQueues => are_all_queues_stale = true,
             }
         }
-        let commit_state = self.commit_version_row.borrow().clone();
         Ok(PeerChanges {
-            counters: commit_state.counters,
+            counters: self.commit_version_row.counters,
             queue_rows: if are_all_queues_stale {
                 self.list_queues()?
             } else {
@@ -367,18 +362,14 @@ impl PgTables {
     }
 
     /// Sends the buffered writes with the next row of `pointsman.commit_version`, and commits.
-    pub(crate) fn commit(&self) -> TableResult<()> {
-        if self.is_registry_changed.get() {
-            self.commit_version_row.borrow_mut().registry_version += 1;
+    pub(crate) fn commit(&mut self) -> TableResult<()> {
+        if self.is_registry_changed {
+            self.commit_version_row.registry_version += 1;
         }
-        let changes = self.pending_invalidations.take();
-        let object_invalidations = self.invalidation_builder.encode_record(&self.cache.borrow());
+        let changes = std::mem::take(&mut self.pending_invalidations);
+        let object_invalidations = self.invalidation_builder.encode_record(&self.cache);
         let mut commands = self.take_batch_commands()?;
-        let committed = {
-            let mut commit_state = self.commit_version_row.borrow_mut();
-            commit_state.version = commit_state.version.next_version();
-            (commit_state.version, commit_state.registry_version)
-        };
+        self.commit_version_row.version = self.commit_version_row.version.next_version();
         commands.push(SqlCommand::Query(
             query!(
                 "write/insert_commit_version",
@@ -402,44 +393,38 @@ impl PgTables {
                 BYTEA,
                 INT8
             ),
-            self.commit_version_row
-                .borrow()
-                .version_row_params(encode_invalidations(changes), object_invalidations),
+            self.commit_version_row.version_row_params(encode_invalidations(changes), object_invalidations),
         ));
         commands.push(SqlCommand::Batch("COMMIT"));
         self.connection.send_commands(&commands)?;
-        self.cached_version.set(Some(committed));
-        self.is_cache_current.set(true);
+        self.cached_version =
+            Some((self.commit_version_row.version, self.commit_version_row.registry_version));
+        self.is_cache_current = true;
         Ok(())
     }
 
     /// Rolls back by disconnecting, and drops the cached state.
-    pub(crate) fn roll_back(&self) {
-        self.write_batch.borrow_mut().clear();
-        self.cached_version.set(None);
+    pub(crate) fn roll_back(&mut self) {
+        self.write_batch.clear();
+        self.cached_version = None;
         self.connection.disconnect();
     }
 
     pub(crate) fn rows_written(&self) -> u64 {
-        self.write_batch.borrow().rows_written
+        self.write_batch.rows_written
     }
 
     /// Adds a statement, whose result is not needed, to the write batch.
-    fn add_to_batch(&self, command: SqlCommand) {
-        self.write_batch.borrow_mut().add_command(command);
+    fn add_to_batch(&mut self, command: SqlCommand) {
+        self.write_batch.add_command(command);
     }
 
-    fn record_invalidation(&self, change: Invalidation) {
-        self.pending_invalidations.borrow_mut().push(change);
+    fn record_invalidation(&mut self, change: Invalidation) {
+        self.pending_invalidations.push(change);
     }
 
-    fn mark_registry_changed(&self) {
-        self.is_registry_changed.set(true);
-    }
-
-    /// Sets the counters that the commit writes.
-    fn set_counters(&self, counters: &Counters) {
-        self.commit_version_row.borrow_mut().counters = *counters;
+    fn mark_registry_changed(&mut self) {
+        self.is_registry_changed = true;
     }
 }
 

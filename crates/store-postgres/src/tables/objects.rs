@@ -3,6 +3,7 @@
 use pointsman_core::{EventId, Tenant};
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{IdleObject, ObjectRow};
+use pointsman_store::tables::ObjectTable;
 
 use super::PgTables;
 use super::cache::decode_object;
@@ -10,30 +11,27 @@ use crate::rows::read_column;
 use crate::session::query;
 use crate::writer_connection::params;
 
-/// Limit of events that one transaction visits to find those that unfinished tasks need: all other expired events are
-/// in the journal too, until their partition is dropped.
-const MAX_EVENTS_VISITED: usize = 5000;
-
-impl PgTables {
-    pub(super) fn find_object(&self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>> {
+impl ObjectTable for PgTables {
+    fn read_object(&mut self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>> {
         let tenant_and_key = (tenant.clone(), key.to_string());
-        if let Some(cached) = self.cache.borrow().find_object(&tenant_and_key) {
+        if let Some(cached) = self.cache.find_object(&tenant_and_key) {
             return Ok(cached.cloned());
         }
         let params = params![tenant.to_string(), key.to_string()];
         let found =
             self.query_optional(query!("write/object", TEXT, TEXT), params, |row| decode_object(row, 0))?;
-        self.cache.borrow_mut().insert_object(tenant_and_key, found.clone());
+        self.cache.insert_object(tenant_and_key, found.clone());
         Ok(found)
     }
 
-    pub(super) fn write_object(&self, tenant: &Tenant, key: &str, object: &ObjectRow) {
-        self.write_batch.borrow_mut().write_object(tenant, key, object);
+    fn write_object(&mut self, tenant: &Tenant, key: &str, object: &ObjectRow) -> TableResult<()> {
+        self.write_batch.write_object(tenant, key, object);
         self.invalidation_builder.add_written_object(object.number);
-        self.cache.borrow_mut().insert_object((tenant.clone(), key.into()), Some(object.clone()));
+        self.cache.insert_object((tenant.clone(), key.into()), Some(object.clone()));
+        Ok(())
     }
 
-    pub(super) fn list_idle_objects(&self, up_to: EventId, limit: usize) -> TableResult<Vec<IdleObject>> {
+    fn list_idle_objects(&mut self, up_to: EventId, limit: usize) -> TableResult<Vec<IdleObject>> {
         let params = params![up_to.as_i64(), limit as i64];
         self.query_all(query!("write/idle_objects", INT8, INT8), params, |row| {
             let tenant = Tenant::new(read_column::<&str>(row, 0)?).map_err(Fault::damaged)?;
@@ -47,7 +45,7 @@ impl PgTables {
     }
 
     /// Records when retention found objects in use. Nodes do not cache this time, so that no invalidation is needed.
-    pub(super) fn mark_objects_in_use(&self, objects: &[(Tenant, String, EventId)]) -> TableResult<()> {
+    fn mark_objects_in_use(&mut self, objects: &[(Tenant, String, EventId)]) -> TableResult<()> {
         if objects.is_empty() {
             return Ok(());
         }
@@ -58,8 +56,8 @@ impl PgTables {
         self.query_rows(query, params![tenants, keys, checked]).map(drop)
     }
 
-    pub(super) fn mark_objects_of_events_in_use(
-        &self,
+    fn mark_objects_of_events_in_use(
+        &mut self,
         events: &[EventId],
         up_to: EventId,
         checked: EventId,
@@ -73,37 +71,17 @@ impl PgTables {
             .map(drop)
     }
 
-    pub(super) fn delete_objects(&self, objects: &[IdleObject]) -> TableResult<()> {
+    fn delete_objects(&mut self, objects: &[IdleObject]) -> TableResult<()> {
         if objects.is_empty() {
             return Ok(());
         }
         let tenants: Vec<String> = objects.iter().map(|idle| idle.tenant.to_string()).collect();
         let keys: Vec<String> = objects.iter().map(|idle| idle.key.clone()).collect();
         self.query_rows(query!("write/delete_objects", TEXT_ARRAY, TEXT_ARRAY), params![tenants, keys])?;
-        let mut cache = self.cache.borrow_mut();
         for idle in objects {
             self.invalidation_builder.add_written_object(idle.row.number);
-            cache.drop_cached_object((idle.tenant.clone(), idle.key.clone()));
+            self.cache.drop_cached_object((idle.tenant.clone(), idle.key.clone()));
         }
         Ok(())
-    }
-
-    pub(super) fn list_events_of_unfinished_tasks(
-        &self,
-        after: EventId,
-        up_to: EventId,
-        limit: usize,
-    ) -> TableResult<(Vec<EventId>, Option<EventId>)> {
-        let params = params![after.as_i64(), up_to.as_i64(), MAX_EVENTS_VISITED as i64];
-        let visited = self.query_all(query!("write/events_in_use", INT8, INT8, INT8), params, |row| {
-            Ok((EventId::from_i64(read_column(row, 0)?), read_column::<bool>(row, 1)?))
-        })?;
-        let last_visited = visited.last().filter(|_| visited.len() >= MAX_EVENTS_VISITED).map(|(id, _)| *id);
-        let mut in_use: Vec<EventId> =
-            visited.iter().filter(|(_, is_needed)| *is_needed).map(|(id, _)| *id).collect();
-        let has_more = in_use.len() > limit;
-        in_use.truncate(limit);
-        let continue_after = if has_more { in_use.last().copied() } else { last_visited };
-        Ok((in_use, continue_after))
     }
 }

@@ -3,41 +3,68 @@
 
 use pointsman_core::{EventId, Timestamp};
 use pointsman_store::error::TableResult;
+use pointsman_store::tables::RetentionTables;
 
 use super::PgTables;
+use super::commit_version::CommitVersionRow;
 use crate::rows::read_column;
 use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
+/// Limit of events that one transaction visits to find those that unfinished tasks need: all other expired events are
+/// in the journal too, until their partition is dropped.
+const MAX_EVENTS_VISITED: usize = 5000;
+
 /// Limit of archived tasks checked in one transaction, because emits wait for that transaction.
 const MAX_ARCHIVED_TASKS_CHECKED: i64 = 20_000;
+
 /// Limit of rows that one statement deletes from a small table.
 const MAX_ROWS_DELETED: i64 = 500;
 
-impl PgTables {
+impl RetentionTables for PgTables {
     /// Expires events up to this one; unfinished tasks can still read the events that they need. Returns how many more
     /// events have expired.
-    pub(super) fn expire_events(&self, expired_up_to: EventId) -> TableResult<u64> {
+    fn delete_expired_events(
+        &mut self,
+        _after: EventId,
+        expired_up_to: EventId,
+    ) -> TableResult<(u64, Option<EventId>)> {
         let query = query!("write/event_number", INT8);
         let number: Option<i64> =
             self.query_optional(query, params![expired_up_to.as_i64()], |row| read_column(row, 0))?;
-        let before = self.commit_version_row.borrow().expired_event_number;
-        let Some(number) = number.filter(|number| *number > before) else { return Ok(0) };
-        self.commit_version_row.borrow_mut().expired_event_number = number;
+        let before = self.commit_version_row.expired_event_number;
+        let Some(number) = number.filter(|number| *number > before) else { return Ok((0, None)) };
+        self.commit_version_row.expired_event_number = number;
         self.add_to_batch(SqlCommand::Query(
             query!("write/delete_old_sparse_index", INT8),
             params![expired_up_to.as_i64()],
         ));
-        Ok((number - before) as u64)
+        Ok(((number - before) as u64, None))
+    }
+
+    fn list_events_of_unfinished_tasks(
+        &mut self,
+        after: EventId,
+        up_to: EventId,
+        limit: usize,
+    ) -> TableResult<(Vec<EventId>, Option<EventId>)> {
+        let params = params![after.as_i64(), up_to.as_i64(), MAX_EVENTS_VISITED as i64];
+        let visited = self.query_all(query!("write/events_in_use", INT8, INT8, INT8), params, |row| {
+            Ok((EventId::from_i64(read_column(row, 0)?), read_column::<bool>(row, 1)?))
+        })?;
+        let last_visited = visited.last().filter(|_| visited.len() >= MAX_EVENTS_VISITED).map(|(id, _)| *id);
+        let mut in_use: Vec<EventId> =
+            visited.iter().filter(|(_, is_needed)| *is_needed).map(|(id, _)| *id).collect();
+        let has_more = in_use.len() > limit;
+        in_use.truncate(limit);
+        let continue_after = if has_more { in_use.last().copied() } else { last_visited };
+        Ok((in_use, continue_after))
     }
 
     /// Expires archived tasks: the first `surplus` ones, and those that ended before a time. A task that stays although
     /// a later one expires gets a new archive number. Returns how many expired, and whether more may follow.
-    pub(super) fn expire_archived_tasks(&self, surplus: i64, before: Timestamp) -> TableResult<(u64, bool)> {
-        let (expired_archive_number, last_archive_number) = {
-            let commit_state = self.commit_version_row.borrow();
-            (commit_state.expired_archive_number, commit_state.last_archive_number)
-        };
+    fn delete_expired_archived_tasks(&mut self, surplus: i64, before: Timestamp) -> TableResult<(u64, bool)> {
+        let CommitVersionRow { expired_archive_number, last_archive_number, .. } = self.commit_version_row;
         let params = params![
             expired_archive_number,
             expired_archive_number + MAX_ARCHIVED_TASKS_CHECKED,
@@ -55,7 +82,7 @@ impl PgTables {
             // If all tasks of this range were retried, nothing expires here, but the range after it may.
             let is_range_empty = rows.is_empty() && has_rows_beyond;
             if is_range_empty {
-                self.commit_version_row.borrow_mut().expired_archive_number += MAX_ARCHIVED_TASKS_CHECKED;
+                self.commit_version_row.expired_archive_number += MAX_ARCHIVED_TASKS_CHECKED;
             }
             return Ok((0, is_range_empty));
         };
@@ -64,11 +91,9 @@ impl PgTables {
             rows_up_to_last.filter(|row| !is_expired(row)).map(|(_, (n, _))| *n).collect();
         let expired_count = last + 1 - kept_numbers.len();
         let has_more = last + 1 == rows.len() && has_rows_beyond;
-        {
-            let mut commit_state = self.commit_version_row.borrow_mut();
-            commit_state.expired_archive_number = rows.get(last).map_or(expired_archive_number, |(n, _)| *n);
-            commit_state.last_archive_number = last_archive_number + kept_numbers.len() as i64;
-        }
+        self.commit_version_row.expired_archive_number =
+            rows.get(last).map_or(expired_archive_number, |(n, _)| *n);
+        self.commit_version_row.last_archive_number = last_archive_number + kept_numbers.len() as i64;
         if !kept_numbers.is_empty() {
             let new_numbers: Vec<i64> = (last_archive_number + 1..).take(kept_numbers.len()).collect();
             self.add_missing_partitions(None, true)?;
@@ -78,7 +103,7 @@ impl PgTables {
         Ok((expired_count as u64, has_more))
     }
 
-    pub(super) fn delete_expired_idempotency_records(&self, before: Timestamp) -> TableResult<bool> {
+    fn delete_expired_idempotency_records(&mut self, before: Timestamp) -> TableResult<bool> {
         let expired = self.query_rows(
             query!("write/delete_old_idempotency_records", INT8, INT8),
             params![before.micros(), MAX_ROWS_DELETED],
@@ -86,7 +111,7 @@ impl PgTables {
         Ok(expired.len() as i64 == MAX_ROWS_DELETED)
     }
 
-    pub(super) fn delete_expired_ended_orders(&self, before: Timestamp) -> TableResult<bool> {
+    fn delete_expired_ended_orders(&mut self, before: Timestamp) -> TableResult<bool> {
         let expired = self.query_rows(
             query!("write/delete_old_ended_orders", INT8, INT8),
             params![before.micros(), MAX_ROWS_DELETED],
@@ -94,7 +119,7 @@ impl PgTables {
         Ok(expired.len() as i64 == MAX_ROWS_DELETED)
     }
 
-    pub(super) fn delete_expired_fires_nodes_audit(&self, before: Timestamp) -> TableResult<bool> {
+    fn delete_expired_fires_nodes_audit(&mut self, before: Timestamp) -> TableResult<bool> {
         let mut has_more = false;
         for query in [
             query!("write/delete_old_fires", INT8, INT8),

@@ -1,4 +1,4 @@
-//! Schedules and the fire ledger.
+//! Schedules and fires.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,15 @@ use pointsman_core::fire::{Fire, FireOutcome, SkipReason};
 use pointsman_core::{EventId, ScheduleName, TaskId, TaskSeq, Timestamp};
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::ScheduleRow;
+use pointsman_store::tables::ScheduleTable;
 
 use super::PgTables;
 use crate::rows::{read_column, read_optional_time, read_time};
 use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
-impl PgTables {
-    pub(super) fn list_schedules(&self) -> TableResult<BTreeMap<String, ScheduleRow>> {
+impl ScheduleTable for PgTables {
+    fn list_schedules(&mut self) -> TableResult<BTreeMap<String, ScheduleRow>> {
         let rows = self.query_all(query!("write/schedules"), vec![], |row| {
             let schedule = ScheduleRow {
                 expression: read_column(row, 1)?,
@@ -26,38 +27,32 @@ impl PgTables {
         Ok(rows.into_iter().collect())
     }
 
-    pub(super) fn start_schedule(&self, name: &ScheduleName, expression: &str, now: Timestamp) {
+    fn start_schedule(&mut self, name: &ScheduleName, expression: &str, now: Timestamp) -> TableResult<()> {
         let params = params![name.to_string(), expression.to_string(), now.micros()];
         self.add_to_batch(SqlCommand::Query(query!("write/upsert_schedule", TEXT, TEXT, INT8), params));
+        Ok(())
     }
 
-    pub(super) fn record_schedules_registered(&self, names: &[String], now: Timestamp) {
+    fn record_schedules_registered(&mut self, names: &[String], now: Timestamp) -> TableResult<()> {
         let params = params![names.to_vec(), now.micros()];
         self.add_to_batch(SqlCommand::Query(query!("write/refresh_schedules", TEXT_ARRAY, INT8), params));
+        Ok(())
     }
 
-    pub(super) fn delete_schedule(&self, name: &str) {
+    fn delete_schedule(&mut self, name: &str) -> TableResult<()> {
         self.add_to_batch(SqlCommand::Query(
             query!("write/delete_schedule", TEXT),
             params![name.to_string()],
         ));
+        Ok(())
     }
 
-    pub(super) fn find_fire(
-        &self,
-        schedule: &ScheduleName,
-        planned_at: Timestamp,
-    ) -> TableResult<Option<Fire>> {
+    fn read_fire(&mut self, schedule: &ScheduleName, planned_at: Timestamp) -> TableResult<Option<Fire>> {
         let params = params![schedule.to_string(), planned_at.micros()];
         self.query_optional(query!("write/fire", TEXT, INT8), params, crate::rows::decode_fire)
     }
 
-    pub(super) fn write_fire(
-        &self,
-        schedule: &ScheduleName,
-        fire: &Fire,
-        needs_catch_up: bool,
-    ) -> TableResult<()> {
+    fn write_fire(&mut self, schedule: &ScheduleName, fire: &Fire, needs_catch_up: bool) -> TableResult<()> {
         let outcome = serde_json::to_string(&fire.outcome).map_err(Fault::damaged)?;
         let event = fire.event_id.map(EventId::as_i64);
         let task = fire.task.as_ref().map(TaskId::to_string);
@@ -82,7 +77,7 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn advance_catch_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> TableResult<()> {
+    fn advance_catch_up(&mut self, schedule: &ScheduleName, up_to: Timestamp) -> TableResult<()> {
         let skipped_outcome =
             serde_json::to_string(&FireOutcome::Skipped(SkipReason::PausedByRule)).map_err(Fault::damaged)?;
         let params = params![schedule.to_string(), up_to.micros(), skipped_outcome];
@@ -90,10 +85,7 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn list_unfinished_tasks_of_last_event(
-        &self,
-        schedule: &ScheduleName,
-    ) -> TableResult<Vec<TaskSeq>> {
+    fn list_unfinished_tasks_of_last_event(&mut self, schedule: &ScheduleName) -> TableResult<Vec<TaskSeq>> {
         let params = params![schedule.to_string()];
         self.query_all(query!("write/unfinished_tasks_of_schedule", TEXT), params, |row| {
             read_column(row, 0).map(TaskSeq)

@@ -17,21 +17,21 @@ use crate::overlay::{CacheFetch, TransactionOverlay};
 use crate::rows::{self, JournaledEvent};
 
 impl TransactionOverlay {
-    pub(crate) fn read_named_text(&self, name: &str) -> TableResult<Option<String>> {
+    pub(crate) fn read_named_text(&mut self, name: &str) -> TableResult<Option<String>> {
         self.read_row(Table::NamedTexts, name)?.map(|bytes| rows::decode_text(&bytes)).transpose()
     }
 
     /// Reads a named text that is a number.
-    pub(crate) fn read_named_number(&self, name: &str) -> TableResult<u64> {
+    pub(crate) fn read_named_number(&mut self, name: &str) -> TableResult<u64> {
         let text = self.read_named_text(name)?.ok_or_else(|| Fault::damaged(format!("no {name}")))?;
         text.parse().map_err(Fault::damaged)
     }
 
-    pub(crate) fn read_task_id_namespace(&self) -> TableResult<TaskIdNamespace> {
+    pub(crate) fn read_task_id_namespace(&mut self) -> TableResult<TaskIdNamespace> {
         self.read_named_number(TASK_ID_NAMESPACE_TEXT_NAME).map(TaskIdNamespace)
     }
 
-    pub(crate) fn read_journaled_event(&self, id: EventId) -> TableResult<Option<JournaledEvent>> {
+    pub(crate) fn read_journaled_event(&mut self, id: EventId) -> TableResult<Option<JournaledEvent>> {
         self.read_encoded_event(id)?.map(|bytes| rows::decode_event(id, &bytes)).transpose()
     }
 
@@ -41,7 +41,7 @@ impl TransactionOverlay {
     }
 
     /// Reads an object. One that had events before the store existed has only its last event id.
-    pub(crate) fn read_object(&self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>> {
+    pub(crate) fn read_object(&mut self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>> {
         let field = object_field(tenant, key);
         if let Some(object) = self.with_cached_row(&Table::Objects, &field, rows::decode_object) {
             return object.map(Some);

@@ -40,7 +40,7 @@ const PULL_WORKERS_NODE_ID: NodeId = 0;
 
 impl TransactionOverlay {
     /// Reads all rows of a table whose fields are numbers, sorted by number.
-    pub(crate) fn read_numbered_rows(&self, table: Table) -> TableResult<Vec<(i64, Bytes)>> {
+    pub(crate) fn read_numbered_rows(&mut self, table: Table) -> TableResult<Vec<(i64, Bytes)>> {
         let rows = self.read_table(table)?.into_iter();
         let mut rows: Vec<(i64, Bytes)> =
             rows.map(|(field, row)| Ok((parse_number(&field)?, row))).collect::<TableResult<_>>()?;
@@ -48,14 +48,14 @@ impl TransactionOverlay {
         Ok(rows)
     }
 
-    pub(crate) fn read_queues(&self) -> TableResult<Vec<QueueRow>> {
+    pub(crate) fn read_queues(&mut self) -> TableResult<Vec<QueueRow>> {
         self.fetch_into_cache(vec![CacheFetch::Table(Table::Queues), CacheFetch::Table(Table::QueueCounts)])?;
         let rows = self.read_numbered_rows(Table::Queues)?;
         rows.into_iter().map(|(id, row)| rows::decode_queue(id, &row, self.read_queue_counts(id)?)).collect()
     }
 
     /// Returns whether the tasks of a queue synchronise a collection of a source.
-    pub(crate) fn is_source_queue(&self, id: QueueId) -> TableResult<bool> {
+    pub(crate) fn is_source_queue(&mut self, id: QueueId) -> TableResult<bool> {
         let field = encode_decimal_field(id);
         if let Some(is_source) = self.with_cached_row(&Table::Queues, &field, rows::is_source_queue) {
             return is_source;
@@ -63,47 +63,48 @@ impl TransactionOverlay {
         self.read_row(Table::Queues, field)?.map_or(Ok(false), |row| rows::is_source_queue(&row))
     }
 
-    pub(crate) fn read_queue(&self, id: QueueId) -> TableResult<Option<QueueRow>> {
+    pub(crate) fn read_queue(&mut self, id: QueueId) -> TableResult<Option<QueueRow>> {
         let row = self.read_row(Table::Queues, encode_decimal_field(id))?;
         row.map(|row| rows::decode_queue(id, &row, self.read_queue_counts(id)?)).transpose()
     }
 
-    fn read_queue_counts(&self, id: QueueId) -> TableResult<QueueCounts> {
+    fn read_queue_counts(&mut self, id: QueueId) -> TableResult<QueueCounts> {
         let row = self.read_row(Table::QueueCounts, encode_decimal_field(id))?;
         Ok(row.map(|row| rows::decode_queue_counts(&row)).transpose()?.unwrap_or_default())
     }
 
     /// Reads a queue and the name of its handler.
-    pub(crate) fn read_queue_with_handler(&self, id: QueueId) -> TableResult<(HandlerName, QueueRow)> {
+    pub(crate) fn read_queue_with_handler(&mut self, id: QueueId) -> TableResult<(HandlerName, QueueRow)> {
         let queue = self.read_queue(id)?.ok_or_else(|| Fault::damaged(format!("no queue {id}")))?;
         let handler = self.read_handler(queue.handler)?;
         let handler = handler.ok_or_else(|| Fault::damaged(format!("no handler {}", queue.handler)))?;
         Ok((handler.def.name, queue))
     }
 
-    fn read_handler(&self, id: HandlerId) -> TableResult<Option<StoredHandler>> {
+    fn read_handler(&mut self, id: HandlerId) -> TableResult<Option<StoredHandler>> {
         self.read_row(Table::Handlers, id.to_string())?.map(|row| rows::decode_json(&row)).transpose()
     }
 
-    pub(crate) fn read_rate_limiter(&self, id: HandlerId) -> TableResult<LimiterAndBreakerState> {
+    pub(crate) fn read_rate_limiter(&mut self, id: HandlerId) -> TableResult<LimiterAndBreakerState> {
         let row = self.read_row(Table::RateLimiters, id.to_string())?;
         Ok(row.map(|row| rows::decode_json(&row)).transpose()?.unwrap_or_default())
     }
 
-    pub(crate) fn read_handlers(&self) -> TableResult<Vec<HandlerRow>> {
+    pub(crate) fn read_handlers(&mut self) -> TableResult<Vec<HandlerRow>> {
         self.fetch_into_cache(vec![
             CacheFetch::Table(Table::Handlers),
             CacheFetch::Table(Table::RateLimiters),
         ])?;
+        let rows = self.read_numbered_rows(Table::Handlers)?;
         let decode_handler = |(id, row): (HandlerId, Bytes)| {
             let StoredHandler { def, is_defined } = rows::decode_json(&row)?;
             Ok(HandlerRow { id, def, is_defined, limiter_state: self.read_rate_limiter(id)? })
         };
-        self.read_numbered_rows(Table::Handlers)?.into_iter().map(decode_handler).collect()
+        rows.into_iter().map(decode_handler).collect()
     }
 
     /// Reads all rules, sorted by scope, tenant and kind.
-    pub(crate) fn read_rules(&self) -> TableResult<Vec<Rule>> {
+    pub(crate) fn read_rules(&mut self) -> TableResult<Vec<Rule>> {
         let rows = self.read_table(Table::Rules)?;
         let mut rules: Vec<Rule> =
             rows.iter().map(|(_, row)| rows::decode_json(row)).collect::<TableResult<_>>()?;
@@ -116,7 +117,7 @@ impl TransactionOverlay {
     }
 
     /// Reads all stored nodes; if `with_running_tasks`, also how many tasks each has locked.
-    pub(crate) fn read_all_nodes(&self, with_running_tasks: bool) -> TableResult<Vec<NodeView>> {
+    pub(crate) fn read_all_nodes(&mut self, with_running_tasks: bool) -> TableResult<Vec<NodeView>> {
         let rows = self.read_numbered_rows(Table::Nodes)?;
         let mut nodes = Vec::with_capacity(rows.len());
         for (id, row) in rows {
@@ -129,13 +130,13 @@ impl TransactionOverlay {
     }
 
     /// Lists the ids that may have locked tasks: live nodes, and the id shared by pull workers.
-    pub(crate) fn list_possible_lock_owner_ids(&self) -> TableResult<Vec<NodeId>> {
+    pub(crate) fn list_possible_lock_owner_ids(&mut self) -> TableResult<Vec<NodeId>> {
         let nodes = self.read_all_nodes(false)?;
         let alive = nodes.iter().filter(|node| !node.has_left_or_died).map(|node| node.id);
         Ok(alive.chain([PULL_WORKERS_NODE_ID]).collect())
     }
 
-    fn count_locked_tasks(&self, node: NodeId) -> TableResult<u64> {
+    fn count_locked_tasks(&mut self, node: NodeId) -> TableResult<u64> {
         let count = decode_integer(
             self.connection.execute(args!["ZCARD", self.keys.index_key(&Index::LockedTasks(node))])?,
         )?;
@@ -143,7 +144,7 @@ impl TransactionOverlay {
     }
 
     /// Reads live nodes and the most recent others, newest first.
-    pub(crate) fn read_recent_nodes(&self) -> TableResult<Vec<NodeView>> {
+    pub(crate) fn read_recent_nodes(&mut self) -> TableResult<Vec<NodeView>> {
         let mut nodes = self.read_all_nodes(true)?;
         nodes.sort_by_key(|node| (node.has_left_or_died, std::cmp::Reverse(node.id)));
         nodes.truncate(MAX_LISTED_NODES);
@@ -151,7 +152,7 @@ impl TransactionOverlay {
     }
 
     /// Reads all chains, sorted by path.
-    pub(crate) fn read_chains(&self) -> TableResult<Vec<ChainRow>> {
+    pub(crate) fn read_chains(&mut self) -> TableResult<Vec<ChainRow>> {
         let rows = self.read_table(Table::Chains)?;
         let decode_chain = |row: &Bytes| {
             let StoredChain { chain, is_defined, state } = rows::decode_json(row)?;
@@ -163,7 +164,7 @@ impl TransactionOverlay {
         Ok(chains)
     }
 
-    pub(crate) fn read_order(&self, number: i64) -> TableResult<Option<OrderRow>> {
+    pub(crate) fn read_order(&mut self, number: i64) -> TableResult<Option<OrderRow>> {
         let Some(row) = self.read_row(Table::Orders, number.to_string())? else { return Ok(None) };
         let mut found = rows::decode_order(number, &row)?;
         if let Some(task) = found.order.task_seq {
@@ -173,7 +174,11 @@ impl TransactionOverlay {
         Ok(Some(found))
     }
 
-    pub(crate) fn read_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<OrderRow>> {
+    pub(crate) fn read_order_by_key(
+        &mut self,
+        tenant: &Tenant,
+        key: &OrderKey,
+    ) -> TableResult<Option<OrderRow>> {
         match self.read_row(Table::OrderNumbers, order_field(tenant, key))? {
             Some(number) => self.read_order(parse_number(&number)?),
             None => Ok(None),

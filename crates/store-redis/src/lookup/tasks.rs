@@ -18,13 +18,13 @@ use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay};
 use crate::rows;
 
 impl TransactionOverlay {
-    pub(crate) fn read_active_task(&self, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>> {
+    pub(crate) fn read_active_task(&mut self, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>> {
         let (table, field) = active_task_location(seq);
         let row = self.read_row(table, field)?;
         row.map(|bytes| rows::decode_active_task(&bytes)).transpose()
     }
 
-    pub(crate) fn read_archived_task(&self, seq: TaskSeq) -> TableResult<Option<ArchivedTaskRow>> {
+    pub(crate) fn read_archived_task(&mut self, seq: TaskSeq) -> TableResult<Option<ArchivedTaskRow>> {
         let (bucket, field) = task_bucket_and_field(seq);
         self.read_row(Table::ArchivedTasks(bucket), field)?
             .map(|bytes| rows::decode_archived_task(&bytes))
@@ -33,7 +33,7 @@ impl TransactionOverlay {
 
     /// Reads those of these tasks that are active, in one round trip.
     pub(crate) fn read_active_tasks(
-        &self,
+        &mut self,
         seqs: impl IntoIterator<Item = TaskSeq>,
     ) -> TableResult<Vec<ActiveTaskRow>> {
         let seqs: Vec<TaskSeq> = seqs.into_iter().collect();
@@ -45,13 +45,13 @@ impl TransactionOverlay {
         Ok(found)
     }
 
-    pub(crate) fn prefetch_active_tasks(&self, seqs: &[TaskSeq]) -> TableResult<()> {
+    pub(crate) fn prefetch_active_tasks(&mut self, seqs: &[TaskSeq]) -> TableResult<()> {
         self.fetch_into_cache(seqs.iter().map(|seq| CacheFetch::from(active_task_location(*seq))).collect())
     }
 
     /// Reads the task numbers of the index members with a prefix: the number at `number_index` within each member.
     pub(crate) fn read_task_seqs_from_index(
-        &self,
+        &mut self,
         index: &Index,
         prefix: &[u8],
         number_index: usize,
@@ -63,7 +63,7 @@ impl TransactionOverlay {
 
     /// Reads at most `limit` buckets of tasks below this one, highest first.
     pub(crate) fn read_bucket_numbers_below(
-        &self,
+        &mut self,
         index: &Index,
         below: i64,
         limit: usize,
@@ -79,7 +79,7 @@ impl TransactionOverlay {
     }
 
     /// Reads all archived tasks of a bucket, sorted by number.
-    pub(crate) fn read_archived_tasks_of_bucket(&self, bucket: i64) -> TableResult<Vec<ArchivedTaskRow>> {
+    pub(crate) fn read_archived_tasks_of_bucket(&mut self, bucket: i64) -> TableResult<Vec<ArchivedTaskRow>> {
         let rows = self.read_table(Table::ArchivedTasks(bucket))?;
         let mut tasks: Vec<ArchivedTaskRow> =
             rows.iter().map(|(_, row)| rows::decode_archived_task(row)).collect::<TableResult<_>>()?;
@@ -88,7 +88,7 @@ impl TransactionOverlay {
     }
 
     /// Reads the stored attempts, sorted by number.
-    pub(crate) fn read_attempts(&self, seq: TaskSeq) -> TableResult<Vec<AttemptRecord>> {
+    pub(crate) fn read_attempts(&mut self, seq: TaskSeq) -> TableResult<Vec<AttemptRecord>> {
         let mut attempts = Vec::new();
         for (field, row) in self.read_table(Table::Attempts(seq))? {
             let number = rows::decode_text(&field)?.parse().map_err(Fault::damaged)?;
@@ -99,7 +99,7 @@ impl TransactionOverlay {
     }
 
     /// Reads an active or archived task with its attempts.
-    pub(crate) fn read_task_with_attempts(&self, seq: TaskSeq) -> TableResult<Option<Task>> {
+    pub(crate) fn read_task_with_attempts(&mut self, seq: TaskSeq) -> TableResult<Option<Task>> {
         let found = match self.read_active_task(seq)? {
             Some(active) => Some(self.active_task_view(active)?),
             None => {
@@ -114,7 +114,7 @@ impl TransactionOverlay {
     }
 
     /// Reads the public id of an active or archived task.
-    pub(crate) fn read_task_id(&self, seq: TaskSeq) -> TableResult<Option<TaskId>> {
+    pub(crate) fn read_task_id(&mut self, seq: TaskSeq) -> TableResult<Option<TaskId>> {
         let task = match self.read_active_task(seq)? {
             Some(active) => Some(self.active_task_view(active)?),
             None => {
@@ -125,7 +125,7 @@ impl TransactionOverlay {
     }
 
     /// Builds the public view of an active task, without its attempts.
-    pub(crate) fn active_task_view(&self, active: ActiveTaskRow) -> TableResult<Task> {
+    pub(crate) fn active_task_view(&mut self, active: ActiveTaskRow) -> TableResult<Task> {
         let (handler, queue) = self.read_queue_with_handler(active.queue)?;
         let event = match active.event {
             Some(id) => {
@@ -148,7 +148,7 @@ impl TransactionOverlay {
     }
 
     /// Builds the public view of an archived task.
-    pub(crate) fn archived_task_view(&self, archived: ArchivedTaskRow) -> TableResult<Task> {
+    pub(crate) fn archived_task_view(&mut self, archived: ArchivedTaskRow) -> TableResult<Task> {
         let (handler, queue) = self.read_queue_with_handler(archived.queue)?;
         task_from_archived_row(archived, handler, queue.tenant, self.read_task_id_namespace()?)
     }

@@ -55,8 +55,8 @@ pub(crate) fn journal_outboxes(txn: &mut Txn<'_, RedisTables>) -> TableResult<bo
 }
 
 /// Logs how many entries were set aside since the last such line, if that line is long enough ago.
-fn log_set_aside_entries(tables: &RedisTables) {
-    let summary = tables.set_aside_log.borrow_mut().take_due_summary(std::time::Instant::now());
+fn log_set_aside_entries(tables: &mut RedisTables) {
+    let summary = tables.set_aside_log.take_due_summary(std::time::Instant::now());
     if let Some((entries, example)) = summary {
         tracing::warn!(
             entries,
@@ -80,7 +80,7 @@ fn journal_fetched_outboxes(txn: &mut Txn<'_, RedisTables>) -> TableResult<bool>
         outboxes.into_iter().map(|outbox| parse_outbox(outbox, now)).collect();
     prefetch_rows_for_events(txn, &parsed)?;
     for (outbox, events) in &parsed {
-        let headers = set_aside_headers(outbox, events, now, &mut txn.tables.set_aside_log.borrow_mut());
+        let headers = set_aside_headers(outbox, events, now, &mut txn.tables.set_aside_log);
         txn.tables.acknowledge_outbox_entries(outbox, headers);
     }
     let events = parsed.into_iter().flat_map(|(_, events)| events);

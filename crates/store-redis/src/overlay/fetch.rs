@@ -42,13 +42,13 @@ pub(crate) struct FetchedReplies(Vec<(FetchCommand, Value)>);
 
 impl TransactionOverlay {
     /// Fetches the uncached ones of these items and caches them.
-    pub(crate) fn fetch_into_cache(&self, fetches: Vec<CacheFetch>) -> TableResult<()> {
+    pub(crate) fn fetch_into_cache(&mut self, fetches: Vec<CacheFetch>) -> TableResult<()> {
         self.fetch_after_commands(vec![], fetches).map(drop)
     }
 
     /// Like [`Self::fetch_into_cache`], but sends other commands first in the same round trip, and returns their replies.
     pub(crate) fn fetch_after_commands(
-        &self,
+        &mut self,
         commands_before: Vec<CommandArgs>,
         fetches: Vec<CacheFetch>,
     ) -> TableResult<Vec<Value>> {
@@ -59,7 +59,7 @@ impl TransactionOverlay {
 
     /// Like [`Self::fetch_after_commands`], but returns the fetched items instead of caching them.
     pub(crate) fn fetch_without_caching(
-        &self,
+        &mut self,
         commands_before: Vec<CommandArgs>,
         fetches: Vec<CacheFetch>,
     ) -> TableResult<(Vec<Value>, FetchedReplies)> {
@@ -75,7 +75,7 @@ impl TransactionOverlay {
         Ok((replies, FetchedReplies(uncached.into_iter().zip(fetched).collect())))
     }
 
-    pub(crate) fn cache_fetched(&self, fetched: FetchedReplies) -> TableResult<()> {
+    pub(crate) fn cache_fetched(&mut self, fetched: FetchedReplies) -> TableResult<()> {
         fetched.0.into_iter().try_for_each(|(command, reply)| self.cache_fetched_reply(command, reply))
     }
 
@@ -86,22 +86,22 @@ impl TransactionOverlay {
         for fetch in fetches {
             match fetch {
                 CacheFetch::Row(table, field) => {
-                    if self.rows.borrow().find_cached(&table, &field).is_none() {
+                    if self.contents.rows.find_cached(&table, &field).is_none() {
                         rows.entry(table).or_default().push(field);
                     }
                 }
                 CacheFetch::Table(table) => {
-                    if !self.rows.borrow().is_table_cached(&table) {
+                    if !self.contents.rows.is_table_cached(&table) {
                         uncached.push(FetchCommand::Table(table));
                     }
                 }
                 CacheFetch::Lane(lane) => {
-                    if !self.indexes.borrow().is_lane_cached(lane) {
+                    if !self.contents.indexes.is_lane_cached(lane) {
                         uncached.push(FetchCommand::Lane(lane));
                     }
                 }
                 CacheFetch::Event(id) => {
-                    if self.events.borrow().find_cached(id).is_none() {
+                    if self.contents.events.find_cached(id).is_none() {
                         uncached.push(FetchCommand::Event(id));
                     }
                 }
@@ -125,7 +125,7 @@ impl TransactionOverlay {
             FetchCommand::Lane(lane) => {
                 let prefix = MemberBuilder::from_i64(*lane).finish();
                 let end = end_of_prefix(&prefix);
-                let limit = self.indexes.borrow().lane_fetch_limit(*lane);
+                let limit = self.contents.indexes.lane_fetch_limit(*lane);
                 let bounds = prefix_bounds(&prefix, end.as_deref());
                 member_range_command(
                     self.keys.index_key(&Index::LanePositions),
@@ -141,34 +141,34 @@ impl TransactionOverlay {
         }
     }
 
-    fn cache_fetched_reply(&self, command: FetchCommand, reply: Value) -> TableResult<()> {
+    fn cache_fetched_reply(&mut self, command: FetchCommand, reply: Value) -> TableResult<()> {
         match command {
             FetchCommand::Rows(table, fields) => {
-                let mut rows = self.rows.borrow_mut();
+                let rows = &mut self.contents.rows;
                 for (field, value) in fields.into_iter().zip(decode_list(reply)?) {
                     rows.cache_row(&table, field, decode_optional_bytes(value)?);
                 }
             }
-            FetchCommand::Table(table) => self.rows.borrow_mut().cache_table(table, decode_pairs(reply)?),
+            FetchCommand::Table(table) => self.contents.rows.cache_table(table, decode_pairs(reply)?),
             FetchCommand::Lane(lane) => {
-                self.indexes.borrow_mut().cache_lane_members(lane, decode_members(reply)?)?
+                self.contents.indexes.cache_lane_members(lane, decode_members(reply)?)?
             }
             FetchCommand::Event(id) => {
                 let value = decode_journal_entries(reply)?.pop().map(|(_, value)| value);
-                self.events.borrow_mut().cache_event(id, value);
+                self.contents.events.cache_event(id, value);
             }
         }
         Ok(())
     }
 
     /// Caches an event that a script returned.
-    pub(crate) fn cache_event(&self, id: EventId, value: Bytes) {
-        self.events.borrow_mut().cache_event(id, Some(value));
+    pub(crate) fn cache_event(&mut self, id: EventId, value: Bytes) {
+        self.contents.events.cache_event(id, Some(value));
     }
 
     /// Caches a row that a script returned.
-    pub(crate) fn cache_row(&self, table: &Table, field: MemberOrField, value: Bytes) {
-        self.rows.borrow_mut().cache_row(table, field, Some(value));
+    pub(crate) fn cache_row(&mut self, table: &Table, field: MemberOrField, value: Bytes) {
+        self.contents.rows.cache_row(table, field, Some(value));
     }
 }
 

@@ -16,7 +16,7 @@ use crate::store_state::StoreState;
 
 /// Lists audit entries, newest first.
 pub(crate) fn list_audit_entries(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     before: Option<i64>,
     limit: usize,
 ) -> TableResult<Vec<(i64, AuditEntry)>> {
@@ -40,7 +40,7 @@ pub(crate) fn list_audit_entries(
 
 /// Lists the fires of a schedule, latest planned time first.
 pub(crate) fn list_fires(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     store_state: &StoreState,
     schedule: &ScheduleName,
     before: Option<Timestamp>,

@@ -12,7 +12,7 @@ use redis::Value;
 use super::{ChunkSize, tasks};
 use crate::codec::MemberBuilder;
 use crate::connection::{CommandArgs, args, to_arg};
-use crate::keys::Index;
+use crate::keys::{Index, Keys};
 use crate::overlay::{TransactionOverlay, decode_journal_entries, decode_strings};
 use crate::reader::{MAX_OPTIMISTIC_ATTEMPTS, SnapshotReader, decode_store_state, read_store_state_command};
 use crate::rows;
@@ -22,9 +22,9 @@ use crate::store_state::StoreState;
 /// Reads a page of the journal. Writes of peers do not make it inconsistent: events never change, and new ones follow the
 /// newest event of the store state that was read first. But if events of the page expire meanwhile, it may have gaps. So
 /// the id up to which events have expired is read again after each chunk.
-pub(crate) fn read_journal_page(reader: &SnapshotReader, query: &JournalQuery) -> TableResult<EventPage> {
+pub(crate) fn read_journal_page(reader: &mut SnapshotReader, query: &JournalQuery) -> TableResult<EventPage> {
     for _ in 0..MAX_OPTIMISTIC_ATTEMPTS {
-        if let Some(page) = try_read_journal_page(&reader.overlay, query)? {
+        if let Some(page) = try_read_journal_page(&mut reader.overlay, query)? {
             return Ok(page);
         }
     }
@@ -35,20 +35,18 @@ pub(crate) fn read_journal_page(reader: &SnapshotReader, query: &JournalQuery) -
 
 /// Reads a page of the journal; `None` if events of it expired meanwhile.
 fn try_read_journal_page(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     query: &JournalQuery,
 ) -> TableResult<Option<EventPage>> {
     let mut chunk = ChunkSize::for_limit(query.limit);
     let (mut after, mut until) = (query.after_event_id, query.up_to_event_id.unwrap_or(EventId::MAX));
+    let TransactionOverlay { connection, keys, .. } = overlay;
     let chunk_command = |after, until, chunk: ChunkSize| {
-        journal_range_command(overlay, query.backwards, after, until, chunk.rows())
+        journal_range_command(keys, query.backwards, after, until, chunk.rows())
     };
-    let first_commands = [
-        read_store_state_command(overlay),
-        chunk_command(after, until, chunk),
-        read_store_state_command(overlay),
-    ];
-    let mut replies = overlay.connection.execute_all(&first_commands)?.into_iter();
+    let first_commands =
+        [read_store_state_command(keys), chunk_command(after, until, chunk), read_store_state_command(keys)];
+    let mut replies = connection.execute_all(&first_commands)?.into_iter();
     let store_state = decode_store_state(replies.next().unwrap_or(Value::Nil))?;
     let mut page = JournalPageBuilder::new(query, store_state.journal_range());
     let (low, high) = page.id_range_to_scan();
@@ -68,9 +66,8 @@ fn try_read_journal_page(
             return Ok(Some(page.into_page()));
         }
         chunk = chunk.next_after(found.iter().map(|(_, row)| row.len()).sum());
-        replies = overlay
-            .connection
-            .execute_all(&[chunk_command(after, until, chunk), read_store_state_command(overlay)])?
+        replies = connection
+            .execute_all(&[chunk_command(after, until, chunk), read_store_state_command(keys)])?
             .into_iter();
     }
 }
@@ -81,7 +78,7 @@ fn preceding_id(id: EventId) -> EventId {
 
 /// Returns the command that reads the events after one id up to another (included), in either order.
 fn journal_range_command(
-    overlay: &TransactionOverlay,
+    keys: &Keys,
     backwards: bool,
     after: EventId,
     until: EventId,
@@ -89,13 +86,13 @@ fn journal_range_command(
 ) -> CommandArgs {
     let (after, until, limit) = (format!("({after}-0"), format!("{until}-0"), limit.to_string());
     match backwards {
-        false => args!["XRANGE", overlay.keys.journal_key(), after, until, "COUNT", limit],
-        true => args!["XREVRANGE", overlay.keys.journal_key(), until, after, "COUNT", limit],
+        false => args!["XRANGE", keys.journal_key(), after, until, "COUNT", limit],
+        true => args!["XREVRANGE", keys.journal_key(), until, after, "COUNT", limit],
     }
 }
 
 pub(crate) fn read_event_view(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     store_state: &StoreState,
     id: EventId,
 ) -> TableResult<Option<EventView>> {
@@ -104,13 +101,14 @@ pub(crate) fn read_event_view(
         return Ok(None);
     }
     let Some(found) = overlay.read_journaled_event(id)? else { return Ok(None) };
-    let tasks = tasks::read_tasks_with_attempts(overlay, &list_task_seqs_of_event(overlay, id)?)?;
+    let seqs = list_task_seqs_of_event(overlay, id)?;
+    let tasks = tasks::read_tasks_with_attempts(overlay, &seqs)?;
     let caused = read_caused_events(overlay, id)?;
     Ok(Some(EventView { event: Arc::new(found.event), tasks, caused_events: caused, journal_range }))
 }
 
 /// Reads the events that an event caused, directly or indirectly, nearest first.
-fn read_caused_events(overlay: &TransactionOverlay, id: EventId) -> TableResult<Vec<Arc<Event>>> {
+fn read_caused_events(overlay: &mut TransactionOverlay, id: EventId) -> TableResult<Vec<Arc<Event>>> {
     let keys = vec![overlay.keys.journal_key(), overlay.keys.index_key(&Index::CausedEvents)];
     let limit = [MAX_CAUSED_EVENTS, MAX_PAGE_PAYLOAD_BYTES].map(|limit| to_arg(limit.to_string()));
     let arguments = [args![MemberBuilder::from_i64(id.as_i64()).finish()], limit.to_vec()].concat();
@@ -122,7 +120,7 @@ fn read_caused_events(overlay: &TransactionOverlay, id: EventId) -> TableResult<
 
 /// Lists the tasks of an event: those that were created with it, and later ones.
 pub(super) fn list_task_seqs_of_event(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     event: EventId,
 ) -> TableResult<Vec<TaskSeq>> {
     let journaled = overlay.read_journaled_event(event)?;
@@ -140,7 +138,7 @@ pub(super) fn list_task_seqs_of_event(
 
 /// Reads the events of an object, newest first as far as they are retained, and its lanes.
 pub(crate) fn read_object_view(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     store_state: &StoreState,
     tenant: &Tenant,
     key: &ObjectKey,
@@ -164,7 +162,7 @@ pub(crate) fn read_object_view(
 
 /// Reads the encoded events of an object that have not expired, newest first.
 fn read_object_event_rows(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     last: EventId,
     journal_range: JournalRange,
     limit: usize,

@@ -78,7 +78,7 @@ impl NewestFirstTaskReader {
     }
 
     /// Reads the next rows. There may be more even if these are empty.
-    pub(super) fn read_next_chunk(&mut self, overlay: &TransactionOverlay) -> TableResult<Vec<Bytes>> {
+    pub(super) fn read_next_chunk(&mut self, overlay: &mut TransactionOverlay) -> TableResult<Vec<Bytes>> {
         let (numbers, min_count) = match &self.source {
             TaskNumberSource::AllBuckets => (self.read_numbers_from_buckets(overlay)?, 1),
             TaskNumberSource::Indexes(indexes) => {
@@ -93,7 +93,7 @@ impl NewestFirstTaskReader {
     }
 
     /// Reads the existing rows of these numbers.
-    fn read_rows(&self, overlay: &TransactionOverlay, numbers: &[i64]) -> TableResult<Vec<Bytes>> {
+    fn read_rows(&self, overlay: &mut TransactionOverlay, numbers: &[i64]) -> TableResult<Vec<Bytes>> {
         let row_location = |number: &i64| {
             let (bucket, field) = task_bucket_and_field(TaskSeq(*number));
             (self.table.bucket_table(bucket), field)
@@ -110,7 +110,7 @@ impl NewestFirstTaskReader {
     /// Reads the highest numbers of all indexes.
     fn read_numbers_from_indexes(
         &self,
-        overlay: &TransactionOverlay,
+        overlay: &mut TransactionOverlay,
         indexes: &[Index],
     ) -> TableResult<Vec<i64>> {
         let below = MemberBuilder::from_i64(self.unread_below_number).finish();
@@ -128,7 +128,7 @@ impl NewestFirstTaskReader {
     }
 
     /// Returns the next candidate numbers: a part of a bucket, or several whole buckets.
-    fn read_numbers_from_buckets(&self, overlay: &TransactionOverlay) -> TableResult<Vec<i64>> {
+    fn read_numbers_from_buckets(&self, overlay: &mut TransactionOverlay) -> TableResult<Vec<i64>> {
         let mut below = self.unread_below_number;
         if below.rem_euclid(TASKS_PER_BUCKET) == 0 {
             let limit = if self.chunk.is_max() { MAX_BUCKETS_PER_FETCH } else { 1 };

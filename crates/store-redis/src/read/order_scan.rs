@@ -20,7 +20,6 @@ use crate::rows;
 
 /// Scan of the orders that match a path filter and a tenant, sorted by key.
 pub(super) struct OrderScan<'a> {
-    overlay: &'a TransactionOverlay,
     path_filter: &'a PathFilter,
     tenant: Option<&'a Tenant>,
     /// Remaining range of order keys: from the bound to before the end.
@@ -32,7 +31,6 @@ pub(super) struct OrderScan<'a> {
 
 impl<'a> OrderScan<'a> {
     pub(super) fn new(
-        overlay: &'a TransactionOverlay,
         path_filter: &'a PathFilter,
         tenant: Option<&'a Tenant>,
         after: Option<&OrderCursor>,
@@ -44,7 +42,6 @@ impl<'a> OrderScan<'a> {
             Some(_) | None => Bound::Included(low.into_bytes().into()),
         };
         Self {
-            overlay,
             path_filter,
             tenant,
             lower_bound,
@@ -55,19 +52,15 @@ impl<'a> OrderScan<'a> {
     }
 
     /// Reads the orders of the next chunk; `None` after the last one. A chunk may be empty although others follow.
-    pub(super) fn next_chunk(&mut self) -> TableResult<Option<Vec<Order>>> {
+    pub(super) fn next_chunk(&mut self, overlay: &mut TransactionOverlay) -> TableResult<Option<Vec<Order>>> {
         if self.is_exhausted {
             return Ok(None);
         }
-        self.overlay.clear();
+        overlay.clear();
         let lower = self.lower_bound.as_ref().map(MemberOrField::as_slice);
         let bounds = (lower, Bound::Excluded(self.end_key.as_bytes()));
-        let mut keys = self.overlay.read_members(
-            &Index::ActiveOrderKeys,
-            bounds,
-            ScanOrder::Ascending,
-            self.chunk.rows(),
-        )?;
+        let mut keys =
+            overlay.read_members(&Index::ActiveOrderKeys, bounds, ScanOrder::Ascending, self.chunk.rows())?;
         self.is_exhausted = keys.len() < self.chunk.rows();
         if let Some(last) = keys.last() {
             self.lower_bound = Bound::Excluded(last.clone());
@@ -75,15 +68,15 @@ impl<'a> OrderScan<'a> {
         keys.retain(|field| {
             str::from_utf8(order_key_of_field(field)).is_ok_and(|key| self.path_filter.matches(key))
         });
-        let numbers = read_order_numbers(self.overlay, keys)?;
-        let mut orders = read_orders(self.overlay, &numbers)?;
+        let numbers = read_order_numbers(overlay, keys)?;
+        let mut orders = read_orders(overlay, &numbers)?;
         self.chunk = self.chunk.next_after(orders.iter().map(|order| order.value.as_str().len()).sum());
         orders.retain(|order| self.tenant.is_none_or(|tenant| order.tenant == *tenant));
-        set_running_flags(self.overlay, orders).map(Some)
+        set_running_flags(overlay, orders).map(Some)
     }
 }
 
-fn read_order_numbers(overlay: &TransactionOverlay, keys: Vec<MemberOrField>) -> TableResult<Vec<i64>> {
+fn read_order_numbers(overlay: &mut TransactionOverlay, keys: Vec<MemberOrField>) -> TableResult<Vec<i64>> {
     let fetch = |key: &MemberOrField| CacheFetch::Row(Table::OrderNumbers, key.clone());
     overlay.fetch_into_cache(keys.iter().map(fetch).collect())?;
     let mut numbers = Vec::with_capacity(keys.len());
@@ -95,7 +88,7 @@ fn read_order_numbers(overlay: &TransactionOverlay, keys: Vec<MemberOrField>) ->
     Ok(numbers)
 }
 
-fn read_orders(overlay: &TransactionOverlay, numbers: &[i64]) -> TableResult<Vec<Order>> {
+fn read_orders(overlay: &mut TransactionOverlay, numbers: &[i64]) -> TableResult<Vec<Order>> {
     let fetch = |number: &i64| CacheFetch::Row(Table::Orders, encode_decimal_field(*number));
     overlay.fetch_into_cache(numbers.iter().map(fetch).collect())?;
     let mut orders = Vec::with_capacity(numbers.len());
@@ -108,7 +101,7 @@ fn read_orders(overlay: &TransactionOverlay, numbers: &[i64]) -> TableResult<Vec
 }
 
 /// Sets `step_running` of each order by its task, because the order's row does not contain it.
-fn set_running_flags(overlay: &TransactionOverlay, mut orders: Vec<Order>) -> TableResult<Vec<Order>> {
+fn set_running_flags(overlay: &mut TransactionOverlay, mut orders: Vec<Order>) -> TableResult<Vec<Order>> {
     let tasks: Vec<TaskSeq> = orders.iter().filter_map(|order| order.task_seq).collect();
     overlay.prefetch_active_tasks(&tasks)?;
     for order in &mut orders {
@@ -119,39 +112,32 @@ fn set_running_flags(overlay: &TransactionOverlay, mut orders: Vec<Order>) -> Ta
 }
 
 /// Scan of all orders that returns only their chains and current nodes.
-pub(super) struct OrderNodeScan<'s> {
-    overlay: &'s TransactionOverlay,
+pub(super) struct OrderNodeScan {
     after: MemberOrField,
     chunk: ChunkSize,
     is_exhausted: bool,
 }
 
-impl<'s> OrderNodeScan<'s> {
-    pub(super) fn new(overlay: &'s TransactionOverlay) -> Self {
-        Self {
-            overlay,
-            after: MemberOrField::new(),
-            chunk: ChunkSize::for_limit(usize::MAX),
-            is_exhausted: false,
-        }
+impl OrderNodeScan {
+    pub(super) fn new() -> Self {
+        Self { after: MemberOrField::new(), chunk: ChunkSize::for_limit(usize::MAX), is_exhausted: false }
     }
 
     /// Reads chain path and current node of the orders in the next chunk; `None` after the last one.
-    pub(super) fn next_chunk(&mut self) -> TableResult<Option<Vec<(String, ChainNodeId)>>> {
+    pub(super) fn next_chunk(
+        &mut self,
+        overlay: &mut TransactionOverlay,
+    ) -> TableResult<Option<Vec<(String, ChainNodeId)>>> {
         if self.is_exhausted {
             return Ok(None);
         }
-        self.overlay.clear();
+        overlay.clear();
         let bounds = (Bound::Excluded(&*self.after), Bound::Unbounded);
-        let members = self.overlay.read_members(
-            &Index::OrdersByChain,
-            bounds,
-            ScanOrder::Ascending,
-            self.chunk.rows(),
-        )?;
+        let members =
+            overlay.read_members(&Index::OrdersByChain, bounds, ScanOrder::Ascending, self.chunk.rows())?;
         self.is_exhausted = members.len() < self.chunk.rows();
         self.after = members.last().cloned().unwrap_or_default();
-        let orders = read_orders(self.overlay, &TransactionOverlay::decode_last_numbers(&members)?)?;
+        let orders = read_orders(overlay, &TransactionOverlay::decode_last_numbers(&members)?)?;
         self.chunk = self.chunk.next_after(orders.iter().map(|order| order.value.as_str().len()).sum());
         Ok(Some(orders.into_iter().map(|order| (order.key.chain.to_string(), order.node)).collect()))
     }

@@ -25,7 +25,7 @@ use crate::overlay::{CacheFetch, TransactionOverlay};
 use crate::store_state::StoreState;
 
 /// Reads chains, rules and the task id namespace, which views of orders and queues need.
-pub(super) fn read_view_environment(overlay: &TransactionOverlay) -> TableResult<ViewEnvironment> {
+pub(super) fn read_view_environment(overlay: &mut TransactionOverlay) -> TableResult<ViewEnvironment> {
     let namespace =
         CacheFetch::Row(Table::NamedTexts, MemberOrField::from_slice(TASK_ID_NAMESPACE_TEXT_NAME.as_bytes()));
     overlay.fetch_into_cache(vec![
@@ -41,19 +41,19 @@ pub(super) fn read_view_environment(overlay: &TransactionOverlay) -> TableResult
 }
 
 pub(crate) fn read_order_view(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     store_state: &StoreState,
     tenant: &Tenant,
     key: &OrderKey,
 ) -> TableResult<Option<(OrderView, JournalRange)>> {
     let Some(found) = overlay.read_order_by_key(tenant, key)? else { return Ok(None) };
     let mut view_builder = OrderViewBuilder::new(overlay)?;
-    let view = view_builder.build_views(vec![found.order])?.pop();
+    let view = view_builder.build_views(overlay, vec![found.order])?.pop();
     Ok(view.map(|view| (view, store_state.journal_range())))
 }
 
 pub(crate) fn list_orders(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     store_state: &StoreState,
     (path, tenant): (&PathFilter, Option<&Tenant>),
     after: Option<&OrderCursor>,
@@ -62,9 +62,9 @@ pub(crate) fn list_orders(
     let mut page = OrderPageBuilder::new(limit, store_state.journal_range());
     let mut view_builder = OrderViewBuilder::new(overlay)?;
     // One more than requested shows whether there is a next page.
-    let mut scan = OrderScan::new(overlay, path, tenant, after, limit.saturating_add(1));
-    while let Some(chunk) = scan.next_chunk()? {
-        if !view_builder.build_views(chunk)?.into_iter().all(|view| page.try_push_order(view)) {
+    let mut scan = OrderScan::new(path, tenant, after, limit.saturating_add(1));
+    while let Some(chunk) = scan.next_chunk(overlay)? {
+        if !view_builder.build_views(overlay, chunk)?.into_iter().all(|view| page.try_push_order(view)) {
             break;
         }
     }
@@ -73,7 +73,7 @@ pub(crate) fn list_orders(
 
 /// Lists all orders of a path without their values, to limit memory.
 pub(crate) fn list_all_orders_without_values(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     store_state: &StoreState,
     path: &PathFilter,
     tenant: Option<&Tenant>,
@@ -81,38 +81,36 @@ pub(crate) fn list_all_orders_without_values(
     let mut page =
         OrderPage { orders: Vec::new(), next_cursor: None, journal_range: store_state.journal_range() };
     let mut view_builder = OrderViewBuilder::new(overlay)?;
-    let mut scan = OrderScan::new(overlay, path, tenant, None, usize::MAX);
-    while let Some(mut chunk) = scan.next_chunk()? {
+    let mut scan = OrderScan::new(path, tenant, None, usize::MAX);
+    while let Some(mut chunk) = scan.next_chunk(overlay)? {
         chunk.iter_mut().for_each(|order| order.value = Json::null());
-        page.orders.extend(view_builder.build_views(chunk)?);
+        page.orders.extend(view_builder.build_views(overlay, chunk)?);
     }
     Ok(page)
 }
 
 /// Builds views of orders in chunks.
-struct OrderViewBuilder<'s> {
-    overlay: &'s TransactionOverlay,
+struct OrderViewBuilder {
     environment: ViewEnvironment,
     queue_names: QueueNameCache,
 }
 
-impl<'s> OrderViewBuilder<'s> {
-    fn new(overlay: &'s TransactionOverlay) -> TableResult<Self> {
-        Ok(Self {
-            overlay,
-            environment: read_view_environment(overlay)?,
-            queue_names: QueueNameCache::default(),
-        })
+impl OrderViewBuilder {
+    fn new(overlay: &mut TransactionOverlay) -> TableResult<Self> {
+        Ok(Self { environment: read_view_environment(overlay)?, queue_names: QueueNameCache::default() })
     }
 
-    fn build_views(&mut self, orders: Vec<Order>) -> TableResult<Vec<OrderView>> {
+    fn build_views(
+        &mut self,
+        overlay: &mut TransactionOverlay,
+        orders: Vec<Order>,
+    ) -> TableResult<Vec<OrderView>> {
         let mut tasks = Vec::with_capacity(orders.len());
         for order in &orders {
-            tasks.push(read_step_task(self.overlay, order)?);
+            tasks.push(read_step_task(overlay, order)?);
         }
-        self.queue_names
-            .cache_missing_names(self.overlay, tasks.iter().flatten().map(|active| active.queue))?;
-        let failed_tasks = read_suspending_tasks(self.overlay, &orders)?;
+        self.queue_names.cache_missing_names(overlay, tasks.iter().flatten().map(|active| active.queue))?;
+        let failed_tasks = read_suspending_tasks(overlay, &orders)?;
         let views = orders.into_iter().zip(tasks).map(|(order, task)| {
             let failed_task = order.suspended_by_task_seq.and_then(|seq| failed_tasks.get(&seq).cloned());
             let step = StepTaskColumns { suspending_task: failed_task, ..self.step_columns(task)? };
@@ -134,13 +132,13 @@ impl<'s> OrderViewBuilder<'s> {
 }
 
 /// Reads the task of an order's current step.
-fn read_step_task(overlay: &TransactionOverlay, order: &Order) -> TableResult<Option<ActiveTaskRow>> {
+fn read_step_task(overlay: &mut TransactionOverlay, order: &Order) -> TableResult<Option<ActiveTaskRow>> {
     order.task_seq.map_or(Ok(None), |task| overlay.read_active_task(task))
 }
 
 /// Reads the tasks that suspended these orders, with their errors.
 fn read_suspending_tasks(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     orders: &[Order],
 ) -> TableResult<HashMap<TaskSeq, (TaskId, Option<String>)>> {
     let seqs: Vec<TaskSeq> = orders.iter().filter_map(|order| order.suspended_by_task_seq).collect();
@@ -149,15 +147,15 @@ fn read_suspending_tasks(
 }
 
 pub(crate) fn read_order_statistics(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     store_state: &StoreState,
     path: &PathFilter,
     tenant: Option<&Tenant>,
     now: Timestamp,
 ) -> TableResult<(OrderStatistics, JournalRange)> {
     let mut sum = OrderStatistics::default();
-    let mut scan = OrderScan::new(overlay, path, tenant, None, usize::MAX);
-    while let Some(chunk) = scan.next_chunk()? {
+    let mut scan = OrderScan::new(path, tenant, None, usize::MAX);
+    while let Some(chunk) = scan.next_chunk(overlay)? {
         for order in chunk {
             let task = read_step_task(overlay, &order)?;
             sum.add(&statistics_of_order(statistics_columns(&order, task.as_ref()), now));
@@ -180,13 +178,13 @@ fn statistics_columns(order: &Order, task: Option<&ActiveTaskRow>) -> OrderStati
 }
 
 pub(crate) fn list_chains(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     store_state: &StoreState,
 ) -> TableResult<(Vec<ChainView>, JournalRange)> {
     let chains = overlay.read_chains()?;
     let mut orders: HashMap<String, BTreeMap<ChainNodeId, u64>> = HashMap::new();
-    let mut scan = OrderNodeScan::new(overlay);
-    while let Some(chunk) = scan.next_chunk()? {
+    let mut scan = OrderNodeScan::new();
+    while let Some(chunk) = scan.next_chunk(overlay)? {
         for (path, node) in chunk {
             *orders.entry(path).or_default().entry(node).or_default() += 1;
         }

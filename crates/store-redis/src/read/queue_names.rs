@@ -26,7 +26,7 @@ impl QueueNameCache {
     /// Reads those of these queues that are not cached, and caches their names.
     pub(super) fn cache_missing_names(
         &mut self,
-        overlay: &TransactionOverlay,
+        overlay: &mut TransactionOverlay,
         queues: impl Iterator<Item = QueueId>,
     ) -> TableResult<()> {
         let mut uncached: Vec<QueueId> = queues.filter(|id| !self.0.contains_key(id)).collect();
@@ -56,7 +56,7 @@ pub(super) fn queue_fetches(queues: &[QueueId]) -> Vec<CacheFetch> {
 
 /// Fetches these queues, and then their handlers.
 pub(super) fn prefetch_queues_and_handlers(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     queues: &[QueueId],
 ) -> TableResult<()> {
     overlay.fetch_into_cache(queue_fetches(queues))?;

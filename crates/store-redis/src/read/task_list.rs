@@ -24,14 +24,15 @@ use crate::store_state::StoreState;
 const MAX_EVENTS_PER_FETCH: usize = 128;
 
 pub(crate) fn list_tasks(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     store_state: &StoreState,
     filter: &TaskFilter,
     before: Option<TaskSeq>,
     limit: usize,
 ) -> TableResult<TaskPage> {
     if let Some(event) = filter.event_id {
-        let tasks = read_tasks_without_attempts(overlay, &list_task_seqs_of_event(overlay, event)?)?;
+        let seqs = list_task_seqs_of_event(overlay, event)?;
+        let tasks = read_tasks_without_attempts(overlay, &seqs)?;
         return Ok(build_page_of_unsorted_tasks(tasks, filter, before, limit, store_state.journal_range()));
     }
     let mut listing = TaskListing::new(overlay, store_state, filter, before, limit)?;
@@ -53,7 +54,7 @@ struct ListedTask {
 
 /// Merges active and archived tasks, newest first.
 struct TaskListing<'a> {
-    overlay: &'a TransactionOverlay,
+    overlay: &'a mut TransactionOverlay,
     /// The filter without `collection` and `key`: active rows do not contain the names that these are compared with.
     name_independent_filter: TaskFilter,
     name_batch_size: usize,
@@ -66,7 +67,7 @@ struct TaskListing<'a> {
 
 impl<'a> TaskListing<'a> {
     fn new(
-        overlay: &'a TransactionOverlay,
+        overlay: &'a mut TransactionOverlay,
         store_state: &StoreState,
         filter: &TaskFilter,
         before: Option<TaskSeq>,
@@ -89,11 +90,12 @@ impl<'a> TaskListing<'a> {
                 limit,
             ),
         ];
+        let task_id_namespace = overlay.read_task_id_namespace()?;
         Ok(Self {
             overlay,
             name_independent_filter: TaskFilter { subject_name: None, key: None, ..filter.clone() },
             name_batch_size: limit.clamp(1, MAX_EVENTS_PER_FETCH),
-            task_id_namespace: overlay.read_task_id_namespace()?,
+            task_id_namespace,
             queue_names: QueueNameCache::default(),
             row_readers: rows,
             next_tasks: Default::default(),
@@ -168,7 +170,7 @@ impl<'a> TaskListing<'a> {
 /// Decodes active rows into tasks without names. These come from their events, which may be large and are fetched only for
 /// tasks that match the rest of the filter.
 fn decode_active_tasks(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     queue_names: &mut QueueNameCache,
     task_id_namespace: TaskIdNamespace,
     name_independent_filter: &TaskFilter,
@@ -188,7 +190,7 @@ fn decode_active_tasks(
 }
 
 fn decode_archived_tasks(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     queue_names: &mut QueueNameCache,
     task_id_namespace: TaskIdNamespace,
     chunk: &[Bytes],
@@ -205,7 +207,7 @@ fn decode_archived_tasks(
 
 /// Returns where the numbers of the requested active tasks are read from.
 fn active_task_number_source(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     rows: ActiveRowFilter,
 ) -> TableResult<TaskNumberSource> {
     Ok(match rows {
@@ -227,7 +229,7 @@ fn archived_task_number_source(rows: ArchivedRowFilter) -> TaskNumberSource {
 }
 
 /// Returns whether the handler of the filter has queues, and all of them are for collections of a source.
-fn is_source_handler(overlay: &TransactionOverlay, filter: &TaskFilter) -> TableResult<bool> {
+fn is_source_handler(overlay: &mut TransactionOverlay, filter: &TaskFilter) -> TableResult<bool> {
     let Some(handler_name) = &filter.handler else { return Ok(false) };
     let handlers = overlay.read_handlers()?;
     let Some(handler) = handlers.iter().find(|handler| handler.def.name == *handler_name) else {

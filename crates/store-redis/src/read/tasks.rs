@@ -24,14 +24,14 @@ use crate::rows;
 use crate::script;
 
 /// Reads a task by its full public id: the uuid alone does not match.
-pub(crate) fn read_task(overlay: &TransactionOverlay, id: &TaskId) -> TableResult<Option<Task>> {
+pub(crate) fn read_task(overlay: &mut TransactionOverlay, id: &TaskId) -> TableResult<Option<Task>> {
     let Some(seq) = decode_task_seq(overlay.read_task_id_namespace()?, id) else { return Ok(None) };
     Ok(read_tasks_with_attempts(overlay, &[seq])?.into_iter().find(|task| task.id == *id))
 }
 
 /// Reads active or archived tasks with their attempts, in the order of the numbers.
 pub(super) fn read_tasks_with_attempts(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     seqs: &[TaskSeq],
 ) -> TableResult<Vec<Task>> {
     let attempts = seqs.iter().map(|seq| CacheFetch::Table(Table::Attempts(*seq)));
@@ -45,7 +45,7 @@ pub(super) fn read_tasks_with_attempts(
 
 /// Reads active or archived tasks without their attempts.
 pub(super) fn read_tasks_without_attempts(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     seqs: &[TaskSeq],
 ) -> TableResult<Vec<Task>> {
     prefetch_tasks(overlay, seqs, vec![])?;
@@ -66,7 +66,7 @@ pub(super) fn read_tasks_without_attempts(
 
 /// Reads the first non-empty lanes of an object.
 pub(super) fn read_object_lanes(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     object: ObjectNumber,
 ) -> TableResult<Vec<LaneView>> {
     let Some(lanes) = pointsman_store::lane_range_of_object(object) else { return Ok(vec![]) };
@@ -92,7 +92,7 @@ pub(super) fn read_object_lanes(
 
 /// Fetches the rows of these tasks and others, and then the rows that the names of the tasks come from.
 fn prefetch_tasks(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     seqs: &[TaskSeq],
     more_fetches: Vec<CacheFetch>,
 ) -> TableResult<()> {
@@ -116,7 +116,7 @@ fn prefetch_tasks(
 
 /// Fetches the rows that names of tasks come from: queues, and events and orders of active ones.
 pub(super) fn prefetch_rows_for_task_names<'t>(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     active_tasks: impl Iterator<Item = &'t ActiveTaskRow> + Clone,
     archived_tasks: impl Iterator<Item = &'t ArchivedTaskRow>,
 ) -> TableResult<()> {
@@ -144,7 +144,7 @@ pub(super) fn prefetch_rows_for_task_names<'t>(
 /// Lists the fences of those leases under which the task is not locked any more. It never gets the same fence again, so
 /// this needs no consistent snapshot.
 pub(crate) fn list_lost_fences(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     leases: &[(TaskSeq, i64)],
 ) -> TableResult<Vec<i64>> {
     let seqs: Vec<TaskSeq> = leases.iter().map(|(task, _)| *task).collect();
@@ -160,7 +160,7 @@ pub(crate) fn list_lost_fences(
 }
 
 pub(crate) fn read_task_log(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     id: &TaskId,
     from: u64,
     limit: usize,
@@ -174,7 +174,7 @@ pub(crate) fn read_task_log(
 
 /// Reads log lines from a number on. The number of a line is its rank in the sorted set.
 fn read_log_lines(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     id: &TaskId,
     from: u64,
     limit: usize,
@@ -208,7 +208,7 @@ fn read_log_lines(
 }
 
 pub(crate) fn list_queues(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     handler: Option<&HandlerName>,
 ) -> TableResult<Vec<QueueView>> {
     let environment = orders::read_view_environment(overlay)?;
@@ -240,7 +240,7 @@ fn has_tasks(counts: &QueueCounts) -> bool {
 
 /// Reads the creation times of the next tasks of these queues.
 fn read_head_creation_times<'q>(
-    overlay: &TransactionOverlay,
+    overlay: &mut TransactionOverlay,
     queues: impl Iterator<Item = &'q QueueRow>,
 ) -> TableResult<HashMap<QueueId, Timestamp>> {
     let ids: Vec<QueueId> = queues.map(|queue| queue.id).collect();

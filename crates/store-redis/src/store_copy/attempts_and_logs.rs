@@ -58,11 +58,11 @@ impl PageStart {
 }
 
 impl RedisStoreCopy {
-    pub(super) fn count_attempts_or_log_lines(&self, data_kind: AttemptsOrLogs) -> TableResult<u64> {
+    pub(super) fn count_attempts_or_log_lines(&mut self, data_kind: AttemptsOrLogs) -> TableResult<u64> {
         let mut count = 0;
         for task_table in [TaskTable::Active, TaskTable::Archived] {
-            self.for_each_task_batch(task_table, TaskSeq(0), &mut |batch| {
-                let sizes = self.read_attempt_or_log_line_counts(data_kind, batch)?;
+            self.for_each_task_batch(task_table, TaskSeq(0), &mut |store, batch| {
+                let sizes = store.read_attempt_or_log_line_counts(data_kind, batch)?;
                 count += sizes.iter().map(|(_, _, size)| size.unsigned_abs()).sum::<u64>();
                 Ok(true)
             })?;
@@ -72,7 +72,7 @@ impl RedisStoreCopy {
 
     /// Reads a page of attempts or log lines: first those of active tasks, then those of archived ones.
     pub(super) fn read_page_of_attempts_or_log_lines(
-        &self,
+        &mut self,
         data_kind: AttemptsOrLogs,
         after: Option<&CopyCursor>,
     ) -> TableResult<CopyPage> {
@@ -83,8 +83,8 @@ impl RedisStoreCopy {
             .skip_while(|task_table| *task_table != start.task_table);
         for task_table in task_tables {
             let from = if task_table == start.task_table { start.task } else { TaskSeq(0) };
-            let more_fits = self.for_each_task_batch(task_table, from, &mut |batch| {
-                self.add_attempts_or_log_lines_to_page(data_kind, task_table, start, batch, &mut page)
+            let more_fits = self.for_each_task_batch(task_table, from, &mut |store, batch| {
+                store.add_attempts_or_log_lines_to_page(data_kind, task_table, start, batch, &mut page)
             })?;
             if !more_fits {
                 break;
@@ -95,7 +95,7 @@ impl RedisStoreCopy {
 
     /// Adds the attempts or log lines of tasks to a page; returns whether more fit.
     fn add_attempts_or_log_lines_to_page(
-        &self,
+        &mut self,
         data_kind: AttemptsOrLogs,
         task_table: TaskTable,
         start: PageStart,
@@ -131,7 +131,7 @@ impl RedisStoreCopy {
 
     /// Returns those of these tasks that have attempts or a log, with the key and the number of rows.
     fn read_attempt_or_log_line_counts(
-        &self,
+        &mut self,
         data_kind: AttemptsOrLogs,
         tasks: &[TaskSeq],
     ) -> TableResult<Vec<(TaskSeq, Vec<u8>, i64)>> {
@@ -163,9 +163,9 @@ impl RedisStoreCopy {
     }
 
     /// Returns the log keys of active or archived tasks. The transaction must not have written anything yet.
-    pub(super) fn read_log_keys(&self, tasks: &[TaskSeq]) -> TableResult<HashMap<TaskSeq, Vec<u8>>> {
-        let overlay = self.overlay();
+    pub(super) fn read_log_keys(&mut self, tasks: &[TaskSeq]) -> TableResult<HashMap<TaskSeq, Vec<u8>>> {
         self.prefetch_queue_names()?;
+        let overlay = self.overlay();
         let mut keys = HashMap::with_capacity(tasks.len());
         for tasks in tasks.chunks(TASKS_PER_ID_FETCH) {
             let rows = tasks.iter().flat_map(|task| {
@@ -196,7 +196,7 @@ impl RedisStoreCopy {
     }
 
     /// Fetches the names of queues and handlers.
-    pub(super) fn prefetch_queue_names(&self) -> TableResult<()> {
+    pub(super) fn prefetch_queue_names(&mut self) -> TableResult<()> {
         let tables = [Table::NamedTexts, Table::Queues, Table::QueueCounts, Table::Handlers];
         self.overlay().fetch_into_cache(tables.into_iter().map(CacheFetch::Table).collect())
     }

@@ -58,7 +58,7 @@ impl RedisStoreCopy {
         Ok(self.journal_length()? - expired.stored + expired.needed_by_active_tasks)
     }
 
-    fn journal_length(&self) -> TableResult<u64> {
+    fn journal_length(&mut self) -> TableResult<u64> {
         Ok(decode_integer(self.execute(args!["XLEN", self.keys().journal_key()])?)?.unsigned_abs())
     }
 
@@ -82,7 +82,7 @@ impl RedisStoreCopy {
     }
 
     /// Reads events that have not expired, and expired ones that active tasks need.
-    pub(super) fn read_page_of_events(&self, after: Option<&CopyCursor>) -> TableResult<CopyPage> {
+    pub(super) fn read_page_of_events(&mut self, after: Option<&CopyCursor>) -> TableResult<CopyPage> {
         let expired_up_to = self.read_store_state()?.counters.expired_up_to;
         let after = after.and_then(|cursor| cursor.first()).and_then(CopyValue::as_number);
         let mut after = after.map_or(EventId::ZERO, EventId::from_i64);
@@ -105,7 +105,7 @@ impl RedisStoreCopy {
     }
 
     fn read_events_after(
-        &self,
+        &mut self,
         after: EventId,
         last: EventId,
         chunk: ChunkSize,
@@ -123,7 +123,7 @@ impl RedisStoreCopy {
 
     /// Returns those of these events that active tasks need.
     fn filter_events_needed_by_active_tasks(
-        &self,
+        &mut self,
         events: Vec<(EventId, Bytes)>,
     ) -> TableResult<Vec<JournaledEvent>> {
         if events.is_empty() {

@@ -22,37 +22,37 @@ impl RedisStoreCopy {
     /// Calls `visit` with all keys of a pattern and a type except those of other stores, in batches. A key may occur
     /// twice.
     pub(super) fn for_each_key_of_this_store(
-        &self,
+        &mut self,
         pattern: &str,
         key_type: Option<&str>,
-        visit: &mut dyn FnMut(CommandArgs) -> TableResult<()>,
+        visit: &mut dyn FnMut(&mut Self, CommandArgs) -> TableResult<()>,
     ) -> TableResult<()> {
         let other_prefixes = self.other_store_prefixes()?;
-        self.scan_keys(pattern, key_type, &mut |mut keys| {
+        self.scan_keys(pattern, key_type, &mut |store, mut keys| {
             keys.retain(|key| !other_prefixes.iter().any(|other| key.starts_with(other)));
-            if keys.is_empty() { Ok(()) } else { visit(keys) }
+            if keys.is_empty() { Ok(()) } else { visit(store, keys) }
         })
     }
 
     /// Returns the prefixes of other stores among our keys: this store may have no prefix.
-    fn other_store_prefixes(&self) -> TableResult<&CommandArgs> {
-        if let Some(prefixes) = self.other_prefixes.get() {
-            return Ok(prefixes);
+    fn other_store_prefixes(&mut self) -> TableResult<CommandArgs> {
+        if let Some(prefixes) = &self.other_prefixes {
+            return Ok(prefixes.clone());
         }
         let (own, mut other_prefixes) = (self.keys().with_prefix(""), CommandArgs::new());
-        self.scan_keys(&format!("*{STORE_STATE_KEY}"), Some("string"), &mut |keys| {
+        self.scan_keys(&format!("*{STORE_STATE_KEY}"), Some("string"), &mut |_, keys| {
             let prefixes = keys.iter().filter_map(|key| key.strip_suffix(STORE_STATE_KEY.as_bytes()));
             other_prefixes.extend(prefixes.filter(|prefix| *prefix != own).map(<[u8]>::to_vec));
             Ok(())
         })?;
-        Ok(self.other_prefixes.get_or_init(|| other_prefixes))
+        Ok(self.other_prefixes.insert(other_prefixes).clone())
     }
 
     fn scan_keys(
-        &self,
+        &mut self,
         pattern: &str,
         key_type: Option<&str>,
-        visit: &mut dyn FnMut(CommandArgs) -> TableResult<()>,
+        visit: &mut dyn FnMut(&mut Self, CommandArgs) -> TableResult<()>,
     ) -> TableResult<()> {
         let mut cursor = b"0".to_vec();
         loop {
@@ -65,7 +65,7 @@ impl RedisStoreCopy {
             let keys = decode_strings(reply.pop().unwrap_or(redis::Value::Nil))?;
             cursor = decode_strings(redis::Value::Array(reply))?.pop().unwrap_or_else(|| b"0".to_vec());
             if !keys.is_empty() {
-                visit(keys)?;
+                visit(self, keys)?;
             }
             if cursor == b"0" {
                 return Ok(());
@@ -74,13 +74,13 @@ impl RedisStoreCopy {
     }
 
     /// Counts the events in outboxes or in flight.
-    pub(super) fn count_pending_outbox_events(&self) -> TableResult<u64> {
+    pub(super) fn count_pending_outbox_events(&mut self) -> TableResult<u64> {
         let (mut lists, mut events) = (HashSet::new(), 0);
         for pattern in ["*:events", "event.worker:*:event"] {
-            self.for_each_key_of_this_store(pattern, Some("list"), &mut |keys| {
+            self.for_each_key_of_this_store(pattern, Some("list"), &mut |store, keys| {
                 let keys = keys.into_iter().filter(|key| lists.insert(key.clone()));
                 let lengths: Vec<CommandArgs> = keys.map(|key| args!["LLEN", key]).collect();
-                events += self.sum_replies(&lengths)?;
+                events += store.sum_replies(&lengths)?;
                 Ok(())
             })?;
         }
@@ -88,7 +88,7 @@ impl RedisStoreCopy {
     }
 
     /// Finds orphaned objects: no node would journal their events.
-    pub(super) fn find_orphaned_objects(&self) -> TableResult<ObjectNames> {
+    pub(super) fn find_orphaned_objects(&mut self) -> TableResult<ObjectNames> {
         let queued = decode_strings(self.execute(args![
             "LRANGE",
             self.keys().with_prefix("objects.with.events"),
@@ -96,13 +96,13 @@ impl RedisStoreCopy {
             "-1"
         ])?)?;
         let (queued, mut orphaned_objects) = (HashSet::<Vec<u8>>::from_iter(queued), ObjectNames::new());
-        self.for_each_key_of_this_store(orphaned_objects::OUTBOX_KEY_PATTERN, None, &mut |keys| {
+        self.for_each_key_of_this_store(orphaned_objects::OUTBOX_KEY_PATTERN, None, &mut |store, keys| {
             let objects = keys
                 .iter()
-                .filter_map(|key| orphaned_objects::object_of_outbox_key(self.keys().without_prefix(key)?));
+                .filter_map(|key| orphaned_objects::object_of_outbox_key(store.keys().without_prefix(key)?));
             let unqueued: ObjectNames = objects.filter(|object| !queued.contains(object)).collect();
-            for command in orphaned_objects::find_orphaned_objects_commands(self.keys(), &unqueued) {
-                orphaned_objects.extend(decode_strings(self.execute(command)?)?);
+            for command in orphaned_objects::find_orphaned_objects_commands(store.keys(), &unqueued) {
+                orphaned_objects.extend(decode_strings(store.execute(command)?)?);
             }
             Ok(())
         })?;
@@ -110,12 +110,12 @@ impl RedisStoreCopy {
     }
 
     /// Counts the set-aside entries.
-    pub(super) fn count_set_aside(&self) -> TableResult<u64> {
+    pub(super) fn count_set_aside(&mut self) -> TableResult<u64> {
         self.sum_replies(&[args!["LLEN", self.keys().with_prefix("events.set.aside")]])
     }
 
     /// Lists nodes with a heartbeat within the last minute, by the clock of the server.
-    pub(super) fn list_live_node_names(&self) -> TableResult<Vec<String>> {
+    pub(super) fn list_live_node_names(&mut self) -> TableResult<Vec<String>> {
         let now = Timestamp::from_micros(decode_server_time_micros(self.execute(args!["TIME"])?)?);
         let nodes = self.overlay().read_all_nodes(false)?;
         let live_nodes = nodes
@@ -126,11 +126,11 @@ impl RedisStoreCopy {
 
     /// Finds a key with the name of a store's key, where there is no store. Outbox keys do not count: producers may write them
     /// before there is a store.
-    pub(super) fn find_key_named_like_store_key(&self) -> TableResult<Option<String>> {
+    pub(super) fn find_key_named_like_store_key(&mut self) -> TableResult<Option<String>> {
         let mut foreign_key = None;
-        self.for_each_key_of_this_store("*", None, &mut |keys| {
+        self.for_each_key_of_this_store("*", None, &mut |store, keys| {
             let is_foreign = |key: &Vec<u8>| {
-                let name = self.keys().without_prefix(key).map(String::from_utf8_lossy);
+                let name = store.keys().without_prefix(key).map(String::from_utf8_lossy);
                 name.is_some_and(|name| is_store_key(&name))
             };
             foreign_key = foreign_key.take().or_else(|| keys.into_iter().find(is_foreign));

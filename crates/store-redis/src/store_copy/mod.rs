@@ -19,7 +19,6 @@ mod row_conversion;
 mod tasks;
 mod write;
 
-use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -56,7 +55,7 @@ pub struct RedisStoreCopy {
     /// The partition of objects that was collected last: the next page usually continues in it.
     collected_partition: Option<CollectedObjectPartition>,
     /// Prefixes of other stores whose keys also begin with the prefix of this one.
-    other_prefixes: OnceCell<CommandArgs>,
+    other_prefixes: Option<CommandArgs>,
 }
 
 /// Expensive counts, cached until something is written.
@@ -91,17 +90,15 @@ impl RedisStoreCopy {
         let to_open_error = |fault: Fault| error::open_error_from_fault(&location, fault);
         let tables =
             RedisTables::new(BlockingConnection::new(endpoint.clone()), Keys::new(endpoint.key_prefix()));
-        let (last_commit, cached_counts, other_prefixes) =
-            (CommitVersion::default(), CachedCounts::default(), OnceCell::new());
         let mut store = Self {
             tables,
-            last_commit_version: last_commit,
-            cached_counts,
+            last_commit_version: CommitVersion::default(),
+            cached_counts: CachedCounts::default(),
             collected_partition: None,
-            other_prefixes,
+            other_prefixes: None,
         };
         if store.is_store_missing().map_err(to_open_error)? {
-            check_layout_if_stored(&store.tables, &location)?;
+            check_layout_if_stored(&mut store.tables, &location)?;
             if role == CopyRole::Source {
                 return Err(CopyEndpointError::NoStore(at));
             }
@@ -110,7 +107,7 @@ impl RedisStoreCopy {
             }
             store.tables.create_store(&initial_texts()).map_err(to_open_error)?;
         }
-        check_layout(&store.tables, &location)?;
+        check_layout(&mut store.tables, &location)?;
         let nodes = store.list_live_node_names().map_err(to_open_error)?;
         if !nodes.is_empty() {
             return Err(CopyEndpointError::InUse { at, nodes: nodes.join(", ") });
@@ -142,20 +139,20 @@ impl RedisStoreCopy {
         Ok(store)
     }
 
-    fn overlay(&self) -> &TransactionOverlay {
-        &self.tables.overlay
+    fn overlay(&mut self) -> &mut TransactionOverlay {
+        &mut self.tables.overlay
     }
 
     fn keys(&self) -> &Keys {
         &self.tables.overlay.keys
     }
 
-    fn execute(&self, args: CommandArgs) -> TableResult<Value> {
+    fn execute(&mut self, args: CommandArgs) -> TableResult<Value> {
         self.overlay().connection.execute(args)
     }
 
     /// Runs commands and returns the sum of their integer replies.
-    fn sum_replies(&self, commands: &[CommandArgs]) -> TableResult<u64> {
+    fn sum_replies(&mut self, commands: &[CommandArgs]) -> TableResult<u64> {
         let replies =
             if commands.is_empty() { vec![] } else { self.overlay().connection.execute_all(commands)? };
         let mut sum = 0;
@@ -165,25 +162,25 @@ impl RedisStoreCopy {
         Ok(sum)
     }
 
-    fn is_store_missing(&self) -> TableResult<bool> {
-        Ok(decode_optional_bytes(self.execute(read_store_state_command(self.overlay()))?)?.is_none())
+    fn is_store_missing(&mut self) -> TableResult<bool> {
+        Ok(decode_optional_bytes(self.execute(read_store_state_command(self.keys()))?)?.is_none())
     }
 
     /// Reads the store state.
-    fn read_store_state(&self) -> TableResult<StoreState> {
-        decode_store_state(self.execute(read_store_state_command(self.overlay()))?)
+    fn read_store_state(&mut self) -> TableResult<StoreState> {
+        decode_store_state(self.execute(read_store_state_command(self.keys()))?)
     }
 
     /// Reads the progress note of an unfinished copy. This is the first call after both stores were opened, so the prefixes of
     /// other stores are read again afterwards.
     fn read_progress_note(&mut self) -> TableResult<Option<String>> {
-        self.other_prefixes = OnceCell::new();
+        self.other_prefixes = None;
         self.overlay().clear();
         self.overlay().read_named_text(COPY_PROGRESS_TEXT_NAME)
     }
 
     /// Returns whether neither a node has committed nor a producer has pushed events since the store was opened.
-    fn is_still_unchanged(&self) -> TableResult<bool> {
+    fn is_still_unchanged(&mut self) -> TableResult<bool> {
         Ok(self.read_store_state()?.commit_version == self.last_commit_version
             && self.count_pending_outbox_events()? == 0)
     }

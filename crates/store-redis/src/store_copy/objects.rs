@@ -96,7 +96,7 @@ impl RedisStoreCopy {
         Ok(self.count_object_rows()? + self.count_objects_without_row()?)
     }
 
-    fn count_object_rows(&self) -> TableResult<u64> {
+    fn count_object_rows(&mut self) -> TableResult<u64> {
         self.sum_replies(&[args!["HLEN", self.keys().table_key(&Table::Objects)]])
     }
 
@@ -148,7 +148,10 @@ impl RedisStoreCopy {
         }
     }
 
-    fn collect_object_partition(&self, partition: ObjectPartition) -> TableResult<CollectedObjectPartition> {
+    fn collect_object_partition(
+        &mut self,
+        partition: ObjectPartition,
+    ) -> TableResult<CollectedObjectPartition> {
         let mut objects = BTreeMap::new();
         let mut visit = |field: Vec<u8>, row: Vec<u8>| {
             if partition.contains(&field) {
@@ -165,7 +168,7 @@ impl RedisStoreCopy {
 
     /// Calls `visit` with all objects that have a row in the table. One may occur twice.
     fn for_each_object_row(
-        &self,
+        &mut self,
         visit: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> TableResult<()>,
     ) -> TableResult<()> {
         let mut cursor = b"0".to_vec();
@@ -190,17 +193,17 @@ impl RedisStoreCopy {
 
     /// Calls `visit` with all external objects: they have a last event id and no row. One may occur twice.
     fn for_each_object_without_row(
-        &self,
+        &mut self,
         visit: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> TableResult<()>,
     ) -> TableResult<()> {
-        self.for_each_key_of_this_store("*:last.event.id", Some("string"), &mut |keys| {
+        self.for_each_key_of_this_store("*:last.event.id", Some("string"), &mut |store, keys| {
             let candidate_fields: Vec<CommandArgs> =
-                keys.iter().map(|key| self.candidate_object_fields_of_key(key)).collect();
+                keys.iter().map(|key| store.candidate_object_fields_of_key(key)).collect();
             let mut commands = vec![[&args!["MGET"], &keys[..]].concat()];
-            let objects = args!["HMGET", self.keys().table_key(&Table::Objects)];
+            let objects = args!["HMGET", store.keys().table_key(&Table::Objects)];
             let named = candidate_fields.iter().filter(|fields| !fields.is_empty());
             commands.extend(named.map(|fields| [&objects, &fields[..]].concat()));
-            let mut replies = self.overlay().connection.execute_all(&commands)?.into_iter();
+            let mut replies = store.overlay().connection.execute_all(&commands)?.into_iter();
             let ids = decode_list(replies.next().unwrap_or(redis::Value::Nil))?;
             for (fields, id) in candidate_fields.into_iter().zip(ids).filter(|(fields, _)| !fields.is_empty())
             {

@@ -52,7 +52,7 @@ pub(super) struct RawChain {
 }
 
 /// A function that reads the rows of index members, one for each.
-type RowFetcher<'f> = &'f dyn Fn(&[MemberOrField]) -> TableResult<Vec<CopyRow>>;
+type RowFetcher = fn(&mut RedisStoreCopy, &[MemberOrField]) -> TableResult<Vec<CopyRow>>;
 
 impl RedisStoreCopy {
     pub(super) fn count_rows(&mut self, table_kind: TableKind) -> TableResult<Option<u64>> {
@@ -117,23 +117,17 @@ impl RedisStoreCopy {
             TableKind::Journal => self.read_page_of_events(after),
             TableKind::Objects => self.read_page_of_objects(after),
             TableKind::Tasks => self.read_page_of_tasks(TaskTable::Active, after),
-            TableKind::Orders => {
-                self.read_along_index(&Index::ActiveOrderKeys, after, &|found| self.read_orders(found))
-            }
+            TableKind::Orders => self.read_along_index(&Index::ActiveOrderKeys, after, Self::read_orders),
             TableKind::EndedOrders => {
-                self.read_along_index(&Index::EndedOrdersByAge, after, &|found| self.read_ended_orders(found))
+                self.read_along_index(&Index::EndedOrdersByAge, after, Self::read_ended_orders)
             }
             TableKind::History => self.read_page_of_tasks(TaskTable::Archived, after),
             TableKind::Attempts => self.read_page_of_attempts_or_log_lines(AttemptsOrLogs::Attempts, after),
             TableKind::Logs => self.read_page_of_attempts_or_log_lines(AttemptsOrLogs::Logs, after),
             TableKind::IdempotencyRecords => {
-                self.read_along_index(&Index::IdempotencyRecordsByAge, after, &|found| {
-                    self.read_idempotency_records(found)
-                })
+                self.read_along_index(&Index::IdempotencyRecordsByAge, after, Self::read_idempotency_records)
             }
-            TableKind::Fires => {
-                self.read_along_index(&Index::FiresByAge, after, &|found| self.read_fires(found))
-            }
+            TableKind::Fires => self.read_along_index(&Index::FiresByAge, after, Self::read_fires),
             TableKind::AuditEntries => Ok(page_of_rows(self.read_audit_entries()?, after)),
             TableKind::OutboxReceipts
             | TableKind::OutboxKeys
@@ -143,7 +137,7 @@ impl RedisStoreCopy {
     }
 
     /// Reads all rows of a small table, sorted by field.
-    fn read_sorted_table(&self, table: Table) -> TableResult<Vec<(String, Bytes)>> {
+    fn read_sorted_table(&mut self, table: Table) -> TableResult<Vec<(String, Bytes)>> {
         let found = self.overlay().read_table(table)?;
         let mut rows: Vec<(String, Bytes)> = found
             .into_iter()
@@ -153,22 +147,23 @@ impl RedisStoreCopy {
         Ok(rows)
     }
 
-    fn read_named_texts(&self) -> TableResult<Vec<CopyRow>> {
+    fn read_named_texts(&mut self) -> TableResult<Vec<CopyRow>> {
         let texts = self.read_sorted_table(Table::NamedTexts)?.into_iter();
         let texts = texts.filter(|(name, _)| !EXCLUDED_TEXT_NAMES.contains(&name.as_str()));
         texts.map(|(name, text)| Ok(copy_row![name, decode_text(&text)?])).collect()
     }
 
-    fn read_handlers(&self) -> TableResult<Vec<CopyRow>> {
+    fn read_handlers(&mut self) -> TableResult<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for (id, bytes) in self.overlay().read_numbered_rows(Table::Handlers)? {
             let StoredHandler { def, .. } = rows::decode_json(&bytes)?;
             let name = def.name.to_string();
             let RawHandler { def, is_defined } = rows::decode_json(&bytes)?;
-            let read_text_row = |table, default: &str| match self.overlay().read_row(table, id.to_string())? {
-                Some(bytes) => decode_text(&bytes),
-                None => Ok(default.to_string()),
-            };
+            let mut read_text_row =
+                |table, default: &str| match self.overlay().read_row(table, id.to_string())? {
+                    Some(bytes) => decode_text(&bytes),
+                    None => Ok(default.to_string()),
+                };
             let (rate_limiter, gaps) =
                 (read_text_row(Table::RateLimiters, "")?, read_text_row(Table::HandlerGaps, "[]")?);
             rows.push(copy_row![id, name, def.get(), is_defined, rate_limiter, gaps]);
@@ -176,7 +171,7 @@ impl RedisStoreCopy {
         Ok(rows)
     }
 
-    fn read_queues(&self) -> TableResult<Vec<CopyRow>> {
+    fn read_queues(&mut self) -> TableResult<Vec<CopyRow>> {
         let row = |queue: pointsman_store::row::QueueRow| {
             let QueueCounts { ready, waiting, scheduled, running, halted, missing } = queue.counts;
             let (tenant, subject) = (queue.tenant.as_str(), queue.subject.to_text());
@@ -196,7 +191,7 @@ impl RedisStoreCopy {
         Ok(self.overlay().read_queues()?.into_iter().map(row).collect())
     }
 
-    fn read_chains(&self) -> TableResult<Vec<CopyRow>> {
+    fn read_chains(&mut self) -> TableResult<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for (path, bytes) in self.read_sorted_table(Table::Chains)? {
             let RawChain { chain, is_defined, state } = rows::decode_json(&bytes)?;
@@ -207,13 +202,13 @@ impl RedisStoreCopy {
         Ok(rows)
     }
 
-    fn read_file_digests(&self) -> TableResult<Vec<CopyRow>> {
+    fn read_file_digests(&mut self) -> TableResult<Vec<CopyRow>> {
         let files = self.read_sorted_table(Table::FileDigests)?.into_iter();
         files.map(|(key, digest)| Ok(copy_row![key, decode_text(&digest)?])).collect()
     }
 
     /// Reads the rows of nodes. Those of live nodes get no last heartbeat: they are not live on the target.
-    fn read_nodes(&self) -> TableResult<Vec<CopyRow>> {
+    fn read_nodes(&mut self) -> TableResult<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for (id, bytes) in self.overlay().read_numbered_rows(Table::Nodes)? {
             let NodeRow { name, joined_at, last_heartbeat_at, has_left, capabilities_json } =
@@ -230,7 +225,7 @@ impl RedisStoreCopy {
         Ok(rows)
     }
 
-    fn read_schedules(&self) -> TableResult<Vec<CopyRow>> {
+    fn read_schedules(&mut self) -> TableResult<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for (name, bytes) in self.read_sorted_table(Table::Schedules)? {
             let StoredSchedule { row, last_event } = StoredSchedule::decode(&bytes)?;
@@ -247,7 +242,7 @@ impl RedisStoreCopy {
     }
 
     /// Reads all audit entries at once: they are few.
-    fn read_audit_entries(&self) -> TableResult<Vec<CopyRow>> {
+    fn read_audit_entries(&mut self) -> TableResult<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for (number, bytes) in self.overlay().read_numbered_rows(Table::AuditEntries)? {
             let entry = rows::decode_audit_entry(&bytes)?;
@@ -259,10 +254,10 @@ impl RedisStoreCopy {
 
     /// Reads a page of rows in the order of an index. The cursor is the last index member.
     fn read_along_index(
-        &self,
+        &mut self,
         index: &Index,
         after: Option<&CopyCursor>,
-        fetch: RowFetcher<'_>,
+        fetch: RowFetcher,
     ) -> TableResult<CopyPage> {
         let mut after = match after.and_then(|cursor| cursor.first()) {
             Some(CopyValue::Bytes(member)) => Some(member.clone()),
@@ -280,7 +275,7 @@ impl RedisStoreCopy {
             let Some(last) = members.last() else { break };
             after = Some(last.to_vec());
             let mut text_bytes = 0;
-            for (member, row) in members.iter().zip(fetch(&members)?) {
+            for (member, row) in members.iter().zip(fetch(self, &members)?) {
                 text_bytes += row.iter().filter_map(CopyValue::as_text).map(str::len).sum::<usize>();
                 page.push_row(copy_row![member.to_vec()], row);
             }
@@ -289,13 +284,13 @@ impl RedisStoreCopy {
         Ok(page)
     }
 
-    fn fetch_rows(&self, table: &Table, fields: &[Vec<u8>]) -> TableResult<Vec<Bytes>> {
+    fn fetch_rows(&mut self, table: &Table, fields: &[Vec<u8>]) -> TableResult<Vec<Bytes>> {
         let found =
             decode_list(self.execute([&args!["HMGET", self.keys().table_key(table)], fields].concat())?)?;
         found.into_iter().map(|value| decode_optional_bytes(value)?.ok_or_else(missing_row_fault)).collect()
     }
 
-    fn read_orders(&self, keys: &[MemberOrField]) -> TableResult<Vec<CopyRow>> {
+    fn read_orders(&mut self, keys: &[MemberOrField]) -> TableResult<Vec<CopyRow>> {
         let keys: CommandArgs = keys.iter().map(|key| key.to_vec()).collect();
         let numbers = self.fetch_rows(&Table::OrderNumbers, &keys)?;
         let fields: CommandArgs = numbers.iter().map(|number| number.to_vec()).collect();
@@ -306,14 +301,14 @@ impl RedisStoreCopy {
         numbers.iter().zip(&orders).map(row).collect()
     }
 
-    fn read_ended_orders(&self, members: &[MemberOrField]) -> TableResult<Vec<CopyRow>> {
+    fn read_ended_orders(&mut self, members: &[MemberOrField]) -> TableResult<Vec<CopyRow>> {
         let fields: CommandArgs =
             members.iter().map(|member| member.get(8..).unwrap_or_default().to_vec()).collect();
         let found = self.fetch_rows(&Table::EndedOrders, &fields)?;
         found.iter().map(|row| Ok(encode_ended_order_row(rows::decode_ended_order(row)?))).collect()
     }
 
-    fn read_idempotency_records(&self, members: &[MemberOrField]) -> TableResult<Vec<CopyRow>> {
+    fn read_idempotency_records(&mut self, members: &[MemberOrField]) -> TableResult<Vec<CopyRow>> {
         let fields: CommandArgs =
             members.iter().map(|member| member.get(8..).unwrap_or_default().to_vec()).collect();
         let mut rows = Vec::with_capacity(fields.len());
@@ -329,7 +324,7 @@ impl RedisStoreCopy {
         Ok(rows)
     }
 
-    fn read_fires(&self, members: &[MemberOrField]) -> TableResult<Vec<CopyRow>> {
+    fn read_fires(&mut self, members: &[MemberOrField]) -> TableResult<Vec<CopyRow>> {
         let mut names = Vec::with_capacity(members.len());
         let mut commands = Vec::with_capacity(members.len());
         for member in members {

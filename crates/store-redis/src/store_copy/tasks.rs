@@ -44,7 +44,7 @@ impl TaskTable {
 }
 
 impl RedisStoreCopy {
-    pub(super) fn count_tasks(&self, task_table: TaskTable) -> TableResult<u64> {
+    pub(super) fn count_tasks(&mut self, task_table: TaskTable) -> TableResult<u64> {
         let mut count = 0;
         let mut from = i64::MIN;
         loop {
@@ -58,15 +58,15 @@ impl RedisStoreCopy {
     }
 
     pub(super) fn read_page_of_tasks(
-        &self,
+        &mut self,
         task_table: TaskTable,
         after: Option<&CopyCursor>,
     ) -> TableResult<CopyPage> {
         let after = after.and_then(|cursor| cursor.first()).and_then(CopyValue::as_number);
         let from = after.map_or(TaskSeq(0), |seq| TaskSeq(seq + 1));
         let mut page = CopyPage::default();
-        self.for_each_task_batch(task_table, from, &mut |batch| {
-            for row in self.fetch_task_rows(task_table, batch)? {
+        self.for_each_task_batch(task_table, from, &mut |store, batch| {
+            for row in store.fetch_task_rows(task_table, batch)? {
                 let (seq, row) = match task_table {
                     TaskTable::Active => {
                         let (active, due) = rows::decode_active_task_with_due_time(&row)?;
@@ -87,10 +87,10 @@ impl RedisStoreCopy {
     /// Calls `visit` with the numbers of all tasks of a table from this one on, in order and in batches of one bucket, as long
     /// as it returns true; returns the last result.
     pub(super) fn for_each_task_batch(
-        &self,
+        &mut self,
         task_table: TaskTable,
         from: TaskSeq,
-        visit: &mut dyn FnMut(&[TaskSeq]) -> TableResult<bool>,
+        visit: &mut dyn FnMut(&mut Self, &[TaskSeq]) -> TableResult<bool>,
     ) -> TableResult<bool> {
         let mut next = bucket_of_task(from);
         loop {
@@ -106,7 +106,7 @@ impl RedisStoreCopy {
                 seqs.retain(|seq| *seq >= from);
                 seqs.sort_unstable();
                 for batch in seqs.chunks(TASKS_PER_BATCH) {
-                    if !visit(batch)? {
+                    if !visit(self, batch)? {
                         return Ok(false);
                     }
                 }
@@ -114,7 +114,7 @@ impl RedisStoreCopy {
         }
     }
 
-    fn read_bucket_numbers_from(&self, task_table: TaskTable, from: i64) -> TableResult<Vec<i64>> {
+    fn read_bucket_numbers_from(&mut self, task_table: TaskTable, from: i64) -> TableResult<Vec<i64>> {
         let lower = MemberBuilder::from_i64(from).finish();
         let bounds = (Bound::Included(&*lower), Bound::Unbounded);
         let members = self.overlay().read_members(
@@ -127,7 +127,7 @@ impl RedisStoreCopy {
     }
 
     /// Reads the rows of tasks of one bucket.
-    fn fetch_task_rows(&self, task_table: TaskTable, tasks: &[TaskSeq]) -> TableResult<Vec<Bytes>> {
+    fn fetch_task_rows(&mut self, task_table: TaskTable, tasks: &[TaskSeq]) -> TableResult<Vec<Bytes>> {
         let Some(first) = tasks.first() else { return Ok(vec![]) };
         let mut args =
             args!["HMGET", self.keys().table_key(&task_table.bucket_table(bucket_of_task(*first)))];

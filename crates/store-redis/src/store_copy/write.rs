@@ -1,7 +1,6 @@
 //! Writes rows: a page and its progress note in one transaction.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
 use pointsman_core::fire::Fire;
 use pointsman_core::store::{AuditEntry, IdempotencyKey};
@@ -10,7 +9,9 @@ use pointsman_core::{EventId, TaskId, TaskSeq, Timestamp};
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{AttemptRow, ObjectRow, QueueCounts, ScheduleRow, decode_attempt_outcome};
 use pointsman_store::store_copy::{COPY_PROGRESS_TEXT_NAME, CopyRow, TableKind};
-use pointsman_store::tables::{Counters, Tables};
+use pointsman_store::tables::{
+    ActiveTaskTable, ArchivedTaskTable, Counters, EventTable, IdempotencyTable, OrderTable, RuleTable,
+};
 use serde_json::value::RawValue;
 
 use super::cells::RowCells;
@@ -25,13 +26,12 @@ use crate::connection::args;
 use crate::error::commit_refused_fault;
 use crate::keys::{Index, Table, task_bucket_and_field};
 use crate::memory_usage::MemoryUsage;
-use crate::overlay::{ScanOrder, decode_text_reply};
+use crate::overlay::{ALL_MEMBERS, ScanOrder, decode_text_reply};
 use crate::rows::{self, JournaledEvent, NodeRow};
 use crate::store_state::StoreState;
 use crate::tables::schedules::StoredSchedule;
 use crate::{SALT_TEXT_NAME, TASK_ID_NAMESPACE_TEXT_NAME};
 
-const ALL_MEMBERS: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 /// Number of a copied event that has expired: it does not count, and gets no sample in the index.
 const NO_EVENT_NUMBER: i64 = -1;
 
@@ -78,7 +78,7 @@ impl RedisStoreCopy {
     }
 
     /// Refuses to write if memory is nearly full. Redis itself accepts commits then, so that nodes can process stored work.
-    fn check_memory_usage(&self) -> TableResult<()> {
+    fn check_memory_usage(&mut self) -> TableResult<()> {
         let info = decode_text_reply(self.execute(args!["INFO", "memory"])?)?;
         match MemoryUsage::parse(&info).describe_if_nearly_full() {
             Some(reason) => Err(commit_refused_fault(reason)),
@@ -125,7 +125,7 @@ impl RedisStoreCopy {
     }
 
     /// Writes the counters. Those of events, queues, orders and audit entries grow as their rows are written.
-    fn write_counters(&self, mut row: RowCells) -> TableResult<()> {
+    fn write_counters(&mut self, mut row: RowCells) -> TableResult<()> {
         let (namespace, salt) = (row.number()?.cast_unsigned(), row.number()?.cast_unsigned());
         let (last, expired_up_to) = (EventId::from_i64(row.number()?), EventId::from_i64(row.number()?));
         let (expired_events, _journaled) = (row.number()?, row.number()?);
@@ -164,7 +164,7 @@ impl RedisStoreCopy {
     }
 
     /// Deletes the journal of an empty target: expired events may still be stored.
-    fn delete_leftover_journal(&self) -> TableResult<()> {
+    fn delete_leftover_journal(&mut self) -> TableResult<()> {
         for sample in self.overlay().read_members(
             &Index::EventNumberSamples,
             ALL_MEMBERS,
@@ -173,20 +173,17 @@ impl RedisStoreCopy {
         )? {
             self.overlay().remove_member(Index::EventNumberSamples, sample);
         }
-        self.overlay().add_extra_command(args![
-            "DEL",
-            self.keys().journal_key(),
-            self.keys().index_key(&Index::CausedEvents)
-        ]);
+        let delete = args!["DEL", self.keys().journal_key(), self.keys().index_key(&Index::CausedEvents)];
+        self.overlay().add_extra_command(delete);
         Ok(())
     }
 
-    fn write_text_row(&self, table: Table, mut row: RowCells) -> TableResult<()> {
+    fn write_text_row(&mut self, table: Table, mut row: RowCells) -> TableResult<()> {
         self.overlay().write_row(table, row.text()?, row.text()?.into_bytes());
         Ok(())
     }
 
-    fn write_handler(&self, mut row: RowCells) -> TableResult<()> {
+    fn write_handler(&mut self, mut row: RowCells) -> TableResult<()> {
         let (id, _name, def, is_defined) = (row.number()?.to_string(), row.text()?, row.text()?, row.flag()?);
         let (rate_limiter, gaps) = (row.text()?, row.text()?);
         self.overlay().write_row(
@@ -201,7 +198,7 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_queue(&self, mut row: RowCells) -> TableResult<()> {
+    fn write_queue(&mut self, mut row: RowCells) -> TableResult<()> {
         let (id, handler, tenant) = (row.number()?, row.number()?, row.tenant()?);
         let subject = QueueSubject::from_text(&row.text()?).map_err(Fault::damaged)?;
         let counts = QueueCounts {
@@ -223,7 +220,7 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_chain(&self, mut row: RowCells) -> TableResult<()> {
+    fn write_chain(&mut self, mut row: RowCells) -> TableResult<()> {
         let (path, chain, is_defined, state) = (row.text()?, row.text()?, row.flag()?, row.text()?);
         let entry = RawChain { chain: raw_json(chain)?, is_defined, state: raw_json(state)? };
         self.overlay().write_row(Table::Chains, &path, rows::encode_json(&entry)?);
@@ -237,7 +234,7 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_node(&self, mut row: RowCells) -> TableResult<()> {
+    fn write_node(&mut self, mut row: RowCells) -> TableResult<()> {
         let (id, name, joined_at) = (row.number()?, row.text()?, row.number()?);
         let (last_heartbeat_at, has_left, capabilities) = (row.number()?, row.flag()?, row.text()?);
         let node =
@@ -247,7 +244,7 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_schedule(&self, mut row: RowCells) -> TableResult<()> {
+    fn write_schedule(&mut self, mut row: RowCells) -> TableResult<()> {
         let (name, expression, processed_up_to) = (row.text()?, row.text()?, row.time()?);
         let (next_catch_up, last_event, last_registered_at) =
             (row.optional_time()?, row.optional_event_id()?, row.time()?);
@@ -272,7 +269,7 @@ impl RedisStoreCopy {
         self.tables.insert_event(&event, number, first_task, task_count)
     }
 
-    fn write_object(&self, mut row: RowCells) -> TableResult<()> {
+    fn write_object(&mut self, mut row: RowCells) -> TableResult<()> {
         let (tenant, key, number) = (row.tenant()?, row.text()?, row.number()?);
         let (last, sent) =
             (EventId::from_i64(row.number()?), ObjectRow::decode_last_sent_events(&row.bytes()?));
@@ -325,7 +322,7 @@ impl RedisStoreCopy {
     }
 
     /// Writes log lines, which are passed in the order of their tasks and numbers.
-    fn write_log_lines(&self, rows: impl Iterator<Item = TableResult<RowCells>>) -> TableResult<()> {
+    fn write_log_lines(&mut self, rows: impl Iterator<Item = TableResult<RowCells>>) -> TableResult<()> {
         let mut logs: BTreeMap<TaskSeq, Vec<LogLine>> = BTreeMap::new();
         for row in rows {
             let (task, line) = decode_log_line_row(row?)?;
@@ -352,7 +349,7 @@ impl RedisStoreCopy {
         )
     }
 
-    fn write_fire(&self, mut row: RowCells) -> TableResult<()> {
+    fn write_fire(&mut self, mut row: RowCells) -> TableResult<()> {
         let (schedule, planned, at) = (row.text()?, row.time()?, row.time()?);
         let outcome = serde_json::from_str(&row.text()?).map_err(Fault::damaged)?;
         let (event, task) = (row.optional_event_id()?, row.optional_text()?);
@@ -363,7 +360,7 @@ impl RedisStoreCopy {
         )
     }
 
-    fn write_audit_entry(&self, mut row: RowCells) -> TableResult<()> {
+    fn write_audit_entry(&mut self, mut row: RowCells) -> TableResult<()> {
         let (number, at): (i64, Timestamp) = (row.number()?, row.time()?);
         let (actor, action, target, detail) = (row.text()?, row.text()?, row.text()?, row.text()?);
         self.overlay().write_row(

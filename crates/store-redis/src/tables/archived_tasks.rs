@@ -1,21 +1,22 @@
-//! Tables of archived tasks, attempts and logs.
+//! Archived tasks, attempts and logs.
 
 use pointsman_core::TaskSeq;
 use pointsman_core::task::{LogLine, Task};
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{ArchivedTaskRow, AttemptRow};
+use pointsman_store::tables::ArchivedTaskTable;
 
 use super::RedisTables;
 use crate::connection::{CommandArgs, args, to_arg};
 use crate::keys::{Table, task_bucket_and_field};
 use crate::{rows, task_indexes};
 
-impl RedisTables {
-    pub(super) fn read_archived_task(&self, seq: TaskSeq) -> TableResult<Option<ArchivedTaskRow>> {
+impl ArchivedTaskTable for RedisTables {
+    fn read_archived_task(&mut self, seq: TaskSeq) -> TableResult<Option<ArchivedTaskRow>> {
         self.overlay.read_archived_task(seq)
     }
 
-    pub(super) fn add_archived_task(&self, archived: &ArchivedTaskRow) -> TableResult<()> {
+    fn insert_archived_task(&mut self, archived: &ArchivedTaskRow) -> TableResult<()> {
         let (bucket, field) = task_bucket_and_field(archived.seq);
         self.overlay.write_row(Table::ArchivedTasks(bucket), field, rows::encode_archived_task(archived));
         for (index, member) in task_indexes::archived_task_entries(archived) {
@@ -25,7 +26,7 @@ impl RedisTables {
     }
 
     /// Deletes an archived task; its attempts and its log stay.
-    pub(super) fn delete_archived_task(&self, seq: TaskSeq) -> TableResult<()> {
+    fn delete_archived_task(&mut self, seq: TaskSeq) -> TableResult<()> {
         let Some(archived) = self.overlay.read_archived_task(seq)? else { return Ok(()) };
         let (bucket, field) = task_bucket_and_field(seq);
         self.overlay.delete_row(Table::ArchivedTasks(bucket), field);
@@ -35,22 +36,28 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn write_attempt(&self, attempt: &AttemptRow<'_>) -> TableResult<()> {
+    fn write_attempt(&mut self, attempt: &AttemptRow<'_>) -> TableResult<()> {
         let table = Table::Attempts(attempt.task);
         self.overlay.write_row(table, attempt.number.to_string(), rows::encode_attempt(attempt));
         Ok(())
     }
 
     /// Appends log lines to the log of a task. `commit.lua` numbers them, so the end of the log is not read here.
-    pub(super) fn append_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> TableResult<()> {
+    fn append_log_lines(&mut self, task: TaskSeq, lines: Vec<LogLine>) -> TableResult<()> {
         match self.read_task_log_key(task)?.filter(|_| !lines.is_empty()) {
             Some(key) => self.append_log_lines_to_key(&key, lines),
             None => Ok(()),
         }
     }
 
+    fn read_task_with_attempts(&mut self, seq: TaskSeq) -> TableResult<Option<Task>> {
+        self.overlay.read_task_with_attempts(seq)
+    }
+}
+
+impl RedisTables {
     /// Appends lines to the log at a key.
-    pub(crate) fn append_log_lines_to_key(&self, key: &[u8], lines: Vec<LogLine>) -> TableResult<()> {
+    pub(crate) fn append_log_lines_to_key(&mut self, key: &[u8], lines: Vec<LogLine>) -> TableResult<()> {
         let mut command: CommandArgs = args!["log", key];
         for line in lines {
             let micros = line.time.micros();
@@ -65,11 +72,7 @@ impl RedisTables {
     }
 
     /// Returns the key of a task's log: `sync_tasks#ID:logs` of document 002, which tasks of all kinds have.
-    pub(super) fn read_task_log_key(&self, seq: TaskSeq) -> TableResult<Option<Vec<u8>>> {
+    pub(super) fn read_task_log_key(&mut self, seq: TaskSeq) -> TableResult<Option<Vec<u8>>> {
         Ok(self.overlay.read_task_id(seq)?.map(|id| self.overlay.keys.task_log_key(&id)))
-    }
-
-    pub(super) fn read_task_with_attempts(&self, seq: TaskSeq) -> TableResult<Option<Task>> {
-        self.overlay.read_task_with_attempts(seq)
     }
 }

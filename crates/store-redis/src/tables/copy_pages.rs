@@ -9,9 +9,9 @@ use crate::store_state::StoreState;
 
 impl RedisTables {
     /// Begins the transaction of a page; returns false if the last commit is not the expected one.
-    pub(crate) fn begin_copy_page(&self, expected_version: CommitVersion) -> TableResult<bool> {
+    pub(crate) fn begin_copy_page(&mut self, expected_version: CommitVersion) -> TableResult<bool> {
         self.begin(ReadSet::default())?;
-        if self.store_state.borrow().commit_version != expected_version {
+        if self.store_state.commit_version != expected_version {
             self.roll_back();
             return Ok(false);
         }
@@ -21,13 +21,13 @@ impl RedisTables {
     }
 
     /// Commits the page and returns the version of this commit.
-    pub(crate) fn commit_copy_page(&self) -> TableResult<CommitVersion> {
+    pub(crate) fn commit_copy_page(&mut self) -> TableResult<CommitVersion> {
         self.commit()?;
-        Ok(self.store_state.borrow().commit_version)
+        Ok(self.store_state.commit_version)
     }
 
     /// Changes the store state.
-    pub(crate) fn update_store_state(&self, change: impl FnOnce(&mut StoreState)) {
-        change(&mut self.store_state.borrow_mut());
+    pub(crate) fn update_store_state(&mut self, change: impl FnOnce(&mut StoreState)) {
+        change(&mut self.store_state);
     }
 }

@@ -6,9 +6,10 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use pointsman_core::{EventId, TaskSeq, Tenant};
+use pointsman_core::{EventId, Tenant};
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{IdleObject, ObjectRow};
+use pointsman_store::tables::ObjectTable;
 
 use super::RedisTables;
 use crate::codec::{MemberBuilder, MemberOrField, decode_member_i64};
@@ -16,62 +17,28 @@ use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, Table, object_field, object_name};
 use crate::lookup::object_sharing_name;
 use crate::overlay::{CacheFetch, ScanOrder, decode_integer, decode_list, decode_strings};
-use crate::rows::JournaledEvent;
 use crate::{keys, rows};
 
 /// Number of rows that one transaction scans to add them to the index.
 const OBJECTS_PER_SCAN: &str = "500";
 
-impl RedisTables {
-    pub(super) fn read_object(&self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>> {
+impl ObjectTable for RedisTables {
+    fn read_object(&mut self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>> {
         self.overlay.read_object(tenant, key)
     }
 
-    pub(super) fn write_object_keeping_retention_check(
-        &self,
-        tenant: &Tenant,
-        key: &str,
-        object: &ObjectRow,
-    ) -> TableResult<()> {
+    fn write_object(&mut self, tenant: &Tenant, key: &str, object: &ObjectRow) -> TableResult<()> {
         let row = self.overlay.read_row(Table::Objects, object_field(tenant, key))?;
         let stored_check =
             row.map(|row| rows::decode_object_retention_check_event(&row)).transpose()?.flatten();
         match stored_check {
-            Some(retention_check) => self.write_object(tenant, key, object, retention_check),
+            Some(retention_check) => self.write_object_row(tenant, key, object, retention_check),
             None => self.insert_object(tenant, key, object, object.last_event),
         }
         Ok(())
     }
 
-    /// Writes an object and adds it to the index of retention checks, where it must not be yet.
-    pub(crate) fn insert_object(
-        &self,
-        tenant: &Tenant,
-        key: &str,
-        object: &ObjectRow,
-        retention_check: EventId,
-    ) {
-        self.overlay.add_member(
-            Index::ObjectsByRetentionCheck,
-            retention_check_member(retention_check, &object_field(tenant, key)),
-        );
-        self.write_object(tenant, key, object, retention_check);
-    }
-
-    fn write_object(&self, tenant: &Tenant, key: &str, object: &ObjectRow, retention_check: EventId) {
-        self.overlay.write_row(
-            Table::Objects,
-            object_field(tenant, key),
-            rows::encode_object(object, retention_check),
-        );
-        self.overlay.write_row(
-            Table::LastEventIds,
-            object_name(tenant, key),
-            object.last_event.to_string().into_bytes(),
-        );
-    }
-
-    pub(super) fn list_idle_objects(&self, up_to: EventId, limit: usize) -> TableResult<Vec<IdleObject>> {
+    fn list_idle_objects(&mut self, up_to: EventId, limit: usize) -> TableResult<Vec<IdleObject>> {
         self.index_unindexed_objects()?;
         let end = MemberBuilder::from_i64(up_to.as_i64().saturating_add(1)).finish();
         let bounds = (Bound::Unbounded, Bound::Excluded(&*end));
@@ -90,8 +57,94 @@ impl RedisTables {
         }
     }
 
+    fn mark_objects_in_use(&mut self, objects: &[(Tenant, String, EventId)]) -> TableResult<()> {
+        let fields: Vec<MemberOrField> =
+            objects.iter().map(|(tenant, key, _)| object_field(tenant, key)).collect();
+        self.prefetch_object_rows(&fields)?;
+        let mut checks = fields.iter().zip(objects.iter().map(|(.., retention_check)| *retention_check));
+        checks.try_for_each(|(field, retention_check)| {
+            self.set_retention_check_event(field, EventId::MAX, retention_check)
+        })
+    }
+
+    fn mark_objects_of_events_in_use(
+        &mut self,
+        events: &[EventId],
+        up_to: EventId,
+        retention_check: EventId,
+    ) -> TableResult<()> {
+        self.overlay.fetch_into_cache(events.iter().map(|id| CacheFetch::Event(*id)).collect())?;
+        let mut fields = BTreeSet::new();
+        for id in events {
+            let found = self.overlay.read_journaled_event(*id)?.map(|journaled| journaled.event);
+            fields.extend(found.and_then(|event| Some(object_field(&event.tenant, event.key?.as_str()))));
+        }
+        self.prefetch_object_rows(&fields)?;
+        fields.iter().try_for_each(|field| self.set_retention_check_event(field, up_to, retention_check))
+    }
+
+    /// Deletes objects and their `OBJ:last.event.id`; this key stays if an object of another tenant has the same name.
+    fn delete_objects(&mut self, objects: &[IdleObject]) -> TableResult<()> {
+        let objects_sharing_name: Vec<Option<MemberOrField>> = objects
+            .iter()
+            .map(|idle| {
+                object_sharing_name(&idle.tenant, &idle.key).map(|(tenant, key)| object_field(&tenant, &key))
+            })
+            .collect();
+        self.prefetch_object_rows(objects_sharing_name.iter().flatten())?;
+        for (IdleObject { tenant, key, .. }, other) in objects.iter().zip(objects_sharing_name) {
+            let field = object_field(tenant, key);
+            let row = self.overlay.read_row(Table::Objects, &field)?;
+            let retention_check =
+                row.map(|row| rows::decode_object_retention_check_event(&row)).transpose()?.flatten();
+            if let Some(retention_check) = retention_check {
+                self.overlay.remove_member(
+                    Index::ObjectsByRetentionCheck,
+                    retention_check_member(retention_check, &field),
+                );
+            }
+            self.overlay.delete_row(Table::Objects, &field);
+            let other =
+                other.map(|field| self.overlay.read_row(Table::Objects, field)).transpose()?.flatten();
+            if other.is_none() {
+                self.overlay.delete_row(Table::LastEventIds, object_name(tenant, key));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RedisTables {
+    /// Writes an object and adds it to the index of retention checks, where it must not be yet.
+    pub(crate) fn insert_object(
+        &mut self,
+        tenant: &Tenant,
+        key: &str,
+        object: &ObjectRow,
+        retention_check: EventId,
+    ) {
+        self.overlay.add_member(
+            Index::ObjectsByRetentionCheck,
+            retention_check_member(retention_check, &object_field(tenant, key)),
+        );
+        self.write_object_row(tenant, key, object, retention_check);
+    }
+
+    fn write_object_row(&mut self, tenant: &Tenant, key: &str, object: &ObjectRow, retention_check: EventId) {
+        self.overlay.write_row(
+            Table::Objects,
+            object_field(tenant, key),
+            rows::encode_object(object, retention_check),
+        );
+        self.overlay.write_row(
+            Table::LastEventIds,
+            object_name(tenant, key),
+            object.last_event.to_string().into_bytes(),
+        );
+    }
+
     /// Reads the objects of index members. Removes members whose row has another retention check, or none.
-    fn read_idle_objects_of_members(&self, members: Vec<MemberOrField>) -> TableResult<Vec<IdleObject>> {
+    fn read_idle_objects_of_members(&mut self, members: Vec<MemberOrField>) -> TableResult<Vec<IdleObject>> {
         let fields = members
             .iter()
             .map(|member| CacheFetch::Row(Table::Objects, object_field_of_check_member(member).into()));
@@ -125,7 +178,7 @@ impl RedisTables {
     }
 
     /// Sets `has_outbox_events` of objects with events in an outbox, or with an owner that may have one in flight.
-    fn set_has_outbox_events(&self, mut idle: Vec<IdleObject>) -> TableResult<Vec<IdleObject>> {
+    fn set_has_outbox_events(&mut self, mut idle: Vec<IdleObject>) -> TableResult<Vec<IdleObject>> {
         let exists_command = |idle: &IdleObject| -> CommandArgs {
             let name = object_name(&idle.tenant, &idle.key);
             let key = |suffix| self.overlay.keys.redis_key_of_object(name.as_bytes(), suffix);
@@ -141,35 +194,9 @@ impl RedisTables {
         Ok(idle)
     }
 
-    pub(super) fn mark_objects_in_use(&self, objects: &[(Tenant, String, EventId)]) -> TableResult<()> {
-        let fields: Vec<MemberOrField> =
-            objects.iter().map(|(tenant, key, _)| object_field(tenant, key)).collect();
-        self.prefetch_object_rows(&fields)?;
-        let mut checks = fields.iter().zip(objects.iter().map(|(.., retention_check)| *retention_check));
-        checks.try_for_each(|(field, retention_check)| {
-            self.set_retention_check_event(field, EventId::MAX, retention_check)
-        })
-    }
-
-    pub(super) fn mark_event_objects_in_use(
-        &self,
-        events: &[EventId],
-        up_to: EventId,
-        retention_check: EventId,
-    ) -> TableResult<()> {
-        self.overlay.fetch_into_cache(events.iter().map(|id| CacheFetch::Event(*id)).collect())?;
-        let mut fields = BTreeSet::new();
-        for id in events {
-            let found = self.overlay.read_journaled_event(*id)?.map(|journaled| journaled.event);
-            fields.extend(found.and_then(|event| Some(object_field(&event.tenant, event.key?.as_str()))));
-        }
-        self.prefetch_object_rows(&fields)?;
-        fields.iter().try_for_each(|field| self.set_retention_check_event(field, up_to, retention_check))
-    }
-
     /// Fetches rows of objects into the cache in one round trip.
     fn prefetch_object_rows<'f>(
-        &self,
+        &mut self,
         fields: impl IntoIterator<Item = &'f MemberOrField>,
     ) -> TableResult<()> {
         let fetch = |field: &MemberOrField| CacheFetch::Row(Table::Objects, field.clone());
@@ -178,7 +205,7 @@ impl RedisTables {
 
     /// Sets the retention check of an object, unless its previous one is after `up_to`.
     fn set_retention_check_event(
-        &self,
+        &mut self,
         field: &MemberOrField,
         up_to: EventId,
         retention_check: EventId,
@@ -202,71 +229,8 @@ impl RedisTables {
         Ok(())
     }
 
-    /// Deletes objects and their `OBJ:last.event.id`; this key stays if an object of another tenant has the same name.
-    pub(super) fn delete_object_rows(&self, objects: &[IdleObject]) -> TableResult<()> {
-        let objects_sharing_name: Vec<Option<MemberOrField>> = objects
-            .iter()
-            .map(|idle| {
-                object_sharing_name(&idle.tenant, &idle.key).map(|(tenant, key)| object_field(&tenant, &key))
-            })
-            .collect();
-        self.prefetch_object_rows(objects_sharing_name.iter().flatten())?;
-        for (IdleObject { tenant, key, .. }, other) in objects.iter().zip(objects_sharing_name) {
-            let field = object_field(tenant, key);
-            let row = self.overlay.read_row(Table::Objects, &field)?;
-            let retention_check =
-                row.map(|row| rows::decode_object_retention_check_event(&row)).transpose()?.flatten();
-            if let Some(retention_check) = retention_check {
-                self.overlay.remove_member(
-                    Index::ObjectsByRetentionCheck,
-                    retention_check_member(retention_check, &field),
-                );
-            }
-            self.overlay.delete_row(Table::Objects, &field);
-            let other =
-                other.map(|field| self.overlay.read_row(Table::Objects, field)).transpose()?.flatten();
-            if other.is_none() {
-                self.overlay.delete_row(Table::LastEventIds, object_name(tenant, key));
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn list_events_of_unfinished_tasks(
-        &self,
-        after: EventId,
-        up_to: EventId,
-        limit: usize,
-    ) -> TableResult<(Vec<EventId>, Option<EventId>)> {
-        let from = EventId::from_i64(after.as_i64() + 1);
-        let rows = self.overlay.read_encoded_events(from, up_to, ScanOrder::Ascending, limit)?;
-        let next = rows.last().filter(|_| rows.len() >= limit).map(|(id, _)| *id);
-        let events = rows.iter().map(|(id, row)| rows::decode_event(*id, row));
-        let events: Vec<JournaledEvent> = events.collect::<TableResult<_>>()?;
-        let seqs: Vec<TaskSeq> = events.iter().flat_map(JournaledEvent::task_seqs).collect();
-        self.overlay.prefetch_active_tasks(&seqs)?;
-        let mut in_use = Vec::with_capacity(events.len());
-        for journaled in events {
-            if self.has_active_tasks(&journaled)? {
-                in_use.push(journaled.event.id);
-            }
-        }
-        Ok((in_use, next))
-    }
-
-    /// Returns whether an event has active tasks, including those that run out of order.
-    pub(super) fn has_active_tasks(&self, journaled: &JournaledEvent) -> TableResult<bool> {
-        if !self.overlay.read_active_tasks(journaled.task_seqs())?.is_empty() {
-            return Ok(true);
-        }
-        let event = MemberBuilder::from_i64(journaled.event.id.as_i64()).finish();
-        let out_of_order =
-            self.overlay.read_task_seqs_from_index(&Index::OutOfOrderTasks, &event, 1, usize::MAX)?;
-        Ok(!self.overlay.read_active_tasks(out_of_order)?.is_empty())
-    }
-
     /// Adds rows that have no index entry to the index, some of them in each transaction.
-    fn index_unindexed_objects(&self) -> TableResult<()> {
+    fn index_unindexed_objects(&mut self) -> TableResult<()> {
         let (table, index) = (
             self.overlay.keys.table_key(&Table::Objects),
             self.overlay.keys.index_key(&Index::ObjectsByRetentionCheck),
@@ -276,7 +240,7 @@ impl RedisTables {
         if counts.first() <= counts.last() {
             return Ok(());
         }
-        let cursor = self.unindexed_object_cursor.get().to_string();
+        let cursor = self.unindexed_object_cursor.to_string();
         let mut reply = decode_list(self.overlay.connection.execute(args![
             "HSCAN",
             &table,
@@ -300,7 +264,7 @@ impl RedisTables {
             .iter()
             .try_for_each(|field| self.set_retention_check_event(field, EventId::ZERO, EventId::ZERO))?;
         let next = decode_strings(redis::Value::Array(reply))?.pop().unwrap_or_default();
-        self.unindexed_object_cursor.set(rows::decode_text(&next)?.parse().map_err(Fault::damaged)?);
+        self.unindexed_object_cursor = rows::decode_text(&next)?.parse().map_err(Fault::damaged)?;
         Ok(())
     }
 }

@@ -1,6 +1,5 @@
 //! Outboxes of objects (document 001) within a transaction: reads their entries and acknowledges them with the commit.
 
-use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
@@ -70,41 +69,41 @@ pub(crate) enum OutboxEntry {
 #[derive(Debug, Default)]
 pub(crate) struct OutboxState {
     /// The last id that was assigned to an event in flight or in the journal (`next.event.id`).
-    last_assigned_id: Cell<EventId>,
+    last_assigned_id: EventId,
     /// Workers and the objects that they own.
-    owned_objects: RefCell<Vec<(String, Vec<u8>)>>,
+    owned_objects: Vec<(String, Vec<u8>)>,
     /// Objects that this transaction emits to; empty if none of them has outbox entries.
-    objects_emitted_to: RefCell<BTreeSet<Vec<u8>>>,
-    contents: RefCell<Vec<OutboxContents>>,
-    fences: RefCell<Vec<OutboxFence>>,
+    objects_emitted_to: BTreeSet<Vec<u8>>,
+    contents: Vec<OutboxContents>,
+    fences: Vec<OutboxFence>,
     /// Those of the written objects that have more entries than this transaction journals.
-    backlogged_objects: RefCell<BTreeSet<Vec<u8>>>,
+    backlogged_objects: BTreeSet<Vec<u8>>,
 }
 
 impl OutboxState {
     /// Sets the last assigned id to the stored one, after which ids continue, unless that is too far in the future.
-    pub(super) fn set_last_assigned_id_if_plausible(&self, stored_id: Option<Bytes>, now: Timestamp) {
+    pub(super) fn set_last_assigned_id_if_plausible(&mut self, stored_id: Option<Bytes>, now: Timestamp) {
         let stored_id = stored_id.and_then(|bytes| std::str::from_utf8(&bytes).ok()?.parse().ok());
         let latest = now.plus(MAX_ASSIGNED_ID_LEAD);
         let stored_id = stored_id.filter(|stored_id: &EventId| stored_id.timestamp() <= latest);
-        self.last_assigned_id.set(stored_id.unwrap_or(EventId::ZERO));
+        self.last_assigned_id = stored_id.unwrap_or(EventId::ZERO);
     }
 
-    pub(super) fn clear(&self) {
-        self.objects_emitted_to.take();
-        self.backlogged_objects.take();
+    pub(super) fn clear(&mut self) {
+        self.objects_emitted_to.clear();
+        self.backlogged_objects.clear();
         self.clear_journaled();
     }
 
     /// Clears the outboxes whose entries were journaled, together with their owners and fences.
-    pub(super) fn clear_journaled(&self) {
-        self.owned_objects.take();
-        self.contents.take();
-        self.fences.take();
+    pub(super) fn clear_journaled(&mut self) {
+        self.owned_objects.clear();
+        self.contents.clear();
+        self.fences.clear();
     }
 
-    pub(super) fn fences(&self) -> Vec<OutboxFence> {
-        self.fences.borrow().clone()
+    pub(super) fn fences(&self) -> &[OutboxFence] {
+        &self.fences
     }
 }
 
@@ -115,7 +114,7 @@ impl RedisTables {
     }
 
     /// Deletes the heartbeats and requeues owned objects when the node stops, so that peers need not wait.
-    pub(crate) fn release_outbox_workers(&self) {
+    pub(crate) fn release_outbox_workers(&mut self) {
         let (keys, workers) = (&self.overlay.keys, self.outbox_worker_names());
         let heartbeat = |worker: &String| keys.with_prefix(&format!("event.worker:{worker}:heartbeat"));
         let delete_heartbeats = [to_arg("DEL")].into_iter().chain(workers.iter().map(heartbeat)).collect();
@@ -147,10 +146,10 @@ impl RedisTables {
 
     /// Reads the outboxes of the objects that this transaction writes to, if they have entries, and of those that
     /// our workers own.
-    pub(super) fn read_outboxes_for(&self, read_set: &ReadSet, has_entries: bool) -> TableResult<()> {
-        self.outbox_state.owned_objects.borrow_mut().extend(read_set.claimed_outbox_objects.iter().cloned());
+    pub(super) fn read_outboxes_for(&mut self, read_set: &ReadSet, has_entries: bool) -> TableResult<()> {
+        self.outbox_state.owned_objects.extend(read_set.claimed_outbox_objects.iter().cloned());
         if has_entries {
-            self.outbox_state.objects_emitted_to.borrow_mut().extend(object_names_of_read_set(read_set));
+            self.outbox_state.objects_emitted_to.extend(object_names_of_read_set(read_set));
         }
         if has_entries || !read_set.claimed_outbox_objects.is_empty() {
             self.read_outboxes()?;
@@ -159,16 +158,15 @@ impl RedisTables {
     }
 
     /// Reads all outboxes again; they may have grown.
-    pub(super) fn read_outboxes(&self) -> TableResult<()> {
+    pub(super) fn read_outboxes(&mut self) -> TableResult<()> {
         let reply = self.overlay.connection.execute(self.read_outboxes_command())?;
-        let outboxes =
+        self.outbox_state.contents =
             decode_list(reply)?.into_iter().map(decode_outbox_contents).collect::<TableResult<_>>()?;
-        self.outbox_state.contents.replace(outboxes);
         Ok(())
     }
 
     fn read_outboxes_command(&self) -> CommandArgs {
-        let (keys, owned) = (&self.overlay.keys, self.outbox_state.owned_objects.borrow());
+        let (keys, owned) = (&self.overlay.keys, &self.outbox_state.owned_objects);
         let min_id = self.caller_time.now().millis() * 1000;
         let mut arguments = args![
             keys.with_prefix(""),
@@ -182,37 +180,35 @@ impl RedisTables {
         ];
         arguments.extend(owned.iter().flat_map(|(worker, object)| args![worker, object]));
         let owned_names: HashSet<&[u8]> = owned.iter().map(|(_, object)| &**object).collect();
-        let written = self.outbox_state.objects_emitted_to.borrow();
+        let written = &self.outbox_state.objects_emitted_to;
         arguments.extend(written.iter().filter(|object| !owned_names.contains(&***object)).cloned());
         script::READ_OUTBOXES.call_command(vec![keys.with_prefix("next.event.id")], arguments)
     }
 
     /// Takes the outboxes that were read, and returns the last assigned id.
-    pub(crate) fn take_outboxes_and_last_assigned_id(&self) -> (Vec<OutboxContents>, EventId) {
-        (self.outbox_state.contents.take(), self.outbox_state.last_assigned_id.get())
+    pub(crate) fn take_outboxes_and_last_assigned_id(&mut self) -> (Vec<OutboxContents>, EventId) {
+        (std::mem::take(&mut self.outbox_state.contents), self.outbox_state.last_assigned_id)
     }
 
     /// Records which written objects have more entries than were read; returns whether there are none.
-    pub(crate) fn record_outbox_backlog(&self, outboxes: &[OutboxContents]) -> bool {
-        let written = self.outbox_state.objects_emitted_to.borrow();
+    pub(crate) fn record_outbox_backlog(&mut self, outboxes: &[OutboxContents]) -> bool {
+        let written = &self.outbox_state.objects_emitted_to;
         let unfinished = outboxes.iter().filter(|outbox| outbox.remainder == OutboxRemainder::More);
         let backlogged =
             unfinished.map(|outbox| outbox.object.clone()).filter(|object| written.contains(object));
-        let backlogged: BTreeSet<Vec<u8>> = backlogged.collect();
-        let is_empty = backlogged.is_empty();
-        self.outbox_state.backlogged_objects.replace(backlogged);
-        is_empty
+        self.outbox_state.backlogged_objects = backlogged.collect();
+        self.outbox_state.backlogged_objects.is_empty()
     }
 
     /// Returns whether a job on these objects must wait, because one of them has a backlog.
     pub(crate) fn has_outbox_backlog(&self, read_set: &ReadSet) -> bool {
-        let backlogged = self.outbox_state.backlogged_objects.borrow();
+        let backlogged = &self.outbox_state.backlogged_objects;
         object_names_of_read_set(read_set).iter().any(|object| backlogged.contains(object))
     }
 
     /// Acknowledges the first entries of an object. Each has a header: empty for a journaled entry, else the line that is written
     /// before the entry when it is set aside.
-    pub(crate) fn acknowledge_outbox_entries(&self, outbox: &OutboxContents, headers: Vec<String>) {
+    pub(crate) fn acknowledge_outbox_entries(&mut self, outbox: &OutboxContents, headers: Vec<String>) {
         let OutboxContents { object, owner, in_flight_id, is_owned_by_this_node, .. } = outbox;
         let fence = OutboxFence {
             object: object.clone(),
@@ -220,7 +216,7 @@ impl RedisTables {
             in_flight_id: in_flight_id.clone().unwrap_or_default(),
             acknowledged_event_count: headers.len(),
         };
-        self.outbox_state.fences.borrow_mut().push(fence);
+        self.outbox_state.fences.push(fence);
         let has_set_aside = headers.iter().any(|header| !header.is_empty());
         let headers: CommandArgs = headers.into_iter().map(to_arg).collect();
         if !headers.is_empty() {

@@ -6,29 +6,32 @@ use std::ops::Bound;
 use pointsman_core::{EventId, TaskSeq, Timestamp};
 use pointsman_store::error::TableResult;
 use pointsman_store::row::ArchivedTaskRow;
+use pointsman_store::tables::RetentionTables;
 
 use super::RedisTables;
 use crate::codec::{MemberBuilder, decode_member_i64, encode_decimal_field};
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, Table, task_bucket_and_field};
 use crate::lookup::parse_number;
-use crate::overlay::{CacheFetch, ScanOrder, decode_strings};
+use crate::overlay::{ALL_MEMBERS, CacheFetch, ScanOrder, decode_strings};
+use crate::rows::JournaledEvent;
 use crate::{rows, task_indexes};
 
 /// Maximum number of rows that one transaction deletes, because emits wait for it.
 const MAX_ROWS_PER_STEP: usize = 500;
+
 /// Maximum number of buckets of archived tasks that one transaction scans.
 const MAX_BUCKETS_PER_STEP: usize = 4;
+
 /// Number of audit entries in the first batch that is read: usually few have expired.
 const FIRST_AUDIT_BATCH_SIZE: i64 = 16;
+
 /// Maximum number of arguments of one command.
 const MAX_KEYS_PER_DELETE_COMMAND: usize = 1_000;
 
-const ALL_MEMBERS: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
-
-impl RedisTables {
-    pub(super) fn expire_events(
-        &self,
+impl RetentionTables for RedisTables {
+    fn delete_expired_events(
+        &mut self,
         after: EventId,
         expired_up_to: EventId,
     ) -> TableResult<(u64, Option<EventId>)> {
@@ -57,40 +60,29 @@ impl RedisTables {
         Ok((deleted_count, continue_after))
     }
 
-    /// Deletes the entries of expired events from the index of caused events.
-    fn delete_expired_caused_event_entries(&self, expired_up_to: EventId) {
-        let end = [b"(", &*MemberBuilder::from_i64(expired_up_to.as_i64() + 1).finish()].concat();
-        self.overlay.add_extra_command(args![
-            "ZREMRANGEBYLEX",
-            self.overlay.keys.index_key(&Index::CausedEvents),
-            "-",
-            end
-        ]);
-    }
-
-    /// Deletes the event number samples of expired events except the last, which contains how many events have expired.
-    fn delete_expired_event_number_samples(&self, expired_up_to: EventId) -> TableResult<()> {
-        let samples = self.overlay.read_members(
-            &Index::EventNumberSamples,
-            ALL_MEMBERS,
-            ScanOrder::Ascending,
-            MAX_ROWS_PER_STEP,
-        )?;
-        let mut expired_samples = Vec::new();
-        for sample in samples {
-            if decode_member_i64(&sample, 1)? > expired_up_to.as_i64() {
-                break;
+    fn list_events_of_unfinished_tasks(
+        &mut self,
+        after: EventId,
+        up_to: EventId,
+        limit: usize,
+    ) -> TableResult<(Vec<EventId>, Option<EventId>)> {
+        let from = EventId::from_i64(after.as_i64() + 1);
+        let rows = self.overlay.read_encoded_events(from, up_to, ScanOrder::Ascending, limit)?;
+        let next = rows.last().filter(|_| rows.len() >= limit).map(|(id, _)| *id);
+        let events = rows.iter().map(|(id, row)| rows::decode_event(*id, row));
+        let events: Vec<JournaledEvent> = events.collect::<TableResult<_>>()?;
+        let seqs: Vec<TaskSeq> = events.iter().flat_map(JournaledEvent::task_seqs).collect();
+        self.overlay.prefetch_active_tasks(&seqs)?;
+        let mut in_use = Vec::with_capacity(events.len());
+        for journaled in events {
+            if self.has_active_tasks(&journaled)? {
+                in_use.push(journaled.event.id);
             }
-            expired_samples.push(sample);
         }
-        expired_samples.pop();
-        expired_samples
-            .into_iter()
-            .for_each(|sample| self.overlay.remove_member(Index::EventNumberSamples, sample));
-        Ok(())
+        Ok((in_use, next))
     }
 
-    pub(super) fn expire_archived_tasks(&self, surplus: i64, before: Timestamp) -> TableResult<(u64, bool)> {
+    fn delete_expired_archived_tasks(&mut self, surplus: i64, before: Timestamp) -> TableResult<(u64, bool)> {
         let surplus = usize::try_from(surplus).unwrap_or(0);
         let buckets = self.overlay.read_members(
             &Index::ArchivedTaskBuckets,
@@ -121,9 +113,73 @@ impl RedisTables {
         Ok((self.delete_keys_of_expired_tasks(&expired), may_have_more_buckets && expired.task_count > 0))
     }
 
+    fn delete_expired_idempotency_records(&mut self, before: Timestamp) -> TableResult<bool> {
+        self.expire_rows_by_age(&Table::IdempotencyRecords, &Index::IdempotencyRecordsByAge, before)
+    }
+
+    fn delete_expired_ended_orders(&mut self, before: Timestamp) -> TableResult<bool> {
+        self.expire_rows_by_age(&Table::EndedOrders, &Index::EndedOrdersByAge, before)
+    }
+
+    fn delete_expired_fires_nodes_audit(&mut self, before: Timestamp) -> TableResult<bool> {
+        let has_more_fires = self.expire_fires(before)?;
+        for node in self.overlay.read_all_nodes(false)? {
+            if node.has_left_or_died && node.last_heartbeat_at < before {
+                self.overlay.delete_row(Table::Nodes, node.id.to_string());
+            }
+        }
+        Ok(self.expire_audit_entries(before)? || has_more_fires)
+    }
+}
+
+impl RedisTables {
+    /// Returns whether an event has active tasks, including those that run out of order.
+    pub(super) fn has_active_tasks(&mut self, journaled: &JournaledEvent) -> TableResult<bool> {
+        if !self.overlay.read_active_tasks(journaled.task_seqs())?.is_empty() {
+            return Ok(true);
+        }
+        let event = MemberBuilder::from_i64(journaled.event.id.as_i64()).finish();
+        let out_of_order =
+            self.overlay.read_task_seqs_from_index(&Index::OutOfOrderTasks, &event, 1, usize::MAX)?;
+        Ok(!self.overlay.read_active_tasks(out_of_order)?.is_empty())
+    }
+
+    /// Deletes the entries of expired events from the index of caused events.
+    fn delete_expired_caused_event_entries(&mut self, expired_up_to: EventId) {
+        let end = [b"(", &*MemberBuilder::from_i64(expired_up_to.as_i64() + 1).finish()].concat();
+        self.overlay.add_extra_command(args![
+            "ZREMRANGEBYLEX",
+            self.overlay.keys.index_key(&Index::CausedEvents),
+            "-",
+            end
+        ]);
+    }
+
+    /// Deletes the event number samples of expired events except the last, which contains how many events have expired.
+    fn delete_expired_event_number_samples(&mut self, expired_up_to: EventId) -> TableResult<()> {
+        let samples = self.overlay.read_members(
+            &Index::EventNumberSamples,
+            ALL_MEMBERS,
+            ScanOrder::Ascending,
+            MAX_ROWS_PER_STEP,
+        )?;
+        let mut expired_samples = Vec::new();
+        for sample in samples {
+            if decode_member_i64(&sample, 1)? > expired_up_to.as_i64() {
+                break;
+            }
+            expired_samples.push(sample);
+        }
+        expired_samples.pop();
+        expired_samples
+            .into_iter()
+            .for_each(|sample| self.overlay.remove_member(Index::EventNumberSamples, sample));
+        Ok(())
+    }
+
     /// Deletes an archived task, and collects the keys of its attempts, log and document 002.
     fn delete_archived_task_and_collect_keys(
-        &self,
+        &mut self,
         archived: &ArchivedTaskRow,
         expired: &mut ExpiredTaskKeys,
     ) -> TableResult<()> {
@@ -143,7 +199,7 @@ impl RedisTables {
     }
 
     /// Deletes the collected keys; returns the number of tasks.
-    fn delete_keys_of_expired_tasks(&self, expired: &ExpiredTaskKeys) -> u64 {
+    fn delete_keys_of_expired_tasks(&mut self, expired: &ExpiredTaskKeys) -> u64 {
         for keys in expired.keys.chunks(MAX_KEYS_PER_DELETE_COMMAND) {
             self.overlay.add_extra_command([&args!["UNLINK"], keys].concat());
         }
@@ -155,16 +211,13 @@ impl RedisTables {
         expired.task_count as u64
     }
 
-    pub(super) fn expire_idempotency_records(&self, before: Timestamp) -> TableResult<bool> {
-        self.expire_rows_by_age(&Table::IdempotencyRecords, &Index::IdempotencyRecordsByAge, before)
-    }
-
-    pub(super) fn expire_ended_orders(&self, before: Timestamp) -> TableResult<bool> {
-        self.expire_rows_by_age(&Table::EndedOrders, &Index::EndedOrdersByAge, before)
-    }
-
     /// Deletes rows older than `before` by an index of time and field; returns whether there may be more.
-    fn expire_rows_by_age(&self, table: &Table, age_index: &Index, before: Timestamp) -> TableResult<bool> {
+    fn expire_rows_by_age(
+        &mut self,
+        table: &Table,
+        age_index: &Index,
+        before: Timestamp,
+    ) -> TableResult<bool> {
         let end = MemberBuilder::from_i64(before.micros()).finish();
         let bounds = (Bound::Unbounded, Bound::Excluded(&*end));
         let members =
@@ -177,17 +230,7 @@ impl RedisTables {
         Ok(may_have_more)
     }
 
-    pub(super) fn expire_fires_nodes_and_audit_entries(&self, before: Timestamp) -> TableResult<bool> {
-        let has_more_fires = self.expire_fires(before)?;
-        for node in self.overlay.read_all_nodes(false)? {
-            if node.has_left_or_died && node.last_heartbeat_at < before {
-                self.overlay.delete_row(Table::Nodes, node.id.to_string());
-            }
-        }
-        Ok(self.expire_audit_entries(before)? || has_more_fires)
-    }
-
-    fn expire_fires(&self, before: Timestamp) -> TableResult<bool> {
+    fn expire_fires(&mut self, before: Timestamp) -> TableResult<bool> {
         let end = MemberBuilder::from_i64(before.micros()).finish();
         let bounds = (Bound::Unbounded, Bound::Excluded(&*end));
         let members =
@@ -205,9 +248,9 @@ impl RedisTables {
 
     /// Deletes expired audit entries; returns whether there may be more. Their numbers ascend with their times, so this stops at
     /// the first one that has not expired.
-    fn expire_audit_entries(&self, before: Timestamp) -> TableResult<bool> {
+    fn expire_audit_entries(&mut self, before: Timestamp) -> TableResult<bool> {
         let (first, end) =
-            (self.read_first_audit_entry_number()?, self.store_state.borrow().last_audit_entry_number + 1);
+            (self.read_first_audit_entry_number()?, self.store_state.last_audit_entry_number + 1);
         let (mut next, mut step, last) =
             (first, FIRST_AUDIT_BATCH_SIZE, end.min(first + MAX_ROWS_PER_STEP as i64));
         let mut first_found = None;
@@ -223,20 +266,20 @@ impl RedisTables {
                 // This entry is deleted below, and is still stored if the commit fails.
                 first_found = first_found.or(Some(number));
                 if entry.at >= before {
-                    self.first_audit_entry_number.set(first_found);
+                    self.first_audit_entry_number = first_found;
                     return Ok(false);
                 }
                 self.overlay.delete_row(Table::AuditEntries, number.to_string());
             }
             (next, step) = (next + step, step * 4);
         }
-        self.first_audit_entry_number.set(first_found.or(Some(last)));
+        self.first_audit_entry_number = first_found.or(Some(last));
         Ok(last < end)
     }
 
     /// Reads the number of the first audit entry.
-    fn read_first_audit_entry_number(&self) -> TableResult<i64> {
-        if let Some(number) = self.first_audit_entry_number.get() {
+    fn read_first_audit_entry_number(&mut self) -> TableResult<i64> {
+        if let Some(number) = self.first_audit_entry_number {
             return Ok(number);
         }
         let fields = decode_strings(
@@ -245,7 +288,7 @@ impl RedisTables {
                 .execute(args!["HKEYS", self.overlay.keys.table_key(&Table::AuditEntries)])?,
         )?;
         let numbers: Vec<i64> = fields.iter().map(|field| parse_number(field)).collect::<TableResult<_>>()?;
-        Ok(numbers.into_iter().min().unwrap_or(self.store_state.borrow().last_audit_entry_number + 1))
+        Ok(numbers.into_iter().min().unwrap_or(self.store_state.last_audit_entry_number + 1))
     }
 }
 

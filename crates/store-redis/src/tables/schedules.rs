@@ -7,6 +7,7 @@ use pointsman_core::fire::{Fire, FireOutcome, SkipReason};
 use pointsman_core::{EventId, ScheduleName, TaskSeq, Timestamp};
 use pointsman_store::error::TableResult;
 use pointsman_store::row::{ScheduleRow, TaskPhase};
+use pointsman_store::tables::ScheduleTable;
 
 use super::RedisTables;
 use crate::codec::{MemberBuilder, MemberOrField, RowDecoder, RowEncoder, decode_member_i64};
@@ -44,20 +45,15 @@ impl StoredSchedule {
     }
 }
 
-impl RedisTables {
-    pub(super) fn list_schedules(&self) -> TableResult<BTreeMap<String, ScheduleRow>> {
+impl ScheduleTable for RedisTables {
+    fn list_schedules(&mut self) -> TableResult<BTreeMap<String, ScheduleRow>> {
         let rows = self.overlay.read_table(Table::Schedules)?;
         rows.iter()
             .map(|(name, row)| Ok((rows::decode_text(name)?, StoredSchedule::decode(row)?.row)))
             .collect()
     }
 
-    pub(super) fn start_schedule(
-        &self,
-        name: &ScheduleName,
-        expression: &str,
-        now: Timestamp,
-    ) -> TableResult<()> {
+    fn start_schedule(&mut self, name: &ScheduleName, expression: &str, now: Timestamp) -> TableResult<()> {
         let last_event = self.read_schedule(name.as_str())?.and_then(|entry| entry.last_event);
         let row = ScheduleRow {
             expression: expression.into(),
@@ -69,39 +65,23 @@ impl RedisTables {
         Ok(())
     }
 
-    fn read_schedule(&self, name: &str) -> TableResult<Option<StoredSchedule>> {
-        self.overlay.read_row(Table::Schedules, name)?.map(|row| StoredSchedule::decode(&row)).transpose()
-    }
-
-    fn update_schedule(&self, name: &str, change: impl FnOnce(&mut StoredSchedule)) -> TableResult<()> {
-        let Some(mut entry) = self.read_schedule(name)? else { return Ok(()) };
-        change(&mut entry);
-        self.overlay.write_row(Table::Schedules, name, entry.encode());
-        Ok(())
-    }
-
-    pub(super) fn record_schedules_registered(&self, names: &[String], now: Timestamp) -> TableResult<()> {
+    fn record_schedules_registered(&mut self, names: &[String], now: Timestamp) -> TableResult<()> {
         names
             .iter()
             .try_for_each(|name| self.update_schedule(name, |entry| entry.row.last_registered_at = now))
     }
 
-    pub(super) fn delete_schedule_row(&self, name: &str) -> TableResult<()> {
+    fn delete_schedule(&mut self, name: &str) -> TableResult<()> {
         self.overlay.delete_row(Table::Schedules, name);
         Ok(())
     }
 
-    pub(super) fn read_fire(&self, schedule: &ScheduleName, planned: Timestamp) -> TableResult<Option<Fire>> {
+    fn read_fire(&mut self, schedule: &ScheduleName, planned: Timestamp) -> TableResult<Option<Fire>> {
         let row = self.overlay.read_row(Table::Fires(schedule.to_string()), planned.micros().to_string())?;
         row.map(|row| rows::decode_fire(&row)).transpose()
     }
 
-    pub(super) fn record_fire(
-        &self,
-        schedule: &ScheduleName,
-        fire: &Fire,
-        needs_catch_up: bool,
-    ) -> TableResult<()> {
+    fn write_fire(&mut self, schedule: &ScheduleName, fire: &Fire, needs_catch_up: bool) -> TableResult<()> {
         let name = schedule.to_string();
         if let Some(previous) = self.read_fire(schedule, fire.planned_at)? {
             self.overlay.remove_member(Index::FiresByAge, fire_age_member(&name, &previous));
@@ -114,17 +94,8 @@ impl RedisTables {
         })
     }
 
-    /// Writes a fire without changing its schedule.
-    pub(crate) fn write_fire_row(&self, schedule: &str, fire: &Fire) -> TableResult<()> {
-        let planned = fire.planned_at.micros();
-        self.overlay.write_row(Table::Fires(schedule.into()), planned.to_string(), rows::encode_fire(fire)?);
-        self.overlay.add_member(Index::FireTimes(schedule.into()), MemberBuilder::from_i64(planned).finish());
-        self.overlay.add_member(Index::FiresByAge, fire_age_member(schedule, fire));
-        Ok(())
-    }
-
     /// Sets the next planned time to catch up: the first one after `up_to` that was skipped because a rule paused the schedule.
-    pub(super) fn advance_catch_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> TableResult<()> {
+    fn advance_catch_up(&mut self, schedule: &ScheduleName, up_to: Timestamp) -> TableResult<()> {
         let after = MemberBuilder::from_i64(up_to.micros()).finish();
         let index = Index::FireTimes(schedule.to_string());
         let later = (Bound::Excluded(&*after), Bound::Unbounded);
@@ -140,16 +111,35 @@ impl RedisTables {
         self.update_schedule(schedule.as_str(), |entry| entry.row.next_catch_up = next_catch_up)
     }
 
-    pub(super) fn list_unfinished_tasks_of_last_event(
-        &self,
-        schedule: &ScheduleName,
-    ) -> TableResult<Vec<TaskSeq>> {
+    fn list_unfinished_tasks_of_last_event(&mut self, schedule: &ScheduleName) -> TableResult<Vec<TaskSeq>> {
         let last = self.read_schedule(schedule.as_str())?.and_then(|entry| entry.last_event);
         let event = last.map(|id| self.overlay.read_journaled_event(id)).transpose()?.flatten();
         let Some(event) = event else { return Ok(vec![]) };
         let tasks = self.overlay.read_active_tasks(event.task_seqs())?;
         let unfinished = tasks.iter().filter(|active| active.phase.code() <= TaskPhase::Locked.code());
         Ok(unfinished.map(|active| active.seq).collect())
+    }
+}
+
+impl RedisTables {
+    fn read_schedule(&mut self, name: &str) -> TableResult<Option<StoredSchedule>> {
+        self.overlay.read_row(Table::Schedules, name)?.map(|row| StoredSchedule::decode(&row)).transpose()
+    }
+
+    fn update_schedule(&mut self, name: &str, change: impl FnOnce(&mut StoredSchedule)) -> TableResult<()> {
+        let Some(mut entry) = self.read_schedule(name)? else { return Ok(()) };
+        change(&mut entry);
+        self.overlay.write_row(Table::Schedules, name, entry.encode());
+        Ok(())
+    }
+
+    /// Writes a fire without changing its schedule.
+    pub(crate) fn write_fire_row(&mut self, schedule: &str, fire: &Fire) -> TableResult<()> {
+        let planned = fire.planned_at.micros();
+        self.overlay.write_row(Table::Fires(schedule.into()), planned.to_string(), rows::encode_fire(fire)?);
+        self.overlay.add_member(Index::FireTimes(schedule.into()), MemberBuilder::from_i64(planned).finish());
+        self.overlay.add_member(Index::FiresByAge, fire_age_member(schedule, fire));
+        Ok(())
     }
 }
 

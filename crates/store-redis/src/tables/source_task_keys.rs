@@ -28,7 +28,7 @@ struct SourceTaskFields<'t> {
 
 impl RedisTables {
     /// Writes the keys of an active task.
-    pub(super) fn write_active_source_task_keys(&self, active: &ActiveTaskRow) -> TableResult<()> {
+    pub(super) fn write_active_source_task_keys(&mut self, active: &ActiveTaskRow) -> TableResult<()> {
         let Some((source, collection, id)) = self.source_task_identity(active.queue, active.seq)? else {
             return Ok(());
         };
@@ -65,14 +65,17 @@ impl RedisTables {
     }
 
     /// Removes a task that is not active any more from the waiting tasks.
-    pub(super) fn remove_inactive_task_from_priority_queue(&self, active: &ActiveTaskRow) -> TableResult<()> {
+    pub(super) fn remove_inactive_task_from_priority_queue(
+        &mut self,
+        active: &ActiveTaskRow,
+    ) -> TableResult<()> {
         if let Some((_, _, id)) = self.source_task_identity(active.queue, active.seq)? {
             self.remove_from_priority_queue(&id);
         }
         Ok(())
     }
 
-    pub(super) fn write_archived_source_task_keys(&self, archived: &ArchivedTaskRow) -> TableResult<()> {
+    pub(super) fn write_archived_source_task_keys(&mut self, archived: &ArchivedTaskRow) -> TableResult<()> {
         let Some((source, collection, id)) = self.source_task_identity(archived.queue, archived.seq)? else {
             return Ok(());
         };
@@ -91,7 +94,7 @@ impl RedisTables {
 
     /// Returns the keys of an expired task: its hash, its history, and its member there.
     pub(super) fn keys_of_expired_source_task(
-        &self,
+        &mut self,
         archived: &ArchivedTaskRow,
     ) -> TableResult<Option<[Vec<u8>; 3]>> {
         let identity = self.source_task_identity(archived.queue, archived.seq)?;
@@ -104,7 +107,7 @@ impl RedisTables {
 
     /// Returns source, collection and id of a task, if it belongs to a source.
     fn source_task_identity(
-        &self,
+        &mut self,
         queue: i64,
         seq: pointsman_core::TaskSeq,
     ) -> TableResult<Option<(String, String, TaskId)>> {
@@ -121,7 +124,7 @@ impl RedisTables {
         Ok(Some((handler.to_string(), collection.to_string(), id)))
     }
 
-    fn write_source_task_keys(&self, task: &SourceTaskFields<'_>) {
+    fn write_source_task_keys(&mut self, task: &SourceTaskFields<'_>) {
         let keys = &self.overlay.keys;
         let format_time = |time: Option<Timestamp>| time.map_or(String::new(), |time| time.to_string());
         let fields: [(&str, String); 8] = [
@@ -136,8 +139,8 @@ impl RedisTables {
         ];
         let mut command: CommandArgs = args!["HSET", keys.with_prefix(&format!("sync_tasks#{}", task.id))];
         command.extend(fields.iter().flat_map(|(name, value)| [to_arg(name), to_arg(value)]));
-        self.overlay.add_extra_command(command);
         let history = keys.with_prefix(&source_task_history_key(&task.source, &task.collection));
+        self.overlay.add_extra_command(command);
         self.overlay.add_extra_command(args![
             "ZADD",
             history,
@@ -146,7 +149,7 @@ impl RedisTables {
         ]);
     }
 
-    fn remove_from_priority_queue(&self, id: &TaskId) {
+    fn remove_from_priority_queue(&mut self, id: &TaskId) {
         for queue in [PRIORITY_QUEUE_KEY, TIE_BREAK_KEY] {
             self.overlay.add_extra_command(args!["ZREM", self.overlay.keys.with_prefix(queue), id.as_str()]);
         }

@@ -58,10 +58,10 @@ struct StateReadWithLock {
 
 impl RedisTables {
     /// Loads the store state under the write lock, which is released again; returns `false` if there is no store.
-    pub(crate) fn load_store_state_if_exists(&self) -> TableResult<bool> {
+    pub(crate) fn load_store_state_if_exists(&mut self) -> TableResult<bool> {
         match self.acquire_write_lock(&ReadSet::default())? {
             Some(locked) => {
-                self.store_state.replace(locked.store_state);
+                self.store_state = locked.store_state;
                 self.release_write_lock()?;
                 Ok(true)
             }
@@ -69,30 +69,30 @@ impl RedisTables {
         }
     }
 
-    pub(crate) fn begin(&self, read_set: ReadSet) -> TableResult<CacheState> {
+    pub(crate) fn begin(&mut self, read_set: ReadSet) -> TableResult<CacheState> {
         self.overlay.connection.disable_lock_renewal_on_send();
-        self.invalidations.take();
+        self.invalidations.clear();
         self.outbox_state.clear();
-        self.registry_changed.set(false);
+        self.registry_changed = false;
         let Some(StateReadWithLock { store_state, recent_commits, prefetched, has_outbox_entries }) =
             self.acquire_write_lock(&read_set)?
         else {
             return Err(Fault::damaged(STORE_MISSING_MESSAGE));
         };
-        self.store_state.replace(store_state.clone());
-        self.store_state_at_begin.replace(store_state);
+        self.store_state = store_state.clone();
+        self.store_state_at_begin = store_state;
         let cache_state = self.refresh_caches(&recent_commits, prefetched)?;
         match cache_state {
             CacheState::Fresh => {
-                self.peer_activity_countdown.update(|count| count.saturating_sub(1));
+                self.peer_activity_countdown = self.peer_activity_countdown.saturating_sub(1);
                 self.prefetch_lanes(&read_set)?;
             }
             CacheState::Stale(_) => {
-                self.peer_activity_countdown.set(PEER_ACTIVE_FOR_TRANSACTIONS);
+                self.peer_activity_countdown = PEER_ACTIVE_FOR_TRANSACTIONS;
                 self.prefetch_read_set(&read_set)?;
             }
             CacheState::Unknown => {
-                self.peer_activity_countdown.set(PEER_ACTIVE_FOR_TRANSACTIONS);
+                self.peer_activity_countdown = PEER_ACTIVE_FOR_TRANSACTIONS;
                 // The writer reads everything again, which may take longer than the lease of the lock.
                 self.overlay.connection.enable_lock_renewal_on_send(&write_lock::renew_command(
                     &self.overlay.keys,
@@ -106,7 +106,7 @@ impl RedisTables {
     }
 
     /// Acquires the write lock, and fetches the read set with it; `None` if there is no store.
-    fn acquire_write_lock(&self, read_set: &ReadSet) -> TableResult<Option<StateReadWithLock>> {
+    fn acquire_write_lock(&mut self, read_set: &ReadSet) -> TableResult<Option<StateReadWithLock>> {
         loop {
             let commands_before = vec![
                 self.acquire_lock_command(),
@@ -117,7 +117,7 @@ impl RedisTables {
                 self.overlay.fetch_without_caching(commands_before, self.plan_read_set_fetches(read_set))?;
             let mut replies = replies.into_iter();
             let mut reply = || replies.next().unwrap_or(Value::Nil);
-            match self.decode_lock_reply(reply())? {
+            match Self::decode_lock_reply(reply())? {
                 LockReply::Acquired(store_state, recent_commits) => {
                     let last_assigned_id = decode_list(reply())?.into_iter().next().unwrap_or(Value::Nil);
                     self.outbox_state.set_last_assigned_id_if_plausible(
@@ -144,11 +144,11 @@ impl RedisTables {
     }
 
     fn acquire_lock_command(&self) -> CommandArgs {
-        let cached_version = self.cached_versions.get().map(|(version, _)| version.number);
+        let cached_version = self.cached_versions.map(|(version, _)| version.number);
         write_lock::acquire_command(&self.overlay.keys, &self.lock_owner_name, cached_version)
     }
 
-    fn decode_lock_reply(&self, reply: Value) -> TableResult<LockReply> {
+    fn decode_lock_reply(reply: Value) -> TableResult<LockReply> {
         let mut parts = decode_list(reply)?.into_iter();
         let mut part = || parts.next().unwrap_or(Value::Nil);
         if decode_integer(part())? == 0 {
@@ -176,15 +176,12 @@ impl RedisTables {
 
     /// Drops stale cache entries, caches the fetched rows, and returns the state of the writer's caches.
     fn refresh_caches(
-        &self,
+        &mut self,
         recent_commits: &RecentCommits,
         prefetched: FetchedReplies,
     ) -> TableResult<CacheState> {
-        let (version, registry) = {
-            let store_state = self.store_state.borrow();
-            (store_state.commit_version, store_state.registry_version)
-        };
-        let previous = self.cached_versions.replace(Some((version, registry)));
+        let (version, registry) = (self.store_state.commit_version, self.store_state.registry_version);
+        let previous = self.cached_versions.replace((version, registry));
         let changes = match previous {
             Some((cached, cached_registry)) if cached_registry == registry => {
                 let later = commits_since(&recent_commits.commits, cached, |commit| commit.version);
@@ -215,8 +212,8 @@ impl RedisTables {
         }
     }
 
-    fn read_peer_changes(&self, changes: Vec<Invalidation>) -> TableResult<PeerChanges> {
-        let counters = self.store_state.borrow().counters;
+    fn read_peer_changes(&mut self, changes: Vec<Invalidation>) -> TableResult<PeerChanges> {
+        let counters = self.store_state.counters;
         let mut peer_changes = PeerChanges { counters, ..PeerChanges::default() };
         let (mut queues, mut all_queues) = (vec![], false);
         for change in changes {
@@ -267,13 +264,13 @@ impl RedisTables {
     }
 
     /// Fetches a read set.
-    pub(crate) fn prefetch_read_set(&self, read_set: &ReadSet) -> TableResult<()> {
+    pub(crate) fn prefetch_read_set(&mut self, read_set: &ReadSet) -> TableResult<()> {
         self.overlay.fetch_into_cache(self.plan_read_set_fetches(read_set))?;
         self.prefetch_lanes(read_set)
     }
 
     /// Fetches the read set of jobs that join the transaction.
-    pub(crate) fn prefetch_read_set_of_joining_jobs(&self, read_set: &ReadSet) -> TableResult<()> {
+    pub(crate) fn prefetch_read_set_of_joining_jobs(&mut self, read_set: &ReadSet) -> TableResult<()> {
         let exists_command = vec![self.outbox_exists_command(read_set)];
         let has_outbox_entries =
             self.overlay.fetch_after_commands(exists_command, self.plan_read_set_fetches(read_set))?.pop();
@@ -283,7 +280,7 @@ impl RedisTables {
 
     /// Fetches the lanes of the objects in a read set, which need the numbers of the objects, and then the tasks at the heads of
     /// all lanes.
-    fn prefetch_lanes(&self, read_set: &ReadSet) -> TableResult<()> {
+    fn prefetch_lanes(&mut self, read_set: &ReadSet) -> TableResult<()> {
         let mut lanes = Vec::with_capacity(read_set.objects.len());
         for (tenant, key, handler) in read_set.objects.iter().filter(|(_, _, handler)| *handler != 0) {
             if let Some(object) = self.overlay.read_object(tenant, key)? {
@@ -296,9 +293,9 @@ impl RedisTables {
     }
 
     /// Writes the last assigned id to `next.event.id` of document 001, if the transaction assigned any.
-    fn write_last_assigned_id(&self) {
-        let last = self.store_state.borrow().counters.last_event;
-        if last != self.store_state_at_begin.borrow().counters.last_event {
+    fn write_last_assigned_id(&mut self) {
+        let last = self.store_state.counters.last_event;
+        if last != self.store_state_at_begin.counters.last_event {
             self.overlay.add_extra_command(args![
                 "SET",
                 self.overlay.keys.with_prefix("next.event.id"),
@@ -307,52 +304,44 @@ impl RedisTables {
         }
     }
 
-    pub(crate) fn commit(&self) -> TableResult<()> {
+    pub(crate) fn commit(&mut self) -> TableResult<()> {
         self.commit_transaction(false)
     }
 
     /// Commits, and begins the next transaction without releasing the write lock: reads the outboxes again.
-    pub(crate) fn commit_keeping_write_lock(&self) -> TableResult<()> {
+    pub(crate) fn commit_keeping_write_lock(&mut self) -> TableResult<()> {
         self.commit_transaction(true)?;
-        self.store_state_at_begin.replace(self.store_state.borrow().clone());
-        self.registry_changed.set(false);
+        self.store_state_at_begin = self.store_state.clone();
+        self.registry_changed = false;
         self.outbox_state.clear_journaled();
         self.read_outboxes()
     }
 
     /// Commits the pending writes, unless there are none. Releases the write lock, or keeps it for the next transaction.
-    fn commit_transaction(&self, keep_lock: bool) -> TableResult<()> {
+    fn commit_transaction(&mut self, keep_lock: bool) -> TableResult<()> {
         self.write_last_assigned_id();
         let writes = self.overlay.encode_writes();
-        let registry_changed = self.registry_changed.get();
-        if writes.is_empty()
-            && !registry_changed
-            && *self.store_state.borrow() == *self.store_state_at_begin.borrow()
-        {
+        if writes.is_empty() && !self.registry_changed && self.store_state == self.store_state_at_begin {
             return self.release_write_lock();
         }
-        let new_state = {
-            let mut store_state = self.store_state.borrow_mut();
-            store_state.commit_version = store_state.commit_version.next_version();
-            store_state.registry_version += i64::from(registry_changed);
-            store_state.clone()
-        };
+        self.store_state.commit_version = self.store_state.commit_version.next_version();
+        self.store_state.registry_version += i64::from(self.registry_changed);
+        let new_state = &self.store_state;
         let commit = CommitRecord {
             version: new_state.commit_version,
-            invalidations: encode_invalidations(self.invalidations.take()),
+            invalidations: encode_invalidations(std::mem::take(&mut self.invalidations)),
         };
-        let record = (self.peer_activity_countdown.get() > 0)
-            .then(|| self.overlay.invalidation_record().encode())
-            .flatten();
+        let record =
+            (self.peer_activity_countdown > 0).then(|| self.overlay.invalidation_record().encode()).flatten();
         let request = CommitRequest {
-            expected_version: encode_commit_version(self.store_state_at_begin.borrow().commit_version),
+            expected_version: encode_commit_version(self.store_state_at_begin.commit_version),
             new_state: new_state.encode(),
             commit_record: encode_commit_record(&commit),
             invalidation_record: record
                 .map(|record| encode_invalidation_record(new_state.commit_version, record))
                 .unwrap_or_default(),
             keep_lock,
-            fences: &self.outbox_state.fences(),
+            fences: self.outbox_state.fences(),
             writes: Some(&writes),
         };
         self.send_commit_with_retries(&write_lock::commit_command(
@@ -360,18 +349,16 @@ impl RedisTables {
             &self.lock_owner_name,
             request,
         ))?;
-        self.rows_written.set(self.rows_written.get() + writes.arg_count() as u64 / 2);
-        self.cached_versions.set(Some((new_state.commit_version, new_state.registry_version)));
+        self.rows_written += writes.arg_count() as u64 / 2;
+        self.cached_versions = Some((self.store_state.commit_version, self.store_state.registry_version));
         Ok(())
     }
 
     /// Sends a commit, and sends it again if there is no reply: the script recognises a repetition by the nonce.
-    fn send_commit_with_retries(&self, commit: &CommandArgsBuffer) -> TableResult<()> {
+    fn send_commit_with_retries(&mut self, commit: &CommandArgsBuffer) -> TableResult<()> {
         let begun = Instant::now();
         let reply = loop {
-            // While Redis commits, the pending writes already become cached rows. If the commit fails, the caches are cleared.
-            match self.overlay.connection.execute_buffer_while(commit, &mut || self.overlay.mark_committed())
-            {
+            match self.overlay.send_commit(commit) {
                 Err(fault) if is_connection_fault(&fault) && begun.elapsed() < COMMIT_RETRY_WINDOW => {
                     std::thread::sleep(COMMIT_RETRY_DELAY)
                 }
@@ -395,7 +382,7 @@ impl RedisTables {
     }
 
     /// Releases the write lock without writing.
-    fn release_write_lock(&self) -> TableResult<()> {
+    fn release_write_lock(&mut self) -> TableResult<()> {
         self.overlay
             .connection
             .execute_buffer(&write_lock::release_command(&self.overlay.keys, &self.lock_owner_name))?;
@@ -404,7 +391,7 @@ impl RedisTables {
     }
 
     /// Creates the store unless another node was faster.
-    pub(crate) fn create_store(&self, texts: &[(&str, String)]) -> TableResult<()> {
+    pub(crate) fn create_store(&mut self, texts: &[(&str, String)]) -> TableResult<()> {
         for (name, text) in texts {
             self.overlay.write_row(Table::NamedTexts, name, text.clone().into_bytes());
         }
@@ -425,9 +412,9 @@ impl RedisTables {
     }
 
     /// Drops the caches and the pending writes, and releases the write lock, so that peers need not wait for its expiry.
-    pub(crate) fn roll_back(&self) {
+    pub(crate) fn roll_back(&mut self) {
         self.overlay.clear();
-        self.cached_versions.set(None);
+        self.cached_versions = None;
         if self.overlay.connection.is_open() && self.release_write_lock().is_err() {
             self.overlay.connection.disconnect();
         }

@@ -4,7 +4,7 @@ use pointsman_store::store_copy::{CopyRow, CopyValue};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::{Fault, TableResult};
-use crate::tables::counters::{self, StoredCounters};
+use crate::tables::meta::{self, StoredCounters};
 
 /// Reads the counters as the one row of their table.
 pub(super) fn read_counter_row(conn: &Connection) -> TableResult<CopyRow> {
@@ -61,7 +61,7 @@ pub(super) fn write_counter_row(conn: &Connection, row: &CopyRow) -> TableResult
         ("last_object", last_object),
         ("archived_tasks", archived_task_count),
     ] {
-        counters::write_meta_value(conn, name, number)?;
+        meta::write_meta_value(conn, name, number)?;
     }
     // The journal may still contain expired events, even if it has no visible ones.
     conn.execute_batch("DELETE FROM pointsman_journal; DELETE FROM pointsman_journal_sparse_index")?;
@@ -78,5 +78,5 @@ pub(super) fn write_counter_row(conn: &Connection, row: &CopyRow) -> TableResult
 
 /// Reads a named number; 0 if there is none.
 pub(super) fn read_named_number(conn: &Connection, name: &str) -> TableResult<i64> {
-    Ok(counters::read_meta_value(conn, name)?.unwrap_or(0))
+    Ok(meta::read_meta_value(conn, name)?.unwrap_or(0))
 }

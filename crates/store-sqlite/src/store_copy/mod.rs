@@ -14,7 +14,7 @@ use rusqlite::Connection;
 
 use crate::error::{OpenError, TableResult, to_store_error};
 use crate::open::{self, DatabaseLocation, FileLock};
-use crate::tables::counters;
+use crate::tables::meta;
 
 /// A file that is the source or target of a copy. No server may use it meanwhile.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl SqliteStoreCopy {
             TableKind::Journal => rows::insert_journal_rows(&tx, rows)?,
             _ => rows::insert_rows(&tx, table_kind, rows)?,
         }
-        counters::write_meta_value(&tx, COPY_PROGRESS_TEXT_NAME, progress)?;
+        meta::write_meta_value(&tx, COPY_PROGRESS_TEXT_NAME, progress)?;
         Ok(tx.commit()?)
     }
 
@@ -100,7 +100,7 @@ impl CopyEndpoint for SqliteStoreCopy {
     }
 
     fn read_copy_progress(&mut self) -> StoreResult<Option<String>> {
-        counters::read_meta_value(&self.conn, COPY_PROGRESS_TEXT_NAME).map_err(|fault| to_store_error(&fault))
+        meta::read_meta_value(&self.conn, COPY_PROGRESS_TEXT_NAME).map_err(|fault| to_store_error(&fault))
     }
 
     fn write_rows_and_progress(

@@ -8,7 +8,7 @@ use rusqlite::{Connection, params_from_iter};
 
 use super::counter_row::read_named_number;
 use crate::error::{Fault, TableResult};
-use crate::tables::counters;
+use crate::tables::meta;
 
 /// The source of a table's rows: the SQL table, the columns that order them, and the condition that selects them.
 struct TableSource {
@@ -144,7 +144,7 @@ pub(super) fn insert_rows(conn: &Connection, table_kind: TableKind, rows: Vec<Co
 /// Inserts events, and adds every thousandth to the sparse index, by which an event is found by its number.
 pub(super) fn insert_journal_rows(conn: &Connection, rows: Vec<CopyRow>) -> TableResult<()> {
     let (expired_up_to, mut journaled) =
-        (read_named_number(conn, "expired_up_to")?, counters::count_journaled_events(conn)?);
+        (read_named_number(conn, "expired_up_to")?, meta::count_journaled_events(conn)?);
     let mut index_entries = Vec::new();
     for id in rows.iter().filter_map(|row| row.first()?.as_number()).filter(|id| *id > expired_up_to) {
         journaled += 1;

@@ -2,14 +2,84 @@
 
 use pointsman_core::{EventId, Tenant};
 use pointsman_store::row::{IdleObject, ObjectRow};
-use rusqlite::{Connection, Row};
+use pointsman_store::tables::ObjectTable;
+use rusqlite::Row;
 
+use super::SqliteTables;
 use super::row::{query_all, query_first};
 use crate::error::{Fault, TableResult};
 
-pub(super) fn read_object(conn: &Connection, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>> {
-    let sql = "SELECT last_event, last_sent, number FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
-    query_first(conn, sql, (tenant.as_str(), key), |row| object_from_row(row, 0))
+impl ObjectTable for SqliteTables {
+    fn read_object(&mut self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>> {
+        let sql = "SELECT last_event, last_sent, number FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
+        query_first(&self.conn, sql, (tenant.as_str(), key), |row| object_from_row(row, 0))
+    }
+
+    /// Inserts or updates an object. The column `checked` of an existing object stays as it is; otherwise its index would
+    /// be written with each event.
+    fn write_object(&mut self, tenant: &Tenant, key: &str, object: &ObjectRow) -> TableResult<()> {
+        let sql = "INSERT INTO pointsman_object (tenant, key, last_event, last_sent, number, checked)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?3)
+                   ON CONFLICT (tenant, key) DO UPDATE
+                   SET last_event = excluded.last_event, last_sent = excluded.last_sent, number = excluded.number";
+        let row = (
+            tenant.as_str(),
+            key,
+            object.last_event.as_i64(),
+            object.encode_last_sent_events(),
+            object.number,
+        );
+        self.conn.prepare_cached(sql)?.execute(row)?;
+        Ok(())
+    }
+
+    fn list_idle_objects(&mut self, up_to: EventId, limit: usize) -> TableResult<Vec<IdleObject>> {
+        let sql = "SELECT tenant, key, last_event, last_sent, number FROM pointsman_object
+                   WHERE checked <= ?1 ORDER BY checked LIMIT ?2";
+        query_all(&self.conn, sql, (up_to.as_i64(), limit as i64), |row| {
+            let tenant: String = row.get(0)?;
+            let tenant = Tenant::new(tenant).map_err(Fault::damaged)?;
+            Ok(IdleObject {
+                tenant,
+                key: row.get(1)?,
+                row: object_from_row(row, 2)?,
+                has_outbox_events: false,
+            })
+        })
+    }
+
+    fn mark_objects_in_use(&mut self, objects: &[(Tenant, String, EventId)]) -> TableResult<()> {
+        let sql = "UPDATE pointsman_object SET checked = ?3 WHERE tenant = ?1 AND key = ?2";
+        let mut update = self.conn.prepare_cached(sql)?;
+        for (tenant, key, checked) in objects {
+            update.execute((tenant.as_str(), key, checked.as_i64()))?;
+        }
+        Ok(())
+    }
+
+    fn mark_objects_of_events_in_use(
+        &mut self,
+        events: &[EventId],
+        up_to: EventId,
+        checked: EventId,
+    ) -> TableResult<()> {
+        let sql = "UPDATE pointsman_object SET checked = ?3
+                   WHERE checked <= ?2 AND (tenant, key) = (SELECT tenant, key FROM pointsman_journal WHERE id = ?1)";
+        let mut update = self.conn.prepare_cached(sql)?;
+        for event in events {
+            update.execute((event.as_i64(), up_to.as_i64(), checked.as_i64()))?;
+        }
+        Ok(())
+    }
+
+    fn delete_objects(&mut self, objects: &[IdleObject]) -> TableResult<()> {
+        let mut delete =
+            self.conn.prepare_cached("DELETE FROM pointsman_object WHERE tenant = ?1 AND key = ?2")?;
+        for IdleObject { tenant, key, .. } in objects {
+            delete.execute((tenant.as_str(), key))?;
+        }
+        Ok(())
+    }
 }
 
 /// Reads the columns last_event, last_sent and number, from column `first_column` on.
@@ -21,87 +91,4 @@ fn object_from_row(row: &Row<'_>, first_column: usize) -> TableResult<ObjectRow>
         last_event,
         last_sent_events: ObjectRow::decode_last_sent_events(last_sent),
     })
-}
-
-/// Inserts or updates an object. The column `checked` of an existing object stays as it is; otherwise its index would
-/// be written with each event.
-pub(super) fn write_object(
-    conn: &Connection,
-    tenant: &Tenant,
-    key: &str,
-    object: &ObjectRow,
-) -> TableResult<()> {
-    let sql = "INSERT INTO pointsman_object (tenant, key, last_event, last_sent, number, checked)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?3)
-               ON CONFLICT (tenant, key) DO UPDATE
-               SET last_event = excluded.last_event, last_sent = excluded.last_sent, number = excluded.number";
-    let row =
-        (tenant.as_str(), key, object.last_event.as_i64(), object.encode_last_sent_events(), object.number);
-    conn.prepare_cached(sql)?.execute(row)?;
-    Ok(())
-}
-
-pub(super) fn list_idle_objects(
-    conn: &Connection,
-    up_to: EventId,
-    limit: usize,
-) -> TableResult<Vec<IdleObject>> {
-    let sql = "SELECT tenant, key, last_event, last_sent, number FROM pointsman_object
-               WHERE checked <= ?1 ORDER BY checked LIMIT ?2";
-    query_all(conn, sql, (up_to.as_i64(), limit as i64), |row| {
-        let tenant: String = row.get(0)?;
-        let tenant = Tenant::new(tenant).map_err(Fault::damaged)?;
-        Ok(IdleObject { tenant, key: row.get(1)?, row: object_from_row(row, 2)?, has_outbox_events: false })
-    })
-}
-
-pub(super) fn mark_objects_in_use(
-    conn: &Connection,
-    objects: &[(Tenant, String, EventId)],
-) -> TableResult<()> {
-    let sql = "UPDATE pointsman_object SET checked = ?3 WHERE tenant = ?1 AND key = ?2";
-    let mut update = conn.prepare_cached(sql)?;
-    for (tenant, key, checked) in objects {
-        update.execute((tenant.as_str(), key, checked.as_i64()))?;
-    }
-    Ok(())
-}
-
-pub(super) fn mark_objects_of_events_in_use(
-    conn: &Connection,
-    events: &[EventId],
-    up_to: EventId,
-    checked: EventId,
-) -> TableResult<()> {
-    let sql = "UPDATE pointsman_object SET checked = ?3
-               WHERE checked <= ?2 AND (tenant, key) = (SELECT tenant, key FROM pointsman_journal WHERE id = ?1)";
-    let mut update = conn.prepare_cached(sql)?;
-    for event in events {
-        update.execute((event.as_i64(), up_to.as_i64(), checked.as_i64()))?;
-    }
-    Ok(())
-}
-
-pub(super) fn delete_objects(conn: &Connection, objects: &[IdleObject]) -> TableResult<()> {
-    let mut delete = conn.prepare_cached("DELETE FROM pointsman_object WHERE tenant = ?1 AND key = ?2")?;
-    for IdleObject { tenant, key, .. } in objects {
-        delete.execute((tenant.as_str(), key))?;
-    }
-    Ok(())
-}
-
-pub(super) fn list_events_of_unfinished_tasks(
-    conn: &Connection,
-    after: EventId,
-    up_to: EventId,
-    limit: usize,
-) -> TableResult<(Vec<EventId>, Option<EventId>)> {
-    let sql = "SELECT id, EXISTS (SELECT 1 FROM pointsman_task WHERE seq >= first_task AND seq < first_task + tasks)
-                          OR EXISTS (SELECT 1 FROM pointsman_task WHERE late = 1 AND event = pointsman_journal.id)
-               FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3";
-    let range = (after.as_i64(), up_to.as_i64(), limit as i64);
-    let visited: Vec<(EventId, bool)> =
-        query_all(conn, sql, range, |row| Ok((EventId::from_i64(row.get(0)?), row.get(1)?)))?;
-    let next = visited.last().filter(|_| visited.len() >= limit).map(|(id, _)| *id);
-    Ok((visited.into_iter().filter(|(_, needed)| *needed).map(|(id, _)| id).collect(), next))
 }

@@ -1,39 +1,65 @@
 //! Counters, which only grow, except that of archived tasks; and named values (`pointsman_meta`).
 
-use std::cell::Cell;
-
 use pointsman_core::EventId;
 use pointsman_core::task::TaskIdNamespace;
-use pointsman_store::tables::Counters;
+use pointsman_store::tables::{Counters, MetaTable};
 use rusqlite::types::{FromSql, ToSql};
 use rusqlite::{Connection, OptionalExtension};
 
+use super::SqliteTables;
 use crate::error::{Fault, TableResult};
 
 /// The size of a block of reserved numbers. The last used number of some counters is in no row, so numbers are reserved
 /// in blocks: after a start they continue after the reserved block, and few commits have to write the counter.
 const NUMBER_RESERVATION_SIZE: i64 = 100_000;
 
+impl MetaTable for SqliteTables {
+    fn read_counters(&mut self) -> TableResult<Counters> {
+        self.stored_counters.read_counters(&self.conn)
+    }
+
+    fn write_counters(&mut self, counters: &Counters) -> TableResult<()> {
+        self.stored_counters.write_counters(&self.conn, counters)
+    }
+
+    fn read_task_id_namespace(&mut self) -> TableResult<TaskIdNamespace> {
+        read_task_id_namespace(&self.conn)
+    }
+
+    fn read_hash_salt(&mut self) -> TableResult<u64> {
+        let salt: Option<i64> = read_meta_value(&self.conn, "salt")?;
+        Ok(salt.ok_or_else(|| Fault::damaged("pointsman_meta has no salt"))? as u64)
+    }
+
+    fn read_named_text(&mut self, name: &str) -> TableResult<Option<String>> {
+        read_meta_value(&self.conn, name)
+    }
+
+    fn write_named_text(&mut self, name: &str, text: &str) -> TableResult<()> {
+        write_meta_value(&self.conn, name, text)
+    }
+}
+
 /// The counters as they are stored in the file. Counters that follow from rows are not among them.
 #[derive(Debug, Default)]
 pub(crate) struct StoredCounters {
-    archived_task_count: Cell<i64>,
-    expired_up_to: Cell<EventId>,
-    last_reserved_fence: Cell<i64>,
-    last_reserved_object: Cell<i64>,
-    last_reserved_task: Cell<i64>,
+    archived_task_count: i64,
+    expired_up_to: EventId,
+    last_reserved_fence: i64,
+    last_reserved_object: i64,
+    last_reserved_task: i64,
 }
 
 impl StoredCounters {
     /// Reads the counters: those that are stored, and those that follow from the rows.
-    pub(crate) fn read_counters(&self, conn: &Connection) -> TableResult<Counters> {
+    pub(crate) fn read_counters(&mut self, conn: &Connection) -> TableResult<Counters> {
         let number = |name| -> TableResult<i64> { Ok(read_meta_value(conn, name)?.unwrap_or(0)) };
-        self.archived_task_count.set(number("archived_tasks")?);
-        self.expired_up_to.set(EventId::from_i64(number("expired_up_to")?));
-        self.last_reserved_fence.set(number("last_fence")?);
-        self.last_reserved_object.set(number("last_object")?);
-        self.last_reserved_task.set(number("last_task")?);
-        let expired_up_to = self.expired_up_to.get();
+        self.archived_task_count = number("archived_tasks")?;
+        self.expired_up_to = EventId::from_i64(number("expired_up_to")?);
+        self.last_reserved_fence = number("last_fence")?;
+        self.last_reserved_object = number("last_object")?;
+        self.last_reserved_task = number("last_task")?;
+        let expired_up_to = self.expired_up_to;
         let newest_event =
             EventId::from_i64(query_max_or_zero(conn, "SELECT max(id) FROM pointsman_journal")?);
         let last_task = query_max_or_zero(conn, "SELECT max(seq) FROM pointsman_task")?
@@ -41,42 +67,42 @@ impl StoredCounters {
         Ok(Counters {
             last_event: newest_event.max(expired_up_to),
             expired_up_to,
-            last_task: last_task.max(self.last_reserved_task.get()),
-            last_fence: self.last_reserved_fence.get(),
-            last_object: self.last_reserved_object.get(),
+            last_task: last_task.max(self.last_reserved_task),
+            last_fence: self.last_reserved_fence,
+            last_object: self.last_reserved_object,
             last_order: query_max_or_zero(conn, "SELECT max(n) FROM pointsman_order")?,
             journaled_event_count: count_journaled_events(conn)?,
-            archived_task_count: self.archived_task_count.get(),
+            archived_task_count: self.archived_task_count,
             next_due: None,
         })
     }
 
-    pub(super) fn write_counters(&self, conn: &Connection, counters: &Counters) -> TableResult<()> {
-        if counters.archived_task_count != self.archived_task_count.get() {
+    pub(super) fn write_counters(&mut self, conn: &Connection, counters: &Counters) -> TableResult<()> {
+        if counters.archived_task_count != self.archived_task_count {
             write_meta_value(conn, "archived_tasks", counters.archived_task_count)?;
-            self.archived_task_count.set(counters.archived_task_count);
+            self.archived_task_count = counters.archived_task_count;
         }
         self.set_expired_up_to(conn, counters.expired_up_to)?;
-        reserve_numbers(conn, "last_fence", counters.last_fence, &self.last_reserved_fence)?;
-        reserve_numbers(conn, "last_object", counters.last_object, &self.last_reserved_object)?;
-        reserve_numbers(conn, "last_task", counters.last_task, &self.last_reserved_task)
+        reserve_numbers(conn, "last_fence", counters.last_fence, &mut self.last_reserved_fence)?;
+        reserve_numbers(conn, "last_object", counters.last_object, &mut self.last_reserved_object)?;
+        reserve_numbers(conn, "last_task", counters.last_task, &mut self.last_reserved_task)
     }
 
     /// Stores the low-water mark: observers see no event at or below this id any more.
-    pub(super) fn set_expired_up_to(&self, conn: &Connection, expired_up_to: EventId) -> TableResult<()> {
-        if expired_up_to != self.expired_up_to.get() {
+    pub(super) fn set_expired_up_to(&mut self, conn: &Connection, expired_up_to: EventId) -> TableResult<()> {
+        if expired_up_to != self.expired_up_to {
             write_meta_value(conn, "expired_up_to", expired_up_to.as_i64())?;
-            self.expired_up_to.set(expired_up_to);
+            self.expired_up_to = expired_up_to;
         }
         Ok(())
     }
 }
 
 /// Reserves another block of numbers if `last_used` is beyond those reserved.
-fn reserve_numbers(conn: &Connection, name: &str, last_used: i64, reserved: &Cell<i64>) -> TableResult<()> {
-    if last_used > reserved.get() {
-        reserved.set(last_used + NUMBER_RESERVATION_SIZE);
-        write_meta_value(conn, name, reserved.get())?;
+fn reserve_numbers(conn: &Connection, name: &str, last_used: i64, reserved: &mut i64) -> TableResult<()> {
+    if last_used > *reserved {
+        *reserved = last_used + NUMBER_RESERVATION_SIZE;
+        write_meta_value(conn, name, *reserved)?;
     }
     Ok(())
 }
@@ -100,11 +126,6 @@ pub(crate) fn read_task_id_namespace(conn: &Connection) -> TableResult<TaskIdNam
     Ok(TaskIdNamespace(namespace as u64))
 }
 
-pub(super) fn read_hash_salt(conn: &Connection) -> TableResult<u64> {
-    let salt: Option<i64> = read_meta_value(conn, "salt")?;
-    Ok(salt.ok_or_else(|| Fault::damaged("pointsman_meta has no salt"))? as u64)
-}
-
 /// Reads a named value.
 pub(crate) fn read_meta_value<T: FromSql>(conn: &Connection, name: &str) -> TableResult<Option<T>> {
     let mut statement = conn.prepare_cached("SELECT value FROM pointsman_meta WHERE name = ?1")?;
@@ -125,7 +146,7 @@ mod tests {
     #[test]
     fn numbers_continue_after_the_reserved_block_when_reopened() {
         let conn = open::open_writer_connection(&DatabaseLocation::Memory, open::MIGRATIONS).unwrap();
-        let stored = StoredCounters::default();
+        let mut stored = StoredCounters::default();
         let initial = stored.read_counters(&conn).unwrap();
         assert_eq!(initial, Counters::default());
         let last_used =

@@ -1,0 +1,43 @@
+//! Rules.
+
+use pointsman_core::{Rule, RuleKind, RuleScope, Tenant};
+use pointsman_store::error::TableResult;
+use pointsman_store::tables::RuleTable;
+
+use super::PgTables;
+use super::columns::replace_nul_chars;
+use crate::documented_tables::{canvas_id_of_tenant, event_space_of_rule};
+use crate::session::query;
+use crate::writer_connection::{SqlCommand, params};
+
+impl RuleTable for PgTables {
+    fn list_rules(&mut self) -> TableResult<Vec<Rule>> {
+        let rows = self.query_rows(query!("write/rules"), vec![])?;
+        crate::documented_tables::decode_rules(&rows)
+    }
+
+    fn write_rule(&mut self, rule: &Rule) -> TableResult<()> {
+        self.mark_registry_changed();
+        let query = query!("write/upsert_rule", TEXT, UUID, TEXT, TEXT, TEXT, INT8, TEXT, TEXT);
+        let params = params![
+            rule.kind.as_str(),
+            canvas_id_of_tenant(rule.tenant.as_ref()),
+            rule.tenant.as_ref().map(Tenant::to_string),
+            rule.scope.name(),
+            event_space_of_rule(&rule.scope),
+            rule.since.micros(),
+            replace_nul_chars(rule.set_by.clone()),
+            replace_nul_chars(rule.reason.clone()),
+        ];
+        self.add_to_batch(SqlCommand::Query(query, params));
+        Ok(())
+    }
+
+    fn delete_rule(&mut self, kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> TableResult<()> {
+        self.mark_registry_changed();
+        let params =
+            params![kind.as_str(), canvas_id_of_tenant(tenant), scope.name(), event_space_of_rule(scope)];
+        self.add_to_batch(SqlCommand::Query(query!("write/delete_rule", TEXT, UUID, TEXT, TEXT), params));
+        Ok(())
+    }
+}

@@ -1,0 +1,306 @@
+//! Active (unfinished) tasks.
+
+use pointsman_core::store::NodeId;
+use pointsman_core::task::{AttemptOutcome, Lease};
+use pointsman_core::{EventId, TaskSeq, Timestamp};
+use pointsman_store::row::{
+    ActiveTaskRow, HandlerId, QueueId, SyncGatedTask, TaskPhase, WaitingTask, encode_attempt_outcome,
+    encode_error_reason,
+};
+use pointsman_store::tables::ActiveTaskTable;
+use rusqlite::Connection;
+
+use super::SqliteTables;
+use super::row::{
+    active_task_columns, active_task_from_row, query_all, query_first, query_up_to, read_phase, read_text,
+    read_time, task_seq_from_row, waiting_task_from_row,
+};
+use crate::error::TableResult;
+
+impl ActiveTaskTable for SqliteTables {
+    fn read_active_task(&mut self, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>> {
+        read_active_task(&self.conn, seq)
+    }
+
+    fn insert_active_task(&mut self, active_task: &ActiveTaskRow) -> TableResult<()> {
+        let sql = concat!(
+            "INSERT INTO pointsman_task (",
+            active_task_columns!(),
+            ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
+             ?22, ?23, ?24, ?25, ?26, ?27, ?28)"
+        );
+        let (node, fence, until) = lease_columns(active_task.lease());
+        self.conn.prepare_cached(sql)?.execute(rusqlite::params![
+            active_task.seq.0,
+            active_task.queue,
+            active_task.event.map(EventId::as_i64),
+            active_task.phase.code(),
+            active_task.lane,
+            active_task.lane_position,
+            active_task.concurrency_group,
+            active_task.key_bucket,
+            active_task.is_sync,
+            active_task.sync_stage,
+            active_task.priority,
+            active_task.score,
+            active_task.rank,
+            active_task.due_time().micros(),
+            active_task.lifecycle.attempt,
+            active_task.lifecycle.retries,
+            active_task.lifecycle.crashes,
+            active_task.lifecycle.out_of_order,
+            node,
+            fence,
+            until,
+            active_task.started_at.map(Timestamp::micros),
+            active_task.prev_sent_event.map(EventId::as_i64),
+            active_task.planned_at.map(Timestamp::micros),
+            active_task.created_at.micros(),
+            active_task.lifecycle.state.error_reason().map(encode_error_reason),
+            active_task.error,
+            active_task.order_number,
+        ])?;
+        Ok(())
+    }
+
+    fn delete_active_task(&mut self, active_task: &ActiveTaskRow) -> TableResult<()> {
+        self.conn
+            .prepare_cached("DELETE FROM pointsman_task WHERE seq = ?1")?
+            .execute([active_task.seq.0])?;
+        Ok(())
+    }
+
+    fn set_task_phase(&mut self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> TableResult<()> {
+        let sql = "UPDATE pointsman_task SET phase = ?2, rank = ?3 WHERE seq = ?1";
+        self.conn.prepare_cached(sql)?.execute((seq.0, phase.code(), rank))?;
+        Ok(())
+    }
+
+    fn write_task_lock(&mut self, active_task: &ActiveTaskRow) -> TableResult<()> {
+        let sql =
+            "UPDATE pointsman_task SET phase = ?2, attempt = ?3, node = ?4, fence = ?5, started = ?6, leased_until = ?7
+                   WHERE seq = ?1";
+        let (node, fence, until) = lease_columns(active_task.lease());
+        let started = active_task.started_at.map(Timestamp::micros);
+        let row = (
+            active_task.seq.0,
+            active_task.phase.code(),
+            active_task.lifecycle.attempt,
+            node,
+            fence,
+            started,
+            until,
+        );
+        self.conn.prepare_cached(sql)?.execute(row)?;
+        Ok(())
+    }
+
+    fn update_active_task(&mut self, active_task: &ActiveTaskRow) -> TableResult<()> {
+        let sql = "UPDATE pointsman_task
+                   SET phase = ?2, lane_position = ?3, due = ?4, attempt = ?5, retries = ?6, crashes = ?7, late = ?8,
+                       node = ?9, fence = ?10, leased_until = ?11, started = ?12, reason = ?13, error = ?14, rank = ?15
+                   WHERE seq = ?1";
+        let (node, fence, until) = lease_columns(active_task.lease());
+        self.conn.prepare_cached(sql)?.execute(rusqlite::params![
+            active_task.seq.0,
+            active_task.phase.code(),
+            active_task.lane_position,
+            active_task.due_time().micros(),
+            active_task.lifecycle.attempt,
+            active_task.lifecycle.retries,
+            active_task.lifecycle.crashes,
+            active_task.lifecycle.out_of_order,
+            node,
+            fence,
+            until,
+            active_task.started_at.map(Timestamp::micros),
+            active_task.lifecycle.state.error_reason().map(encode_error_reason),
+            active_task.error,
+            active_task.rank,
+        ])?;
+        Ok(())
+    }
+
+    fn set_task_grouping(&mut self, active_task: &ActiveTaskRow) -> TableResult<()> {
+        let sql =
+            "UPDATE pointsman_task SET lane = ?2, concurrency_group = ?3, key_bucket = ?4 WHERE seq = ?1";
+        self.conn.prepare_cached(sql)?.execute((
+            active_task.seq.0,
+            active_task.lane,
+            active_task.concurrency_group,
+            active_task.key_bucket,
+        ))?;
+        Ok(())
+    }
+
+    fn set_concurrency_group(&mut self, seq: TaskSeq, concurrency_group: Option<i64>) -> TableResult<()> {
+        self.conn
+            .prepare_cached("UPDATE pointsman_task SET concurrency_group = ?2 WHERE seq = ?1")?
+            .execute((seq.0, concurrency_group))?;
+        Ok(())
+    }
+
+    fn set_task_score(&mut self, seq: TaskSeq, score: i64) -> TableResult<()> {
+        self.conn
+            .prepare_cached("UPDATE pointsman_task SET score = ?2 WHERE seq = ?1")?
+            .execute((seq.0, score))?;
+        Ok(())
+    }
+
+    fn set_lease_end(&mut self, seq: TaskSeq, until: Timestamp) -> TableResult<()> {
+        let sql = "UPDATE pointsman_task SET leased_until = ?2 WHERE seq = ?1 AND leased_until IS NOT NULL";
+        self.conn.prepare_cached(sql)?.execute((seq.0, until.micros()))?;
+        Ok(())
+    }
+
+    /// Does nothing: no other process has the file, so there are no caches to invalidate.
+    fn invalidate_task_on_peers(&mut self, _seq: TaskSeq) {}
+
+    fn list_scheduled_tasks(&mut self) -> TableResult<Vec<ActiveTaskRow>> {
+        let sql = concat!(
+            "SELECT ",
+            active_task_columns!(),
+            " FROM pointsman_task WHERE phase = 4 ORDER BY score DESC, rank, seq"
+        );
+        query_all(&self.conn, sql, [], active_task_from_row)
+    }
+
+    fn list_due_tasks(&mut self, now: Timestamp, limit: usize) -> TableResult<Vec<WaitingTask>> {
+        let sql = "SELECT seq, queue, key_bucket, concurrency_group, score, due FROM pointsman_task
+                   WHERE phase = 2 AND due <= ?1 ORDER BY due";
+        query_up_to(&self.conn, sql, [now.micros()], limit, waiting_task_from_row)
+    }
+
+    fn read_earliest_due_time(&mut self) -> TableResult<Option<Timestamp>> {
+        let mut earliest = self.conn.prepare_cached("SELECT min(due) FROM pointsman_task WHERE phase = 2")?;
+        let due: Option<i64> = earliest.query_row([], |r| r.get(0))?;
+        Ok(due.map(Timestamp::from_micros))
+    }
+
+    fn list_sync_gated_tasks(&mut self, event: EventId) -> TableResult<Vec<SyncGatedTask>> {
+        let sql = "SELECT seq, queue, key_bucket, concurrency_group, score, due, lane, lane_position, stage
+                   FROM pointsman_task
+                   WHERE phase = 1 AND event = ?1 ORDER BY stage, seq";
+        query_all(&self.conn, sql, [event.as_i64()], |row| {
+            Ok(SyncGatedTask {
+                task: waiting_task_from_row(row)?,
+                lane: row.get(6)?,
+                lane_position: row.get(7)?,
+                sync_stage: row.get(8)?,
+            })
+        })
+    }
+
+    /// Finds the first synchronous task of an event that has an earlier sync stage and has not ended. The numbers of the
+    /// tasks that were created with an event ascend with their sync stages, so that the first row is the first task.
+    fn find_unfinished_sync_task_before_stage(
+        &mut self,
+        event: EventId,
+        sync_stage: i64,
+        only_untried: bool,
+    ) -> TableResult<Option<TaskSeq>> {
+        let any_sql = "SELECT t.seq FROM pointsman_journal j
+                   JOIN pointsman_task t ON t.seq >= j.first_task AND t.seq < j.first_task + j.tasks
+                   WHERE j.id = ?1 AND t.sync AND t.stage < ?2 AND t.phase <= 5 LIMIT 1";
+        let untried_sql = "SELECT t.seq FROM pointsman_journal j
+                       JOIN pointsman_task t ON t.seq >= j.first_task AND t.seq < j.first_task + j.tasks
+                       WHERE j.id = ?1 AND t.sync AND t.stage < ?2 AND NOT t.late AND t.phase <= 5 AND NOT EXISTS
+                           (SELECT 1 FROM pointsman_attempt a WHERE a.task = t.seq AND a.outcome <> ?3) LIMIT 1";
+        match only_untried {
+            true => {
+                let released = encode_attempt_outcome(AttemptOutcome::Released);
+                query_first(
+                    &self.conn,
+                    untried_sql,
+                    (event.as_i64(), sync_stage, released),
+                    task_seq_from_row,
+                )
+            }
+            false => query_first(&self.conn, any_sql, (event.as_i64(), sync_stage), task_seq_from_row),
+        }
+    }
+
+    fn list_tasks_locked_by_node(&mut self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>> {
+        let sql = concat!(
+            "SELECT ",
+            active_task_columns!(),
+            " FROM pointsman_task WHERE phase = 5 AND node = ?1 ORDER BY seq"
+        );
+        query_all(&self.conn, sql, [node], active_task_from_row)
+    }
+
+    fn list_expired_worker_leases(
+        &mut self,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> TableResult<Vec<ActiveTaskRow>> {
+        let sql = concat!(
+            "SELECT ",
+            active_task_columns!(),
+            " FROM pointsman_task WHERE leased_until < ?1 AND started >= ?2 AND phase = 5 ORDER BY leased_until"
+        );
+        query_all(&self.conn, sql, (now.micros(), since.micros()), active_task_from_row)
+    }
+
+    fn list_tasks_in_phases(
+        &mut self,
+        queue: QueueId,
+        phases: &[TaskPhase],
+        limit: usize,
+    ) -> TableResult<Vec<TaskSeq>> {
+        // SQLite uses the index of a phase only if the condition names that phase alone.
+        let condition = match phases {
+            [TaskPhase::Scheduled] => "INDEXED BY pointsman_task_phase_scheduled WHERE phase = 4 AND".into(),
+            [phase] => format!("WHERE phase = {} AND", phase.code()),
+            phases => {
+                let codes: Vec<_> = phases.iter().map(|phase| phase.code().to_string()).collect();
+                format!("WHERE phase IN ({}) AND", codes.join(", "))
+            }
+        };
+        let sql = format!("SELECT seq FROM pointsman_task {condition} queue = ?1 ORDER BY seq");
+        query_up_to(&self.conn, &sql, [queue], limit, task_seq_from_row)
+    }
+
+    fn list_running_tasks_of_handler(
+        &mut self,
+        handler: HandlerId,
+        limit: usize,
+    ) -> TableResult<Vec<TaskSeq>> {
+        let sql = "SELECT t.seq FROM pointsman_task t JOIN pointsman_queue q ON q.id = t.queue
+                   WHERE t.phase = 5 AND q.handler = ?1";
+        query_up_to(&self.conn, sql, [handler], limit, task_seq_from_row)
+    }
+
+    fn list_tasks_to_rescore(&mut self, queue: QueueId) -> TableResult<Vec<(TaskSeq, i64, Timestamp)>> {
+        let sql = "SELECT seq, priority, created FROM pointsman_task WHERE queue = ?1";
+        query_all(&self.conn, sql, [queue], |row| {
+            Ok((task_seq_from_row(row)?, row.get(1)?, read_time(row, 2)?))
+        })
+    }
+
+    fn list_tasks_to_regroup(
+        &mut self,
+        queue: QueueId,
+    ) -> TableResult<Vec<(WaitingTask, TaskPhase, String)>> {
+        let sql = "SELECT t.seq, t.queue, t.key_bucket, t.concurrency_group, t.score, t.due, t.phase, j.key
+                   FROM pointsman_task t JOIN pointsman_journal j ON j.id = t.event
+                   WHERE t.queue = ?1 AND t.phase <= 5 AND t.lane IS NULL AND j.key IS NOT NULL
+                   ORDER BY t.phase >= 4 DESC, t.seq";
+        query_all(&self.conn, sql, [queue], |row| {
+            Ok((waiting_task_from_row(row)?, read_phase(row, 6)?, read_text(row, 7)?.into()))
+        })
+    }
+}
+
+pub(crate) fn read_active_task(conn: &Connection, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>> {
+    let sql = concat!("SELECT ", active_task_columns!(), " FROM pointsman_task WHERE seq = ?1");
+    query_first(conn, sql, [seq.0], active_task_from_row)
+}
+
+/// Returns the columns node, fence and leased_until of a lease.
+fn lease_columns(lease: Option<Lease>) -> (Option<NodeId>, Option<i64>, Option<i64>) {
+    match lease {
+        Some(lease) => (Some(lease.node), Some(lease.fence), lease.until.map(Timestamp::micros)),
+        None => (None, None, None),
+    }
+}
