@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pointsman_core::engine_event::EngineState;
-use pointsman_core::store::{EmitBatch, EmitReceipt, IdempotencyError, Store, StoreError};
+use pointsman_core::store::{EmitBatch, EmitReceipt, IdempotencyError, Registry, Store, StoreError};
 use pointsman_core::{HandlerName, Timestamp};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::{Instant, timeout};
@@ -297,15 +297,15 @@ impl Engine {
 
 /// Registers the setup in the store. A bounded run instead restricts its setup to the registered one.
 async fn register_or_restrict_setup(
-    store: &dyn Store,
+    registry: &dyn Registry,
     settings: &Settings,
     setup: Setup,
 ) -> Result<Setup, StoreError> {
     match settings.bounded_run {
-        Some(_) => Ok(restrict_setup_to_registered(setup, store.read_merged_registration().await?)),
+        Some(_) => Ok(restrict_setup_to_registered(setup, registry.read_merged_registration().await?)),
         None => {
-            warn_of_lost_handlers(store, settings, &setup).await?;
-            store
+            warn_of_lost_handlers(registry, settings, &setup).await?;
+            registry
                 .register_definitions(build_registration(&setup, settings), settings.time_source.now())
                 .await
                 .map(|()| setup)
@@ -316,12 +316,12 @@ async fn register_or_restrict_setup(
 /// Warns if this node's registration removes handlers that another node of the same name still runs: nodes of one name
 /// share a registration, and the last one to register wins.
 async fn warn_of_lost_handlers(
-    store: &dyn Store,
+    registry: &dyn Registry,
     settings: &Settings,
     setup: &Setup,
 ) -> Result<(), StoreError> {
     let own_handlers: BTreeSet<_> = setup.handlers.iter().map(|spec| &spec.def.name).collect();
-    for other_node in store.list_nodes().await?.into_iter().filter(|node| !node.has_left_or_died) {
+    for other_node in registry.list_nodes().await?.into_iter().filter(|node| !node.has_left_or_died) {
         let name =
             other_node.capabilities.registrant.as_deref().filter(|name| *name == settings.registration_name);
         let lost_handlers =

@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use pointsman_core::store::{AttemptLogLine, Store, StoreError};
+use pointsman_core::store::{AttemptLogLine, StoreError, TaskQueue};
 use pointsman_core::task::{LogLevel, LogLine};
 use pointsman_core::{TaskSeq, Timestamp};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -47,13 +47,13 @@ pub(crate) struct LogWriterHandle {
 
 impl LogWriterHandle {
     /// Creates a handle, and the service that writes the lines it receives.
-    pub(crate) fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>) -> (Self, LogWriter) {
+    pub(crate) fn new(task_queue: Arc<dyn TaskQueue>, metrics: Arc<Metrics>) -> (Self, LogWriter) {
         let (sender, receiver) = mpsc::channel(NODE_LOG_CHANNEL_CAPACITY);
         let write_count = watch::Sender::new(0);
         (
             Self { request_sender: sender, write_count: write_count.clone() },
             LogWriter {
-                store,
+                task_queue,
                 metrics,
                 request_receiver: receiver,
                 write_count,
@@ -113,7 +113,7 @@ impl LogWriterHandle {
 
 /// The service that writes the lines of all attempts, in batches of all that wait.
 pub(crate) struct LogWriter {
-    store: Arc<dyn Store>,
+    task_queue: Arc<dyn TaskQueue>,
     metrics: Arc<Metrics>,
     request_receiver: mpsc::Receiver<LogWriteRequest>,
     write_count: watch::Sender<u64>,
@@ -168,7 +168,7 @@ impl LogWriter {
     async fn write_until_stored(&mut self) {
         let mut backoff = StoreBackoff::new();
         while !self.unwritten.lines.is_empty() {
-            match self.store.append_log_lines(self.unwritten.lines.clone()).await {
+            match self.task_queue.append_log_lines(self.unwritten.lines.clone()).await {
                 Ok(_) => {
                     self.unwritten.lines.clear();
                     increment_write_count(&self.write_count);

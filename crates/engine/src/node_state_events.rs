@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use pointsman_core::engine_event::{EngineEvent, EngineState};
-use pointsman_core::store::Store;
+use pointsman_core::store::Journal;
 use tokio::time::timeout;
 
 use crate::Settings;
@@ -16,27 +16,27 @@ const PUBLISH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Publishes the state of the node.
 pub(crate) async fn publish_node_state(
-    store: &dyn Store,
+    journal: &dyn Journal,
     settings: &Settings,
     metrics: &Metrics,
     state: EngineState,
 ) {
-    publish_or_log(store, settings, metrics, EngineEvent::SchedulerStateChanged { state }).await;
+    publish_or_log(journal, settings, metrics, EngineEvent::SchedulerStateChanged { state }).await;
 }
 
 /// Publishes that the node has stopped.
-pub(crate) async fn publish_node_stopped(store: &dyn Store, settings: &Settings, metrics: &Metrics) {
-    publish_or_log(store, settings, metrics, EngineEvent::SchedulerClosed).await;
+pub(crate) async fn publish_node_stopped(journal: &dyn Journal, settings: &Settings, metrics: &Metrics) {
+    publish_or_log(journal, settings, metrics, EngineEvent::SchedulerClosed).await;
 }
 
 /// Publishes an event; a failure is logged and does not affect the node.
-async fn publish_or_log(store: &dyn Store, settings: &Settings, metrics: &Metrics, event: EngineEvent) {
+async fn publish_or_log(journal: &dyn Journal, settings: &Settings, metrics: &Metrics, event: EngineEvent) {
     if settings.bounded_run.is_some() {
         return;
     }
     let error = match timeout(
         PUBLISH_TIMEOUT,
-        store.publish_engine_events(vec![event.clone()], settings.time_source.now()),
+        journal.publish_engine_events(vec![event.clone()], settings.time_source.now()),
     )
     .await
     {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use pointsman_core::EventId;
 use pointsman_core::journal::{EventFilter, EventPage, JournalRange};
-use pointsman_core::store::{JournalQuery, Store, StoreError};
+use pointsman_core::store::{Journal, JournalQuery, StoreError};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,7 @@ const MAX_EVENTS_PER_FILLER_READ: usize = 2_000;
 
 /// Reads the journal for its followers: from memory near the head, from the store otherwise.
 pub struct Observer {
-    store: Arc<dyn Store>,
+    journal: Arc<dyn Journal>,
     metrics: Arc<Metrics>,
     journal_tail: RwLock<Option<JournalTail>>,
     wake_signals: Arc<WakeSignals>,
@@ -61,9 +61,13 @@ impl std::fmt::Debug for Observer {
 }
 
 impl Observer {
-    pub(crate) fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>, wake_signals: Arc<WakeSignals>) -> Self {
+    pub(crate) fn new(
+        journal: Arc<dyn Journal>,
+        metrics: Arc<Metrics>,
+        wake_signals: Arc<WakeSignals>,
+    ) -> Self {
         Self {
-            store,
+            journal,
             metrics,
             journal_tail: RwLock::new(None),
             wake_signals,
@@ -98,7 +102,7 @@ impl Observer {
                 return Ok(page);
             }
         }
-        self.read_from_store(JournalQuery {
+        self.read_from_journal(JournalQuery {
             after_event_id: after,
             up_to_event_id: until,
             filter: filter.clone(),
@@ -115,7 +119,7 @@ impl Observer {
         after: EventId,
         limit: usize,
     ) -> Result<EventPage, StoreError> {
-        self.read_from_store(JournalQuery {
+        self.read_from_journal(JournalQuery {
             after_event_id: after,
             up_to_event_id: None,
             filter: filter.clone(),
@@ -128,7 +132,7 @@ impl Observer {
     /// Reads the range of the journal from the store: the id up to which events have expired, and the newest id.
     pub async fn read_journal_range(&self) -> Result<JournalRange, StoreError> {
         self.metrics.journal_reads.inc();
-        self.store.read_journal_range().await.inspect_err(|_| self.count_store_error())
+        self.journal.read_journal_range().await.inspect_err(|_| self.count_store_error())
     }
 
     /// Drops expired events from the tail. Called after pruning, because no commit notifies the filler of it.
@@ -232,7 +236,7 @@ impl Observer {
                 limit: MAX_EVENTS_PER_FILLER_READ,
                 backwards: false,
             };
-            let page = self.read_from_store(query).await?;
+            let page = self.read_from_journal(query).await?;
             let head = page.journal_range.newest_event_id;
             let filled = page.last_scanned_event_id.max(after);
             let events = page.events.clone();
@@ -248,9 +252,9 @@ impl Observer {
         }
     }
 
-    async fn read_from_store(&self, query: JournalQuery) -> Result<EventPage, StoreError> {
+    async fn read_from_journal(&self, query: JournalQuery) -> Result<EventPage, StoreError> {
         self.metrics.journal_reads.inc();
-        self.store.read_events(query).await.inspect_err(|_| self.count_store_error())
+        self.journal.read_events(query).await.inspect_err(|_| self.count_store_error())
     }
 
     fn count_store_error(&self) {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use pointsman_core::TaskSeq;
-use pointsman_core::store::{ClaimedTask, Store, StoreError};
+use pointsman_core::store::{ClaimedTask, StoreError, TaskQueue};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -101,10 +101,10 @@ impl RunningAttempts {
     }
 
     /// Stops the attempts whose task the store no longer has locked under their fence.
-    pub(crate) async fn stop_lost_attempts(&self, store: &dyn Store) -> Result<(), StoreError> {
+    pub(crate) async fn stop_lost_attempts(&self, task_queue: &dyn TaskQueue) -> Result<(), StoreError> {
         let owned_tasks =
             self.lock_attempts().values().map(|control| (control.task_seq, control.fence)).collect();
-        for fence in store.find_lost_attempts(owned_tasks).await? {
+        for fence in task_queue.find_lost_attempts(owned_tasks).await? {
             if let Some(control) = self.lock_attempts().get(&fence) {
                 control.request_stop(StopReason::TaskLost);
             }

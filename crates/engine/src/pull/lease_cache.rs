@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pointsman_core::store::{Store, StoreError};
+use pointsman_core::store::{Store, StoreError, Tasks};
 use pointsman_core::task::{LogLine, Task, TaskCommandError, TaskState};
 use pointsman_core::{EventId, TaskId, Timestamp};
 
@@ -83,11 +83,11 @@ impl LeaseCache {
     /// Checks in the store whether the lease still exists. If not, drops it from the cache and returns why.
     pub(crate) async fn drop_cached_lease_if_lost(
         &self,
-        store: &dyn Store,
+        tasks: &dyn Tasks,
         id: &TaskId,
         fence: i64,
     ) -> Result<Result<(), TaskCommandError>, StoreError> {
-        let lease = read_task_with_lease(store, id, fence).await?.map(|_| ());
+        let lease = read_task_with_lease(tasks, id, fence).await?.map(|_| ());
         if lease.is_err() {
             self.drop_cached_lease(fence);
         }
@@ -147,11 +147,11 @@ impl LeaseCache {
 
 /// Reads the task and its lease from the store, if a pull worker has it under this fence.
 async fn read_task_with_lease(
-    store: &dyn Store,
+    tasks: &dyn Tasks,
     id: &TaskId,
     fence: i64,
 ) -> Result<Result<(Task, Timestamp, Timestamp), TaskCommandError>, StoreError> {
-    let Some((task, _)) = store.read_task(id).await? else { return Ok(Err(TaskCommandError::NoSuchTask)) };
+    let Some((task, _)) = tasks.read_task(id).await? else { return Ok(Err(TaskCommandError::NoSuchTask)) };
     Ok(match task.lifecycle.state {
         TaskState::Locked(lease) => match lease.until {
             Some(until) if lease.fence == fence => Ok((task, lease.since, until)),

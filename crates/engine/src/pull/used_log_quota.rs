@@ -3,7 +3,7 @@
 //! The store numbers the lines of a task without separating its attempts. Those of the last attempt are at the end, so
 //! the end is found by binary search, and at most as many lines are read before it as an attempt may log.
 
-use pointsman_core::store::{Store, StoreError, StoredLogLine};
+use pointsman_core::store::{StoreError, StoredLogLine, Tasks};
 use pointsman_core::{TaskId, Timestamp};
 
 use crate::claimed_task_summary::ClaimedTaskSummary;
@@ -14,15 +14,15 @@ const LOG_LINES_PER_READ: usize = 1000;
 
 /// Reads the log quota of an attempt with the lines counted that it has stored.
 pub(super) async fn read_used_log_quota(
-    store: &dyn Store,
+    tasks: &dyn Tasks,
     task: &ClaimedTaskSummary,
     leased_at: Timestamp,
 ) -> Result<LogQuota, StoreError> {
     let mut quota = LogQuota::default();
     let mut from =
-        find_log_end_number(store, &task.id).await?.saturating_sub(MAX_LOG_LINES_PER_ATTEMPT as u64 + 1);
+        find_log_end_number(tasks, &task.id).await?.saturating_sub(MAX_LOG_LINES_PER_ATTEMPT as u64 + 1);
     while !quota.is_used_up() {
-        let lines = read_log_page(store, &task.id, from, LOG_LINES_PER_READ).await?;
+        let lines = read_log_page(tasks, &task.id, from, LOG_LINES_PER_READ).await?;
         let Some(last) = lines.last() else { break };
         from = last.number + 1;
         // Lines older than the attempt belong to an earlier attempt, if there was one.
@@ -33,14 +33,14 @@ pub(super) async fn read_used_log_quota(
 }
 
 /// Finds the number that follows the last line of a task, by binary search.
-async fn find_log_end_number(store: &dyn Store, id: &TaskId) -> Result<u64, StoreError> {
+async fn find_log_end_number(tasks: &dyn Tasks, id: &TaskId) -> Result<u64, StoreError> {
     let (mut existing_number, mut absent_number) = (0, 1);
-    while !read_log_page(store, id, absent_number, 1).await?.is_empty() {
+    while !read_log_page(tasks, id, absent_number, 1).await?.is_empty() {
         (existing_number, absent_number) = (absent_number, absent_number * 2);
     }
     while absent_number - existing_number > 1 {
         let middle = existing_number + (absent_number - existing_number) / 2;
-        match read_log_page(store, id, middle, 1).await?.is_empty() {
+        match read_log_page(tasks, id, middle, 1).await?.is_empty() {
             true => absent_number = middle,
             false => existing_number = middle,
         }
@@ -49,10 +49,10 @@ async fn find_log_end_number(store: &dyn Store, id: &TaskId) -> Result<u64, Stor
 }
 
 async fn read_log_page(
-    store: &dyn Store,
+    tasks: &dyn Tasks,
     id: &TaskId,
     from: u64,
     limit: usize,
 ) -> Result<Vec<StoredLogLine>, StoreError> {
-    Ok(store.read_logs(id, from, limit).await?.map(|page| page.lines).unwrap_or_default())
+    Ok(tasks.read_logs(id, from, limit).await?.map(|page| page.lines).unwrap_or_default())
 }
