@@ -68,15 +68,15 @@ impl BusStore {
         now: Timestamp,
     ) -> Result<UnitOfWorkEvents, TransactError> {
         match self {
-            Self::Sqlite(store) => {
-                Ok(UnitOfWorkEvents::Journaled(EmittedEvent::from_receipt(store.transact(work, now).await?)))
-            }
+            Self::Sqlite(store) => Ok(UnitOfWorkEvents::Journaled(EmittedEvent::from_receipt(
+                store.database().transact(work, now).await?,
+            ))),
             Self::Postgres(store) => {
-                let receipts = store.transact(work).await?;
+                let receipts = store.database().transact(work).await?;
                 Ok(UnitOfWorkEvents::InOutbox(receipts.into_iter().map(EventReceipt::new).collect()))
             }
             Self::Redis(store) => {
-                store.transact(work).await?;
+                store.database().transact(work).await?;
                 Ok(UnitOfWorkEvents::InOutbox(vec![]))
             }
         }
@@ -90,7 +90,7 @@ impl BusStore {
         match self {
             // No receipts exist: SQLite journals the events with the commit, Redis takes them without receipts.
             Self::Sqlite(_) | Self::Redis(_) => Ok(None),
-            Self::Postgres(store) => store.find_event_of_receipt(receipt.uuid()).await,
+            Self::Postgres(store) => store.database().find_event_of_receipt(receipt.uuid()).await,
         }
     }
 }

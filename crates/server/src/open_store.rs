@@ -77,7 +77,7 @@ impl OpenedStore {
                             first_token; delete that row to get a new token";
                 resolve_shared_first_token(
                     new_token,
-                    store.share_first_token_hash(&sha256).await,
+                    store.database().share_first_token_hash(&sha256).await,
                     corrupt_hash_message,
                 )
             }
@@ -86,7 +86,7 @@ impl OpenedStore {
                             first_token; HDEL that field to get a new token";
                 resolve_shared_first_token(
                     new_token,
-                    store.share_first_token_hash(&sha256).await,
+                    store.database().share_first_token_hash(&sha256).await,
                     corrupt_hash_message,
                 )
             }

@@ -351,8 +351,11 @@ mod tests {
     async fn expired_receipts_keys_and_refused_rows_are_deleted() {
         let url = shared_postgres().unwrap().create_database().unwrap();
         let store = Postgres::open(&url, Timestamp::from_millis(1_800_000_000_000)).await.unwrap();
-        let (pool, writer, caller_time) =
-            (store.session_pool.clone(), store.writer.clone(), store.caller_time.clone());
+        let (pool, writer, caller_time) = (
+            store.database().session_pool.clone(),
+            store.writer().clone(),
+            store.database().caller_time.clone(),
+        );
         let drainer = OutboxDrainer { pool, writer, caller_time, refused_row_tracker: Arc::default() };
         let (server, database) = (shared_postgres().unwrap(), url.rsplit('/').next().unwrap());
         let insert_rows_sql = "

@@ -46,7 +46,12 @@ impl SmallPartitionDatabase {
     async fn drop_expired_partitions(&self) -> u64 {
         let store =
             self.open_store.lock().expect("nobody has panicked").as_ref().map(|(_, store)| store.clone());
-        store.expect("a store is open").drop_expired_partitions().await.expect("partitions can be dropped")
+        store
+            .expect("a store is open")
+            .database()
+            .drop_expired_partitions()
+            .await
+            .expect("partitions can be dropped")
     }
 }
 

@@ -85,7 +85,7 @@ async fn a_commit_whose_reply_is_lost_is_detected() {
     let fixture = BlockedCommitFixture::new().await;
     let (lock_holder, _connection_job) = take_commit_lock(&fixture).await;
     let store = fixture.store.clone();
-    let unit_of_work = tokio::spawn(async move { store.transact(insert_and_emit).await });
+    let unit_of_work = tokio::spawn(async move { store.database().transact(insert_and_emit).await });
     fixture.wait_until_commit_is_blocked().await;
     fixture.proxy.close_connections();
     lock_holder.batch_execute("SELECT pg_advisory_unlock(4711)").await.unwrap();
@@ -94,7 +94,7 @@ async fn a_commit_whose_reply_is_lost_is_detected() {
     assert_eq!(receipts.len(), 1);
     assert_eq!(fixture.query_value("SELECT count(*) FROM record"), "1");
     let journaled = async {
-        while !matches!(fixture.store.find_event_of_receipt(receipts[0]).await, Ok(Some(_))) {
+        while !matches!(fixture.store.database().find_event_of_receipt(receipts[0]).await, Ok(Some(_))) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -107,7 +107,7 @@ async fn an_aborted_commit_is_detected() {
     let fixture = BlockedCommitFixture::new().await;
     let (lock_holder, _connection_job) = take_commit_lock(&fixture).await;
     let store = fixture.store.clone();
-    let unit_of_work = tokio::spawn(async move { store.transact(insert_and_emit).await });
+    let unit_of_work = tokio::spawn(async move { store.database().transact(insert_and_emit).await });
     let pid = fixture.wait_until_commit_is_blocked().await;
     fixture.proxy.close_connections();
     fixture.query_value(&format!("SELECT pg_terminate_backend({pid})::text"));
@@ -135,7 +135,7 @@ async fn a_unit_of_work_is_durable_whatever_the_default_of_synchronous_commit() 
         for _ in 0..2 {
             let found = Arc::new(Mutex::new(None));
             let found_in_transaction = found.clone();
-            let unit_of_work = store.transact(move |tx| {
+            let unit_of_work = store.database().transact(move |tx| {
                 let rows = tx.query("SELECT current_setting('synchronous_commit')", &[])?;
                 *found_in_transaction.lock().unwrap() = rows[0].get(0).cloned();
                 Ok(vec![])

@@ -33,7 +33,7 @@ fn work_that_increments_a_counter(
 async fn commands_run_and_events_are_emitted_in_order() {
     let location = RedisLocation::on_shared_server();
     let node = TestNode::open(&location).await;
-    node.store.transact(work_that_increments_a_counter(&location)).await.unwrap();
+    node.store.database().transact(work_that_increments_a_counter(&location)).await.unwrap();
     let events = node.wait_for_events(3).await;
     let events_of = |key: &str| -> Vec<_> {
         let key = ObjectKey::new(key).unwrap();
@@ -50,25 +50,26 @@ async fn failed_work_leaves_nothing_behind() {
     let node = TestNode::open(&location).await;
     let key = format!("{}mine:text", location.prefix);
     let first = key.clone();
-    let failed = node.store.transact(move |sql| {
+    let failed = node.store.database().transact(move |sql| {
         sql.execute("SET", &[SqlValue::from(first), SqlValue::from("x")])?;
         Err("the work fails".into())
     });
     assert!(matches!(failed.await, Err(TransactError::WorkFailed(_))));
-    let panicked = node.store.transact(|_| panic!("the work panics"));
+    let panicked = node.store.database().transact(|_| panic!("the work panics"));
     assert!(panicked.await.unwrap_err().to_string().contains("the work panics"));
     assert_eq!(location.connect().query_text(&["GET", ":mine:text"]), None);
     for (statement, expected) in
         [("EXEC", "transaction"), ("", "no command"), ("SET pointsman:store-state", "own tables")]
     {
         let statement = statement.replace("pointsman:", &format!("{}pointsman:", location.prefix));
-        let refused = node.store.transact(move |sql| Ok(sql.execute(&statement, &[]).map(|_| vec![])?));
+        let refused =
+            node.store.database().transact(move |sql| Ok(sql.execute(&statement, &[]).map(|_| vec![])?));
         let message = refused.await.unwrap_err().to_string();
         assert!(message.contains(expected), "{message}");
     }
-    let read = node.store.transact(|sql| Ok(sql.query("GET x", &[]).map(|_| vec![])?)).await;
+    let read = node.store.database().transact(|sql| Ok(sql.query("GET x", &[]).map(|_| vec![])?)).await;
     assert!(read.unwrap_err().to_string().contains("writes only"));
-    let keyless = node.store.transact(|_| Ok(vec![new_event("work.changed")])).await;
+    let keyless = node.store.database().transact(|_| Ok(vec![new_event("work.changed")])).await;
     assert!(keyless.unwrap_err().to_string().contains("needs a key"));
     assert!(node.read_journal().await.is_empty());
     node.close().await;
@@ -80,7 +81,7 @@ async fn command_refused_by_redis_emits_no_event() {
     let node = TestNode::open(&location).await;
     location.connect().run_command(&["LPUSH", ":mine:list", "x"]);
     let key = format!("{}mine:list", location.prefix);
-    let refused = node.store.transact(move |sql| {
+    let refused = node.store.database().transact(move |sql| {
         sql.execute("INCR", &[SqlValue::from(key)])?;
         Ok(vec![work_event("a", "1")])
     });
@@ -99,6 +100,7 @@ async fn event_cause_is_kept() {
     let node = TestNode::open(&location).await;
     let cause = Cause { event: Some(EventId::from_i64(5)), task: TaskSeq(7), depth: 3 };
     node.store
+        .database()
         .transact(move |_| Ok(vec![NewEvent { cause: Some(cause), ..work_event("a", "1") }]))
         .await
         .unwrap();
@@ -118,7 +120,7 @@ async fn unit_of_work_with_lost_reply_runs_once() {
     for round in 1..=3 {
         let fault = proxy.arm(&hash, CommandFault::LoseReply);
         let (store, work) = (node.store.clone(), work_that_increments_a_counter(&location));
-        let unit = tokio::spawn(async move { store.transact(work).await });
+        let unit = tokio::spawn(async move { store.database().transact(work).await });
         block_in_place(|| fault.wait_until_triggered());
         fault.release();
         unit.await.unwrap().unwrap();

@@ -86,7 +86,7 @@ async fn a_program_can_keep_its_own_tables_in_the_file() {
         tx.execute("INSERT INTO article (title) VALUES (?1)", &["Hello".into()])?;
         Ok(vec![NewEvent::new(EventType::new("article.written")?)])
     };
-    store.transact(work, NOW).await.unwrap();
+    store.database().transact(work, NOW).await.unwrap();
     assert_eq!(read_event_types(&store).await, ["article.written"]);
     store.close();
     let conn = Connection::open(&path).unwrap();
@@ -101,7 +101,7 @@ async fn a_failed_unit_of_work_is_rolled_back_and_others_commit() {
         tx.execute("CREATE TABLE t (n INTEGER UNIQUE)", &[])?;
         Ok(vec![])
     };
-    store.transact(create_table, NOW).await.unwrap();
+    store.database().transact(create_table, NOW).await.unwrap();
     let failing = |tx: &mut dyn SqlTransaction| {
         tx.execute("INSERT INTO t VALUES (1)", &[])?;
         tx.execute("INSERT INTO t VALUES (1)", &[])?;
@@ -114,8 +114,8 @@ async fn a_failed_unit_of_work_is_rolled_back_and_others_commit() {
     // These four jobs share transactions.
     let (first_append, failed, panicked, second_append) = tokio::join!(
         store.append(vec![new_emit_batch("a")], None, NOW),
-        store.transact(failing, NOW),
-        store.transact(panicking, NOW),
+        store.database().transact(failing, NOW),
+        store.database().transact(panicking, NOW),
         store.append(vec![new_emit_batch("b")], None, NOW),
     );
     assert!(matches!(failed, Err(TransactError::WorkFailed(_))), "{failed:?}");
@@ -127,7 +127,7 @@ async fn a_failed_unit_of_work_is_rolled_back_and_others_commit() {
         assert_eq!(tx.query("SELECT count(*) FROM t", &[])?[0].get(0), Some(&0.into()));
         Ok(vec![])
     };
-    store.transact(count, NOW).await.unwrap();
+    store.database().transact(count, NOW).await.unwrap();
 }
 
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn a_unit_of_work_may_not_change_store_tables_or_the_transaction() {
         tx.execute("CREATE TABLE t (n INTEGER UNIQUE)", &[])?;
         Ok(vec![])
     };
-    store.transact(create_table, NOW).await.unwrap();
+    store.database().transact(create_table, NOW).await.unwrap();
     for sql in [
         "/* x */ COMMIT",
         "DROP TABLE pointsman_meta",
@@ -150,7 +150,7 @@ async fn a_unit_of_work_may_not_change_store_tables_or_the_transaction() {
             tx.execute(sql, &[])?;
             Ok(vec![])
         };
-        let refused = store.transact(work, NOW).await;
+        let refused = store.database().transact(work, NOW).await;
         assert!(matches!(refused, Err(TransactError::WorkFailed(_))), "{sql}: {refused:?}");
     }
     store.append(vec![new_emit_batch("store.still.works")], None, NOW).await.unwrap();
@@ -173,7 +173,7 @@ async fn a_unit_of_work_writes_nothing_after_its_transaction_was_rolled_back() {
         tx.execute("INSERT INTO t VALUES (2)", &[])?;
         Ok(vec![NewEvent::new(EventType::new("rolled.back")?)])
     };
-    assert!(store.transact(escaping, NOW).await.is_err());
+    assert!(store.database().transact(escaping, NOW).await.is_err());
     store.append(vec![new_emit_batch("after")], None, NOW).await.unwrap();
     assert_eq!(read_event_types(&store).await, ["after"]);
     store.close();
@@ -190,7 +190,7 @@ async fn writes_fail_on_a_full_disk_and_recover() {
     store.register_definitions(Registration::default(), NOW).await.unwrap();
     store.append(vec![new_emit_batch("before")], None, NOW).await.unwrap();
     // SQLite's own limit on the number of pages behaves like a full disk.
-    store.limit_file_pages(Some(64)).await.unwrap();
+    store.database().limit_file_pages(Some(64)).await.unwrap();
     let mut refused = None;
     for _ in 0..200 {
         let mut big_batch = new_emit_batch("big");
@@ -203,7 +203,7 @@ async fn writes_fail_on_a_full_disk_and_recover() {
     }
     assert!(matches!(refused, Some(StoreError::Unavailable(_))), "{refused:?}");
     let acknowledged = read_event_types(&store).await.len();
-    store.limit_file_pages(None).await.unwrap();
+    store.database().limit_file_pages(None).await.unwrap();
     let (receipts, _) = store.append(vec![new_emit_batch("after")], None, NOW).await.unwrap();
     let id = receipts[0].as_ref().unwrap().events[0].id;
     assert_eq!(read_event_types(&store).await.len(), acknowledged + 1);

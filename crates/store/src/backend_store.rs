@@ -1,7 +1,6 @@
 //! Implements the core's store traits: writes go to the writer thread, reads to a [`StoreReader`].
 
 use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -51,6 +50,11 @@ impl<R: StoreReader> BackendStore<R> {
         &self.writer
     }
 
+    /// Returns what the database offers beyond the store traits, such as units of work.
+    pub fn database(&self) -> &R {
+        &self.reader
+    }
+
     /// Fails if the store takes no new events and orders now, because it is full. Called before they are accepted.
     fn check_accepts_new_work(&self) -> StoreResult<()> {
         self.reader.emit_refusal_reason().map_or(Ok(()), |reason| Err(StoreError::Full(reason)))
@@ -72,15 +76,6 @@ impl<R: StoreReader> Clone for BackendStore<R> {
 impl<R: StoreReader> fmt::Debug for BackendStore<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("BackendStore")
-    }
-}
-
-/// Exposes what a particular reader offers beyond the store traits.
-impl<R: StoreReader> Deref for BackendStore<R> {
-    type Target = R;
-
-    fn deref(&self) -> &R {
-        &self.reader
     }
 }
 

@@ -34,7 +34,7 @@ async fn copied_rows_fill_as_many_partitions_as_they_need() {
 
     large_store.assert_prunes_oldest().await;
     let store = Postgres::open(database.database_url(), large_store.fixture.now).await.unwrap();
-    store.drop_expired_partitions().await.unwrap();
+    store.database().drop_expired_partitions().await.unwrap();
     store.close();
     assert!(count_partitions(&database, "journal").await <= journal - 4);
     for table in ["history", "attempt", "log"] {

@@ -118,6 +118,10 @@ async fn many_queued_names_are_processed() {
     client.push_events("good", &[outbox_event_json("good", 1)]);
     let node = TestNode::open(&location).await;
     assert_eq!(event_values(&node.wait_for_events(1).await), ["1"]);
-    assert!(node.store.write_counts().0 < 2_000, "{:?} commits for one event", node.store.write_counts());
+    assert!(
+        node.store.database().write_counts().0 < 2_000,
+        "{:?} commits for one event",
+        node.store.database().write_counts()
+    );
     node.close().await;
 }

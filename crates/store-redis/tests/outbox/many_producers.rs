@@ -55,7 +55,8 @@ async fn objects_keep_event_order_with_many_producers_and_two_nodes() {
     wait_until_outbox_is_drained(&location).await;
     monitor.stop_and_assert_no_violations();
     let [one, other] = nodes;
-    let (commit_counts, ()) = ((one.store.write_counts().0, other.store.write_counts().0), one.close().await);
+    let (commit_counts, ()) =
+        ((one.store.database().write_counts().0, other.store.database().write_counts().0), one.close().await);
     assert!(commit_counts.0 > 0 && commit_counts.1 > 0, "a node journaled nothing: {commit_counts:?}");
     other.close().await;
 }
