@@ -9,7 +9,7 @@ use pointsman_core::{Event, EventId, Json, Priority, TaskId, TaskSeq, Tenant, Ti
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{
     ActiveTaskRow, ArchivedTaskRow, AttemptRow, HandlerId, ObjectRow, OrderRow, QueueCounts, QueueId,
-    QueueRow, TaskPhase, decode_attempt_outcome, encode_attempt_outcome, encode_error_reason,
+    QueueRow, ScheduleRow, TaskPhase, decode_attempt_outcome, encode_attempt_outcome, encode_error_reason,
 };
 use pointsman_store::tables::Counters;
 use pointsman_store::views::{EventColumns, encode_context};
@@ -522,6 +522,28 @@ pub(crate) fn decode_ended_order(bytes: &[u8]) -> TableResult<EndedOrder> {
         outcome: row.text()?.parse().map_err(Fault::damaged)?,
         node: ChainNode::new(row.text()?).map_err(Fault::damaged)?,
         ended_at: timestamp_from_micros(row.varint()?),
+    })
+}
+
+pub(crate) fn encode_schedule(schedule: &ScheduleRow) -> Vec<u8> {
+    let ScheduleRow { expression, processed_up_to, next_catch_up, last_registered_at, last_event } = schedule;
+    RowEncoder::default()
+        .text(expression)
+        .varint(processed_up_to.micros())
+        .optional_varint(next_catch_up.map(Timestamp::micros))
+        .varint(last_registered_at.micros())
+        .optional_varint(last_event.map(EventId::as_i64))
+        .finish()
+}
+
+pub(crate) fn decode_schedule(bytes: &[u8]) -> TableResult<ScheduleRow> {
+    let mut row = RowDecoder::new(bytes);
+    Ok(ScheduleRow {
+        expression: row.text()?.into(),
+        processed_up_to: Timestamp::from_micros(row.varint()?),
+        next_catch_up: row.optional_varint()?.map(Timestamp::from_micros),
+        last_registered_at: Timestamp::from_micros(row.varint()?),
+        last_event: row.optional_varint()?.map(EventId::from_i64),
     })
 }
 

@@ -8,10 +8,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::{Fault, TableResult};
-use crate::tables::Tables;
+use crate::tables::IdempotencyTable;
 use crate::writer::Txn;
 
-impl<T: Tables> Txn<'_, T> {
+impl<T: IdempotencyTable> Txn<'_, T> {
     /// Returns the answer recorded under a key; `None` if the request has no key or the key is new. A key that was used
     /// for another request is refused. So is an answer of another type, which belongs to another request: a fault here
     /// would fail every job of the commit.

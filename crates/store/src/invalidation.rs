@@ -7,6 +7,9 @@ use pointsman_core::TaskSeq;
 
 use crate::row::{HandlerId, QueueId};
 
+/// A peer counts as active for this many transactions after its last write; meanwhile commits publish what they change.
+pub const PEER_ACTIVE_TRANSACTION_COUNT: u32 = 64;
+
 /// A commit with more invalidations publishes none; nodes that missed it reload everything.
 const MAX_INVALIDATIONS_PER_COMMIT: usize = 128;
 /// A commit that changes more queues than this invalidates all queues.

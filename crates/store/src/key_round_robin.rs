@@ -8,7 +8,7 @@ use foldhash::HashMap;
 
 use crate::error::TableResult;
 use crate::row::QueueId;
-use crate::tables::Tables;
+use crate::tables::QueueTable;
 
 /// Number of buckets for keys. More buckets would be fairer and take more memory.
 const KEY_BUCKET_COUNT: u64 = 1024;
@@ -34,7 +34,7 @@ struct ScoreRanks {
 impl KeyRoundRobin {
     /// Loads the ranks of a queue's ready tasks from the table: once after a start, and when peers have changed a queue
     /// that was empty.
-    pub(crate) fn load(tables: &mut dyn Tables, queue: QueueId) -> TableResult<Self> {
+    pub(crate) fn load(tables: &mut dyn QueueTable, queue: QueueId) -> TableResult<Self> {
         let mut ranks_by_score: HashMap<i64, ScoreRanks> = HashMap::default();
         for (score, bucket, smallest_rank, largest_rank) in tables.list_rank_ranges(queue)? {
             let ranks = ranks_by_score

@@ -392,7 +392,34 @@ impl<T: Tables> Txn<'_, T> {
         if sync_stage == 0 {
             return Ok(false);
         }
-        Ok(self.tables.find_unfinished_sync_task_before_stage(event, sync_stage, true)?.is_some())
+        for sync_task in self.list_unfinished_sync_tasks_before_stage(event, sync_stage)? {
+            if !sync_task.lifecycle.out_of_order && self.is_first_attempt_pending(&sync_task)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Lists the synchronous tasks of an event at earlier sync stages that are waiting, scheduled or locked.
+    pub(crate) fn list_unfinished_sync_tasks_before_stage(
+        &mut self,
+        event: EventId,
+        sync_stage: i64,
+    ) -> TableResult<Vec<ActiveTaskRow>> {
+        let mut tasks = self.tables.list_active_tasks_of_event(event)?;
+        tasks.retain(|task| {
+            task.is_sync && task.sync_stage < sync_stage && task.phase.is_waiting_or_running()
+        });
+        Ok(tasks)
+    }
+
+    /// Returns whether no attempt of a task has ended, other than by a release.
+    fn is_first_attempt_pending(&mut self, task_row: &ActiveTaskRow) -> TableResult<bool> {
+        if task_row.lifecycle.attempt == 0 {
+            return Ok(true);
+        }
+        let outcomes = self.tables.list_attempt_outcomes(task_row.seq)?;
+        Ok(outcomes.iter().all(|outcome| *outcome == AttemptOutcome::Released))
     }
 
     /// Moves gated tasks of the event on, unless they still wait for a synchronous task.

@@ -12,7 +12,7 @@ use pointsman_core::limit::{Admission, LimiterAndBreakerState};
 
 use crate::error::{Fault, TableResult};
 use crate::row::{HandlerId, QueueId};
-use crate::tables::Tables;
+use crate::tables::HandlerTable;
 use crate::writer_state::WriterState;
 
 /// Limiter of a handler: decides whether another of its tasks may start.
@@ -188,7 +188,7 @@ impl WriterState {
     }
 
     /// Writes the limiter states that changed.
-    pub(crate) fn flush_limiter_states(&mut self, tables: &mut dyn Tables) -> TableResult<()> {
+    pub(crate) fn flush_limiter_states(&mut self, tables: &mut dyn HandlerTable) -> TableResult<()> {
         for handler in std::mem::take(&mut self.limiters.dirty_handlers) {
             let limiter = self.limiter_mut(handler)?;
             limiter.is_dirty = false;

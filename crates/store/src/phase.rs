@@ -37,6 +37,11 @@ impl TaskPhase {
         matches!(self, Self::Ready | Self::Scheduled | Self::Locked)
     }
 
+    /// Returns whether the task is waiting, scheduled or locked.
+    pub fn is_waiting_or_running(self) -> bool {
+        !matches!(self, Self::Halted | Self::Missing)
+    }
+
     pub const fn code(self) -> i64 {
         self as i64
     }

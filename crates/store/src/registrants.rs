@@ -12,7 +12,7 @@ use pointsman_core::store::Registration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::TableResult;
-use crate::tables::Tables;
+use crate::tables::{MetaTable, Tables};
 use crate::writer::Txn;
 use crate::writer_state::{read_named_json, write_named_json};
 
@@ -43,7 +43,7 @@ struct Registrants {
 }
 
 impl Registrants {
-    fn load(tables: &mut dyn Tables) -> TableResult<Self> {
+    fn load(tables: &mut dyn MetaTable) -> TableResult<Self> {
         Ok(read_named_json(tables, REGISTRANTS_TEXT_NAME)?.unwrap_or_default())
     }
 

@@ -354,6 +354,8 @@ pub struct ScheduleRow {
     pub next_catch_up: Option<Timestamp>,
     /// When a node last registered the schedule; updated at intervals only.
     pub last_registered_at: Timestamp,
+    /// The last event that one of its planned times created.
+    pub last_event: Option<EventId>,
 }
 
 /// A recorded attempt that did not succeed. A success is recorded in the task itself.

@@ -8,7 +8,7 @@ use pointsman_core::fire::{
 };
 use pointsman_core::store::{FireRequest, OrderError, ScheduleDef, ScheduleProgress};
 use pointsman_core::task::TaskCommand;
-use pointsman_core::{EventId, NewEvent, ScheduleName, TaskId, Timestamp};
+use pointsman_core::{EventId, NewEvent, ScheduleName, TaskId, TaskSeq, Timestamp};
 
 use crate::claim::PendingClaim;
 use crate::error::TableResult;
@@ -45,42 +45,44 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> TableResult<Vec<ScheduleProgress>> {
         let mut registered = self.tables.list_schedules()?;
-        let (mut progress, mut registered_names) = (Vec::with_capacity(schedules.len()), Vec::new());
+        let mut progress = Vec::with_capacity(schedules.len());
         for schedule in schedules {
-            let is_paused = self.state.is_schedule_paused(&schedule.name);
-            let before = registered.remove(schedule.name.as_str());
-            progress.push(
-                match before.filter(|row| row.expression == schedule.expression_zone_and_dialect) {
-                    Some(row) => {
-                        if row.last_registered_at < now.minus(REGISTRATION_RECORD_INTERVAL) {
-                            registered_names.push(schedule.name.to_string());
-                        }
-                        ScheduleProgress {
-                            processed_up_to: row.processed_up_to,
-                            paused: is_paused,
-                            first_skipped_while_paused: row.next_catch_up,
-                        }
+            let row = match registered.remove(schedule.name.as_str()) {
+                Some(row) if row.expression == schedule.expression_zone_and_dialect => {
+                    if row.last_registered_at < now.minus(REGISTRATION_RECORD_INTERVAL) {
+                        self.record_schedule_registered(schedule.name.as_str(), &row, now)?;
                     }
-                    None => {
-                        self.tables.start_schedule(
-                            &schedule.name,
-                            &schedule.expression_zone_and_dialect,
-                            now,
-                        )?;
-                        ScheduleProgress {
-                            processed_up_to: now,
-                            paused: is_paused,
-                            first_skipped_while_paused: None,
-                        }
-                    }
-                },
-            );
+                    row
+                }
+                previous => {
+                    let row = ScheduleRow {
+                        expression: schedule.expression_zone_and_dialect,
+                        processed_up_to: now,
+                        next_catch_up: None,
+                        last_registered_at: now,
+                        last_event: previous.and_then(|row| row.last_event),
+                    };
+                    self.tables.write_schedule(schedule.name.as_str(), &row)?;
+                    row
+                }
+            };
+            progress.push(ScheduleProgress {
+                processed_up_to: row.processed_up_to,
+                paused: self.state.is_schedule_paused(&schedule.name),
+                first_skipped_while_paused: row.next_catch_up,
+            });
         }
-        self.delete_unregistered_schedules(registered, &mut registered_names, now)?;
-        if !registered_names.is_empty() {
-            self.tables.record_schedules_registered(&registered_names, now)?;
-        }
+        self.delete_unregistered_schedules(registered, now)?;
         Ok(progress)
+    }
+
+    fn record_schedule_registered(
+        &mut self,
+        name: &str,
+        row: &ScheduleRow,
+        now: Timestamp,
+    ) -> TableResult<()> {
+        self.tables.write_schedule(name, &ScheduleRow { last_registered_at: now, ..row.clone() })
     }
 
     /// Deletes schedules that this node does not register and no other node has registered for a day. If no node
@@ -89,17 +91,17 @@ impl<T: Tables> Txn<'_, T> {
     fn delete_unregistered_schedules(
         &mut self,
         not_registered_here: BTreeMap<String, ScheduleRow>,
-        registered_names: &mut Vec<String>,
         now: Timestamp,
     ) -> TableResult<()> {
-        if !self.record_planning_activity(now)? {
-            registered_names.extend(not_registered_here.into_keys());
-            return Ok(());
+        let has_recent_activity = self.record_planning_activity(now)?;
+        for (name, row) in not_registered_here {
+            if !has_recent_activity {
+                self.record_schedule_registered(&name, &row, now)?;
+            } else if row.last_registered_at < now.minus(DELETE_UNREGISTERED_AFTER) {
+                self.tables.delete_schedule(&name)?;
+            }
         }
-        let unregistered_names = not_registered_here
-            .iter()
-            .filter(|(_, row)| row.last_registered_at < now.minus(DELETE_UNREGISTERED_AFTER));
-        unregistered_names.map(|(name, _)| name).try_for_each(|name| self.tables.delete_schedule(name))
+        Ok(())
     }
 
     /// Records that a node plans schedules now; returns whether a node did so within the last two hours.
@@ -134,12 +136,19 @@ impl<T: Tables> Txn<'_, T> {
         let FireResult { outcome, event, task } =
             self.execute_fire_decision(&schedule, planned_at, decision, now)?;
         let fire = Fire { planned_at, recorded_at: now, outcome, event_id: event, task };
-        self.tables.write_fire(
-            &schedule,
-            &fire,
-            fire.outcome == FireOutcome::Skipped(SkipReason::PausedByRule),
-        )?;
+        self.tables.write_fire(&schedule, &fire)?;
+        self.record_schedule_progress(&schedule, &fire)?;
         Ok((fire, true))
+    }
+
+    /// Advances a schedule past a planned time. A time that a rule skipped is caught up later.
+    fn record_schedule_progress(&mut self, schedule: &ScheduleName, fire: &Fire) -> TableResult<()> {
+        let Some(mut row) = self.tables.read_schedule(schedule.as_str())? else { return Ok(()) };
+        row.processed_up_to = row.processed_up_to.max(fire.planned_at);
+        let is_skipped_by_rule = fire.outcome == FireOutcome::Skipped(SkipReason::PausedByRule);
+        row.next_catch_up = row.next_catch_up.or(is_skipped_by_rule.then_some(fire.planned_at));
+        row.last_event = fire.event_id.or(row.last_event);
+        self.tables.write_schedule(schedule.as_str(), &row)
     }
 
     fn execute_fire_decision(
@@ -198,7 +207,7 @@ impl<T: Tables> Txn<'_, T> {
         let unfinished = match overlap {
             OverlapPolicy::Queue => vec![],
             OverlapPolicy::Skip | OverlapPolicy::Cancel => {
-                self.tables.list_unfinished_tasks_of_last_event(schedule)?
+                self.list_unfinished_tasks_of_last_event(schedule)?
             }
         };
         if let (OverlapPolicy::Skip, Some(first)) = (overlap, unfinished.first()) {
@@ -219,8 +228,21 @@ impl<T: Tables> Txn<'_, T> {
         })
     }
 
+    /// Lists the tasks of a schedule's last event that are waiting, scheduled or locked, by age.
+    fn list_unfinished_tasks_of_last_event(&mut self, schedule: &ScheduleName) -> TableResult<Vec<TaskSeq>> {
+        let last_event = self.tables.read_schedule(schedule.as_str())?.and_then(|row| row.last_event);
+        let Some(event) = last_event else { return Ok(vec![]) };
+        let tasks = self.tables.list_active_tasks_of_event(event)?.into_iter();
+        Ok(tasks.filter(|task| task.phase.is_waiting_or_running()).map(|task| task.seq).collect())
+    }
+
+    /// Ends the catch-up of planned times up to `up_to`. The first later time that a rule has skipped becomes the next
+    /// one to catch up.
     pub(crate) fn advance_catch_up(&mut self, schedule: &ScheduleName, up_to: Timestamp) -> TableResult<()> {
-        self.tables.advance_catch_up(schedule, up_to)
+        let Some(mut row) = self.tables.read_schedule(schedule.as_str())? else { return Ok(()) };
+        let skipped_by_rule = FireOutcome::Skipped(SkipReason::PausedByRule);
+        row.next_catch_up = self.tables.find_planned_time_with_outcome(schedule, up_to, &skipped_by_rule)?;
+        self.tables.write_schedule(schedule.as_str(), &row)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::queues::QueueStates;
 use crate::recent_events::RecentEventCache;
 use crate::row::{ActiveTaskRow, HandlerId, HandlerRow, ObjectNumber, OrderRow};
 use crate::store_copy;
-use crate::tables::{Counters, PeerChanges, Tables};
+use crate::tables::{ActiveTaskTable, Counters, MetaTable, PeerChanges, RuleTable, Tables};
 
 /// A handler that was ever registered. Tasks refer to it by number.
 #[derive(Debug)]
@@ -138,12 +138,12 @@ impl WriterState {
         Ok(())
     }
 
-    pub(crate) fn load_rules(&mut self, tables: &mut dyn Tables) -> TableResult<()> {
+    pub(crate) fn load_rules(&mut self, tables: &mut dyn RuleTable) -> TableResult<()> {
         self.rules = tables.list_rules()?;
         Ok(())
     }
 
-    pub(crate) fn reload_next_due(&mut self, tables: &mut dyn Tables) -> TableResult<()> {
+    pub(crate) fn reload_next_due(&mut self, tables: &mut dyn ActiveTaskTable) -> TableResult<()> {
         self.counters.next_due = tables.read_earliest_due_time()?;
         Ok(())
     }
@@ -297,7 +297,7 @@ impl WriterState {
 
 /// Reads a value that is stored as JSON in a named text.
 pub(crate) fn read_named_json<V: DeserializeOwned>(
-    tables: &mut dyn Tables,
+    tables: &mut dyn MetaTable,
     name: &str,
 ) -> TableResult<Option<V>> {
     let value = tables.read_named_text(name)?.map(|text| serde_json::from_str(&text)).transpose();
@@ -306,7 +306,7 @@ pub(crate) fn read_named_json<V: DeserializeOwned>(
 
 /// Stores a value as JSON in a named text.
 pub(crate) fn write_named_json(
-    tables: &mut dyn Tables,
+    tables: &mut dyn MetaTable,
     name: &str,
     value: &impl Serialize,
 ) -> TableResult<()> {

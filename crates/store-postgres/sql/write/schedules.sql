@@ -1,2 +1,2 @@
--- The progress of the schedules.
-SELECT name, expression, resolved_up_to, next_catch_up, last_registered_at FROM pointsman.schedule
+-- All schedules.
+SELECT expression, resolved_up_to, next_catch_up, last_registered_at, last_event, name FROM pointsman.schedule

@@ -110,14 +110,9 @@ impl ActiveTaskTable for PgTables {
         })
     }
 
-    fn find_unfinished_sync_task_before_stage(
-        &mut self,
-        event: EventId,
-        sync_stage: i64,
-        only_untried: bool,
-    ) -> TableResult<Option<TaskSeq>> {
-        let params = params![event.as_i64(), sync_stage, only_untried];
-        self.query_optional(query!("write/sync_task_before", INT8, INT8, BOOL), params, read_task_seq)
+    fn list_active_tasks_of_event(&mut self, event: EventId) -> TableResult<Vec<ActiveTaskRow>> {
+        let query = query!("write/active_tasks_of_event", INT8);
+        self.query_all(query, params![event.as_i64()], |row| decode_active_task(row, 0))
     }
 
     fn list_tasks_locked_by_node(&mut self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>> {

@@ -1,13 +1,13 @@
 //! Archived tasks, attempts and logs.
 
 use pointsman_core::TaskSeq;
-use pointsman_core::task::{LogLine, Task};
+use pointsman_core::task::{AttemptOutcome, LogLine, Task};
 use pointsman_store::error::TableResult;
-use pointsman_store::row::{ArchivedTaskRow, AttemptRow};
+use pointsman_store::row::{ArchivedTaskRow, AttemptRow, decode_attempt_outcome};
 use pointsman_store::tables::ArchivedTaskTable;
 
 use super::PgTables;
-use crate::rows::decode_archived_task;
+use crate::rows::{decode_archived_task, read_column};
 use crate::session::query;
 use crate::writer_connection::params;
 
@@ -40,6 +40,12 @@ impl ArchivedTaskTable for PgTables {
     fn write_attempt(&mut self, attempt: &AttemptRow<'_>) -> TableResult<()> {
         self.write_batch.insert_attempt(attempt);
         Ok(())
+    }
+
+    fn list_attempt_outcomes(&mut self, task: TaskSeq) -> TableResult<Vec<AttemptOutcome>> {
+        self.query_all(query!("write/attempt_outcomes", INT8), params![task.0], |row| {
+            decode_attempt_outcome(read_column::<i16>(row, 0)?.into())
+        })
     }
 
     fn append_log_lines(&mut self, task: TaskSeq, lines: Vec<LogLine>) -> TableResult<()> {

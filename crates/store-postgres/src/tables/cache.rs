@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use pointsman_core::{Event, EventId, TaskSeq, Tenant};
 use pointsman_store::error::{Fault, TableResult};
-use pointsman_store::lane_number;
 use pointsman_store::row::{HandlerId, LaneHead, ObjectNumber, ObjectRow, OrderRow, WaitingTask};
 use pointsman_store::tables::ReadSet;
+use pointsman_store::{LANES_PER_OBJECT, lane_number};
 use tokio_postgres::Row;
 
 use super::invalidation::{ObjectChange, ObjectInvalidation};
@@ -48,9 +48,13 @@ impl TransactionCache {
         if !objects.is_empty() {
             let tenants: Vec<String> = objects.iter().map(|(tenant, ..)| tenant.to_string()).collect();
             let keys: Vec<String> = objects.iter().map(|(_, key, _)| key.clone()).collect();
-            let handlers: Vec<HandlerId> = objects.iter().map(|(.., handler)| *handler).collect();
-            let query = query!("write/prefetch_objects", TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
-            commands.push(SqlCommand::Query(query, params![tenants, keys, handlers]));
+            // The lane of object 0: the lanes of the other objects follow in steps of LANES_PER_OBJECT.
+            let first_lanes: Vec<Option<i64>> = objects
+                .iter()
+                .map(|(.., handler)| (*handler > 0).then(|| lane_number(0, *handler)))
+                .collect();
+            let query = query!("write/prefetch_objects", TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8);
+            commands.push(SqlCommand::Query(query, params![tenants, keys, first_lanes, LANES_PER_OBJECT]));
         }
         if !lanes.is_empty() {
             let query = query!("write/prefetch_lanes", INT8_ARRAY, INT8);

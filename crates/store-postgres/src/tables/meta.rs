@@ -2,15 +2,12 @@
 
 use pointsman_core::task::TaskIdNamespace;
 use pointsman_store::error::{Fault, TableResult};
-use pointsman_store::tables::{Counters, MetaTable};
+use pointsman_store::tables::{Counters, MetaTable, REGISTRATION_TEXT_NAMES};
 
 use super::PgTables;
 use crate::rows::read_column;
 use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
-
-/// Names of the texts in `pointsman.meta` that belong to the registry, as handlers and chains do.
-const REGISTRY_NAMED_TEXTS: [&str; 3] = ["routes", "tenants", "chain_routes"];
 
 impl MetaTable for PgTables {
     fn read_counters(&mut self) -> TableResult<Counters> {
@@ -40,7 +37,7 @@ impl MetaTable for PgTables {
     }
 
     fn write_named_text(&mut self, name: &str, text: &str) -> TableResult<()> {
-        if REGISTRY_NAMED_TEXTS.contains(&name) {
+        if REGISTRATION_TEXT_NAMES.contains(&name) {
             self.mark_registry_changed();
         }
         let params = params![name.to_string(), text.to_string()];

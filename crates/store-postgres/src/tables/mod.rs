@@ -34,7 +34,9 @@ use std::sync::Arc;
 use pointsman_core::task::TaskIdNamespace;
 use pointsman_store::caller_time_source::CallerTimeSource;
 use pointsman_store::error::TableResult;
-use pointsman_store::invalidation::{CommitVersion, Invalidation, encode_invalidations};
+use pointsman_store::invalidation::{
+    CommitVersion, Invalidation, PEER_ACTIVE_TRANSACTION_COUNT, encode_invalidations,
+};
 use pointsman_store::tables::{CacheState, MetaTable, PeerChanges, QueueTable, ReadSet};
 use tokio_postgres::Row;
 
@@ -74,9 +76,6 @@ pub struct PgTables {
     /// The end of the last journal partition when this was read, and the first event (number, id) of each partition.
     journal_partition_starts: (i64, Vec<(i64, i64)>),
 }
-
-/// A peer counts as active for this many transactions after its last write.
-const PEER_ACTIVE_TRANSACTION_COUNT: u32 = 64;
 
 /// Builds the settings of the writer: `SET` for a connection, `SET LOCAL` for a transaction.
 macro_rules! writer_settings {

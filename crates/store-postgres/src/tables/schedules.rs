@@ -2,40 +2,43 @@
 
 use std::collections::BTreeMap;
 
-use pointsman_core::fire::{Fire, FireOutcome, SkipReason};
-use pointsman_core::{EventId, ScheduleName, TaskId, TaskSeq, Timestamp};
+use pointsman_core::fire::{Fire, FireOutcome};
+use pointsman_core::{EventId, ScheduleName, TaskId, Timestamp};
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::ScheduleRow;
 use pointsman_store::tables::ScheduleTable;
+use tokio_postgres::Row;
 
 use super::PgTables;
-use crate::rows::{read_column, read_optional_time, read_time};
+use crate::rows::{read_column, read_optional_event_id, read_optional_time, read_time};
 use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
 impl ScheduleTable for PgTables {
     fn list_schedules(&mut self) -> TableResult<BTreeMap<String, ScheduleRow>> {
         let rows = self.query_all(query!("write/schedules"), vec![], |row| {
-            let schedule = ScheduleRow {
-                expression: read_column(row, 1)?,
-                processed_up_to: read_time(row, 2)?,
-                next_catch_up: read_optional_time(row, 3)?,
-                last_registered_at: read_time(row, 4)?,
-            };
-            Ok((read_column(row, 0)?, schedule))
+            Ok((read_column(row, 5)?, decode_schedule(row)?))
         })?;
         Ok(rows.into_iter().collect())
     }
 
-    fn start_schedule(&mut self, name: &ScheduleName, expression: &str, now: Timestamp) -> TableResult<()> {
-        let params = params![name.to_string(), expression.to_string(), now.micros()];
-        self.add_to_batch(SqlCommand::Query(query!("write/upsert_schedule", TEXT, TEXT, INT8), params));
-        Ok(())
+    fn read_schedule(&mut self, name: &str) -> TableResult<Option<ScheduleRow>> {
+        self.query_optional(query!("write/schedule", TEXT), params![name.to_string()], decode_schedule)
     }
 
-    fn record_schedules_registered(&mut self, names: &[String], now: Timestamp) -> TableResult<()> {
-        let params = params![names.to_vec(), now.micros()];
-        self.add_to_batch(SqlCommand::Query(query!("write/refresh_schedules", TEXT_ARRAY, INT8), params));
+    fn write_schedule(&mut self, name: &str, schedule: &ScheduleRow) -> TableResult<()> {
+        let ScheduleRow { expression, processed_up_to, next_catch_up, last_registered_at, last_event } =
+            schedule.clone();
+        let params = params![
+            name.to_string(),
+            expression,
+            processed_up_to.micros(),
+            next_catch_up.map(Timestamp::micros),
+            last_registered_at.micros(),
+            last_event.map(EventId::as_i64)
+        ];
+        let query = query!("write/upsert_schedule", TEXT, TEXT, INT8, INT8, INT8, INT8);
+        self.add_to_batch(SqlCommand::Query(query, params));
         Ok(())
     }
 
@@ -52,7 +55,7 @@ impl ScheduleTable for PgTables {
         self.query_optional(query!("write/fire", TEXT, INT8), params, crate::rows::decode_fire)
     }
 
-    fn write_fire(&mut self, schedule: &ScheduleName, fire: &Fire, needs_catch_up: bool) -> TableResult<()> {
+    fn write_fire(&mut self, schedule: &ScheduleName, fire: &Fire) -> TableResult<()> {
         let outcome = serde_json::to_string(&fire.outcome).map_err(Fault::damaged)?;
         let event = fire.event_id.map(EventId::as_i64);
         let task = fire.task.as_ref().map(TaskId::to_string);
@@ -68,27 +71,28 @@ impl ScheduleTable for PgTables {
             query!("write/upsert_fire", TEXT, INT8, INT8, TEXT, INT8, TEXT),
             params,
         ));
-        let next_catch_up = needs_catch_up.then_some(fire.planned_at.micros());
-        let params = params![schedule.to_string(), fire.planned_at.micros(), next_catch_up, event];
-        self.add_to_batch(SqlCommand::Query(
-            query!("write/set_schedule_progress", TEXT, INT8, INT8, INT8),
-            params,
-        ));
         Ok(())
     }
 
-    fn advance_catch_up(&mut self, schedule: &ScheduleName, up_to: Timestamp) -> TableResult<()> {
-        let skipped_outcome =
-            serde_json::to_string(&FireOutcome::Skipped(SkipReason::PausedByRule)).map_err(Fault::damaged)?;
-        let params = params![schedule.to_string(), up_to.micros(), skipped_outcome];
-        self.add_to_batch(SqlCommand::Query(query!("write/advance_catch_up", TEXT, INT8, TEXT), params));
-        Ok(())
+    fn find_planned_time_with_outcome(
+        &mut self,
+        schedule: &ScheduleName,
+        after: Timestamp,
+        outcome: &FireOutcome,
+    ) -> TableResult<Option<Timestamp>> {
+        let outcome = serde_json::to_string(outcome).map_err(Fault::damaged)?;
+        let params = params![schedule.to_string(), after.micros(), outcome];
+        let query = query!("write/planned_time_with_outcome", TEXT, INT8, TEXT);
+        self.query_optional(query, params, |row| read_time(row, 0))
     }
+}
 
-    fn list_unfinished_tasks_of_last_event(&mut self, schedule: &ScheduleName) -> TableResult<Vec<TaskSeq>> {
-        let params = params![schedule.to_string()];
-        self.query_all(query!("write/unfinished_tasks_of_schedule", TEXT), params, |row| {
-            read_column(row, 0).map(TaskSeq)
-        })
-    }
+fn decode_schedule(row: &Row) -> TableResult<ScheduleRow> {
+    Ok(ScheduleRow {
+        expression: read_column(row, 0)?,
+        processed_up_to: read_time(row, 1)?,
+        next_catch_up: read_optional_time(row, 2)?,
+        last_registered_at: read_time(row, 3)?,
+        last_event: read_optional_event_id(row, 4)?,
+    })
 }

@@ -22,7 +22,6 @@ use crate::lookup::{StoredHandler, parse_number};
 use crate::overlay::{Bytes, ScanOrder, decode_list, decode_optional_bytes};
 use crate::read::ChunkSize;
 use crate::rows::{self, NodeRow, decode_text};
-use crate::tables::schedules::StoredSchedule;
 use crate::{FIRST_TOKEN_HASH_TEXT_NAME, LAYOUT_TEXT_NAME, SALT_TEXT_NAME, TASK_ID_NAMESPACE_TEXT_NAME};
 
 /// Names of the texts that are not copied with the others.
@@ -228,13 +227,13 @@ impl RedisStoreCopy {
     fn read_schedules(&mut self) -> TableResult<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for (name, bytes) in self.read_sorted_table(Table::Schedules)? {
-            let StoredSchedule { row, last_event } = StoredSchedule::decode(&bytes)?;
+            let row = rows::decode_schedule(&bytes)?;
             rows.push(copy_row![
                 name,
                 row.expression,
                 row.processed_up_to,
                 row.next_catch_up,
-                last_event,
+                row.last_event,
                 row.last_registered_at
             ]);
         }

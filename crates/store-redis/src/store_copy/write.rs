@@ -11,6 +11,7 @@ use pointsman_store::row::{AttemptRow, ObjectRow, QueueCounts, ScheduleRow, deco
 use pointsman_store::store_copy::{COPY_PROGRESS_TEXT_NAME, CopyRow, TableKind};
 use pointsman_store::tables::{
     ActiveTaskTable, ArchivedTaskTable, Counters, EventTable, IdempotencyTable, OrderTable, RuleTable,
+    ScheduleTable,
 };
 use serde_json::value::RawValue;
 
@@ -29,7 +30,6 @@ use crate::memory_usage::MemoryUsage;
 use crate::overlay::{ALL_MEMBERS, ScanOrder, decode_text_reply};
 use crate::rows::{self, JournaledEvent, NodeRow};
 use crate::store_state::StoreState;
-use crate::tables::schedules::StoredSchedule;
 use crate::{SALT_TEXT_NAME, TASK_ID_NAMESPACE_TEXT_NAME};
 
 /// Number of a copied event that has expired: it does not count, and gets no sample in the index.
@@ -248,12 +248,9 @@ impl RedisStoreCopy {
         let (name, expression, processed_up_to) = (row.text()?, row.text()?, row.time()?);
         let (next_catch_up, last_event, last_registered_at) =
             (row.optional_time()?, row.optional_event_id()?, row.time()?);
-        let entry = StoredSchedule {
-            row: ScheduleRow { expression, processed_up_to, next_catch_up, last_registered_at },
-            last_event,
-        };
-        self.overlay().write_row(Table::Schedules, name, entry.encode());
-        Ok(())
+        let schedule =
+            ScheduleRow { expression, processed_up_to, next_catch_up, last_registered_at, last_event };
+        self.tables.write_schedule(&name, &schedule)
     }
 
     fn write_event(&mut self, row: RowCells) -> TableResult<()> {
@@ -354,7 +351,7 @@ impl RedisStoreCopy {
         let outcome = serde_json::from_str(&row.text()?).map_err(Fault::damaged)?;
         let (event, task) = (row.optional_event_id()?, row.optional_text()?);
         let task = task.map(|task| TaskId::from_text(&task));
-        self.tables.write_fire_row(
+        self.tables.insert_fire(
             &schedule,
             &Fire { planned_at: planned, recorded_at: at, outcome, event_id: event, task },
         )

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use pointsman_core::store::NodeId;
-use pointsman_core::task::{AttemptOutcome, TaskState};
+use pointsman_core::task::TaskState;
 use pointsman_core::{EventId, TaskSeq, Timestamp};
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::invalidation::Invalidation;
@@ -145,27 +145,11 @@ impl ActiveTaskTable for RedisTables {
         Ok(self.overlay.read_active_tasks(seqs)?.iter().map(to_gated_task).collect())
     }
 
-    /// Finds the first unfinished synchronous task of an event in an earlier stage. Task numbers of an event ascend with their
-    /// stages, so the first match is the earliest.
-    fn find_unfinished_sync_task_before_stage(
-        &mut self,
-        event: EventId,
-        sync_stage: i64,
-        only_untried: bool,
-    ) -> TableResult<Option<TaskSeq>> {
-        let Some(journaled) = self.overlay.read_journaled_event(event)? else { return Ok(None) };
-        for active in self.overlay.read_active_tasks(journaled.task_seqs())? {
-            let is_earlier = active.is_sync
-                && active.sync_stage < sync_stage
-                && active.phase.code() <= TaskPhase::Locked.code();
-            if is_earlier
-                && (!only_untried
-                    || (!active.lifecycle.out_of_order && self.has_no_finished_attempt(active.seq)?))
-            {
-                return Ok(Some(active.seq));
-            }
+    fn list_active_tasks_of_event(&mut self, event: EventId) -> TableResult<Vec<ActiveTaskRow>> {
+        match self.overlay.read_journaled_event(event)? {
+            Some(journaled) => self.overlay.read_active_tasks(journaled.task_seqs()),
+            None => Ok(vec![]),
         }
-        Ok(None)
     }
 
     fn list_tasks_locked_by_node(&mut self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>> {
@@ -238,7 +222,7 @@ impl ActiveTaskTable for RedisTables {
         queue: QueueId,
     ) -> TableResult<Vec<(WaitingTask, TaskPhase, String)>> {
         let has_no_lane =
-            |active: &ActiveTaskRow| active.phase.code() <= TaskPhase::Locked.code() && active.lane.is_none();
+            |active: &ActiveTaskRow| active.phase.is_waiting_or_running() && active.lane.is_none();
         let tasks: Vec<ActiveTaskRow> =
             self.list_active_tasks_of_queue(queue)?.into_iter().filter(has_no_lane).collect();
         let events: Vec<EventId> = tasks.iter().filter_map(|active| active.event).collect();
@@ -305,11 +289,6 @@ impl RedisTables {
         let mut after = before.clone();
         change(&mut after);
         self.replace_task(Some(&before), Some(&after))
-    }
-
-    /// Returns whether no attempt of a task has ended otherwise than by a release.
-    fn has_no_finished_attempt(&mut self, seq: TaskSeq) -> TableResult<bool> {
-        Ok(self.overlay.read_attempts(seq)?.iter().all(|attempt| attempt.outcome == AttemptOutcome::Released))
     }
 
     /// Lists at most `limit` tasks of a queue in a phase; all of them if the phase is `Locked`.

@@ -1,7 +1,7 @@
 //! Archived tasks, attempts and logs.
 
 use pointsman_core::TaskSeq;
-use pointsman_core::task::{LogLine, Task};
+use pointsman_core::task::{AttemptOutcome, LogLine, Task};
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{ArchivedTaskRow, AttemptRow};
 use pointsman_store::tables::ArchivedTaskTable;
@@ -40,6 +40,10 @@ impl ArchivedTaskTable for RedisTables {
         let table = Table::Attempts(attempt.task);
         self.overlay.write_row(table, attempt.number.to_string(), rows::encode_attempt(attempt));
         Ok(())
+    }
+
+    fn list_attempt_outcomes(&mut self, task: TaskSeq) -> TableResult<Vec<AttemptOutcome>> {
+        Ok(self.overlay.read_attempts(task)?.iter().map(|attempt| attempt.outcome).collect())
     }
 
     /// Appends log lines to the log of a task. `commit.lua` numbers them, so the end of the log is not read here.

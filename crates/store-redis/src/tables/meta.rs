@@ -2,14 +2,11 @@
 
 use pointsman_core::task::TaskIdNamespace;
 use pointsman_store::error::TableResult;
-use pointsman_store::tables::{Counters, MetaTable};
+use pointsman_store::tables::{Counters, MetaTable, REGISTRATION_TEXT_NAMES};
 
 use super::RedisTables;
 use crate::SALT_TEXT_NAME;
 use crate::keys::Table;
-
-/// Names of the texts that are part of the registry: when one changes, peers read the registry again.
-const REGISTRY_TEXT_NAMES: [&str; 3] = ["routes", "tenants", "chain_routes"];
 
 impl MetaTable for RedisTables {
     fn read_counters(&mut self) -> TableResult<Counters> {
@@ -34,7 +31,7 @@ impl MetaTable for RedisTables {
     }
 
     fn write_named_text(&mut self, name: &str, text: &str) -> TableResult<()> {
-        if REGISTRY_TEXT_NAMES.contains(&name) {
+        if REGISTRATION_TEXT_NAMES.contains(&name) {
             self.mark_registry_changed();
         }
         self.overlay.write_row(Table::NamedTexts, name, text.into());

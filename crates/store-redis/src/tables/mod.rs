@@ -21,7 +21,7 @@ pub(crate) mod outbox;
 mod queues;
 mod retention;
 mod rules;
-pub(crate) mod schedules;
+mod schedules;
 mod source_task_keys;
 mod transaction;
 

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use pointsman_core::Tenant;
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::invalidation::{
-    CommitRecord, CommitVersion, Invalidation, commits_since, decode_invalidations, encode_invalidations,
+    CommitRecord, CommitVersion, Invalidation, PEER_ACTIVE_TRANSACTION_COUNT, commits_since,
+    decode_invalidations, encode_invalidations,
 };
 use pointsman_store::row::HandlerId;
 use pointsman_store::tables::{CacheState, PeerChanges, ReadSet};
@@ -34,9 +35,6 @@ const COMMIT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Number of tasks at the head of a lane whose rows are fetched: when one ends, the next may start.
 const PREFETCHED_TASKS_PER_LANE: usize = 2;
-
-/// A peer counts as active for this many transactions after its last write; meanwhile invalidations are published.
-const PEER_ACTIVE_FOR_TRANSACTIONS: u32 = 64;
 
 /// Reply of `begin_transaction.lua`.
 enum LockReply {
@@ -88,11 +86,11 @@ impl RedisTables {
                 self.prefetch_lanes(&read_set)?;
             }
             CacheState::Stale(_) => {
-                self.peer_activity_countdown = PEER_ACTIVE_FOR_TRANSACTIONS;
+                self.peer_activity_countdown = PEER_ACTIVE_TRANSACTION_COUNT;
                 self.prefetch_read_set(&read_set)?;
             }
             CacheState::Unknown => {
-                self.peer_activity_countdown = PEER_ACTIVE_FOR_TRANSACTIONS;
+                self.peer_activity_countdown = PEER_ACTIVE_TRANSACTION_COUNT;
                 // The writer reads everything again, which may take longer than the lease of the lock.
                 self.overlay.connection.enable_lock_renewal_on_send(&write_lock::renew_command(
                     &self.overlay.keys,

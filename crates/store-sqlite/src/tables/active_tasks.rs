@@ -1,11 +1,10 @@
 //! Active (unfinished) tasks.
 
 use pointsman_core::store::NodeId;
-use pointsman_core::task::{AttemptOutcome, Lease};
+use pointsman_core::task::Lease;
 use pointsman_core::{EventId, TaskSeq, Timestamp};
 use pointsman_store::row::{
-    ActiveTaskRow, HandlerId, QueueId, SyncGatedTask, TaskPhase, WaitingTask, encode_attempt_outcome,
-    encode_error_reason,
+    ActiveTaskRow, HandlerId, QueueId, SyncGatedTask, TaskPhase, WaitingTask, encode_error_reason,
 };
 use pointsman_store::tables::ActiveTaskTable;
 use rusqlite::Connection;
@@ -191,33 +190,15 @@ impl ActiveTaskTable for SqliteTables {
         })
     }
 
-    /// Finds the first synchronous task of an event that has an earlier sync stage and has not ended. The numbers of the
-    /// tasks that were created with an event ascend with their sync stages, so that the first row is the first task.
-    fn find_unfinished_sync_task_before_stage(
-        &mut self,
-        event: EventId,
-        sync_stage: i64,
-        only_untried: bool,
-    ) -> TableResult<Option<TaskSeq>> {
-        let any_sql = "SELECT t.seq FROM pointsman_journal j
-                   JOIN pointsman_task t ON t.seq >= j.first_task AND t.seq < j.first_task + j.tasks
-                   WHERE j.id = ?1 AND t.sync AND t.stage < ?2 AND t.phase <= 5 LIMIT 1";
-        let untried_sql = "SELECT t.seq FROM pointsman_journal j
-                       JOIN pointsman_task t ON t.seq >= j.first_task AND t.seq < j.first_task + j.tasks
-                       WHERE j.id = ?1 AND t.sync AND t.stage < ?2 AND NOT t.late AND t.phase <= 5 AND NOT EXISTS
-                           (SELECT 1 FROM pointsman_attempt a WHERE a.task = t.seq AND a.outcome <> ?3) LIMIT 1";
-        match only_untried {
-            true => {
-                let released = encode_attempt_outcome(AttemptOutcome::Released);
-                query_first(
-                    &self.conn,
-                    untried_sql,
-                    (event.as_i64(), sync_stage, released),
-                    task_seq_from_row,
-                )
-            }
-            false => query_first(&self.conn, any_sql, (event.as_i64(), sync_stage), task_seq_from_row),
-        }
+    fn list_active_tasks_of_event(&mut self, event: EventId) -> TableResult<Vec<ActiveTaskRow>> {
+        let sql = concat!(
+            "SELECT ",
+            active_task_columns!(),
+            " FROM pointsman_task
+              WHERE seq >= (SELECT first_task FROM pointsman_journal WHERE id = ?1)
+                AND seq < (SELECT first_task + tasks FROM pointsman_journal WHERE id = ?1) ORDER BY seq"
+        );
+        query_all(&self.conn, sql, [event.as_i64()], active_task_from_row)
     }
 
     fn list_tasks_locked_by_node(&mut self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>> {

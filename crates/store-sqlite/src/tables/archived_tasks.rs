@@ -1,15 +1,16 @@
 //! Archived tasks, attempts and logs.
 
-use pointsman_core::task::{LogLine, Task};
+use pointsman_core::task::{AttemptOutcome, LogLine, Task};
 use pointsman_core::{EventId, TaskSeq, Timestamp};
 use pointsman_store::row::{
-    ArchivedTaskRow, AttemptRow, encode_attempt_outcome, encode_error_reason, encode_log_level,
+    ArchivedTaskRow, AttemptRow, decode_attempt_outcome, encode_attempt_outcome, encode_error_reason,
+    encode_log_level,
 };
 use pointsman_store::tables::ArchivedTaskTable;
 use rusqlite::Connection;
 
 use super::SqliteTables;
-use super::row::{archived_task_columns, archived_task_from_row, query_first};
+use super::row::{archived_task_columns, archived_task_from_row, query_all, query_first};
 use crate::error::TableResult;
 use crate::read_tasks;
 
@@ -69,6 +70,11 @@ impl ArchivedTaskTable for SqliteTables {
             attempt.error,
         ))?;
         Ok(())
+    }
+
+    fn list_attempt_outcomes(&mut self, task: TaskSeq) -> TableResult<Vec<AttemptOutcome>> {
+        let sql = "SELECT outcome FROM pointsman_attempt WHERE task = ?1";
+        query_all(&self.conn, sql, [task.0], |row| decode_attempt_outcome(row.get(0)?))
     }
 
     fn append_log_lines(&mut self, task: TaskSeq, lines: Vec<LogLine>) -> TableResult<()> {

@@ -2,48 +2,54 @@
 
 use std::collections::BTreeMap;
 
-use pointsman_core::fire::{Fire, FireOutcome, SkipReason};
-use pointsman_core::{EventId, ScheduleName, TaskId, TaskSeq, Timestamp};
+use pointsman_core::fire::{Fire, FireOutcome};
+use pointsman_core::{EventId, ScheduleName, TaskId, Timestamp};
 use pointsman_store::row::ScheduleRow;
 use pointsman_store::tables::ScheduleTable;
+use rusqlite::Row;
 
 use super::SqliteTables;
 use super::row::{
-    fire_columns, fire_from_row, query_all, query_first, read_optional_time, read_time, task_seq_from_row,
+    fire_columns, fire_from_row, query_all, query_first, read_optional_event_id, read_optional_time,
+    read_time,
 };
 use crate::error::{Fault, TableResult};
 
+/// The columns of a schedule, in the order that [`schedule_from_row`] reads them.
+macro_rules! schedule_columns {
+    () => {
+        "expression, resolved_up_to, next_catch_up, last_registered_at, last_event"
+    };
+}
+
 impl ScheduleTable for SqliteTables {
     fn list_schedules(&mut self) -> TableResult<BTreeMap<String, ScheduleRow>> {
-        let sql = "SELECT name, expression, resolved_up_to, next_catch_up, last_registered_at FROM pointsman_schedule";
-        let rows = query_all(&self.conn, sql, [], |row| {
-            let schedule = ScheduleRow {
-                expression: row.get(1)?,
-                processed_up_to: read_time(row, 2)?,
-                next_catch_up: read_optional_time(row, 3)?,
-                last_registered_at: read_time(row, 4)?,
-            };
-            Ok((row.get(0)?, schedule))
-        });
+        let sql = concat!("SELECT ", schedule_columns!(), ", name FROM pointsman_schedule");
+        let rows = query_all(&self.conn, sql, [], |row| Ok((row.get(5)?, schedule_from_row(row)?)));
         Ok(rows?.into_iter().collect())
     }
 
-    fn start_schedule(&mut self, name: &ScheduleName, expression: &str, now: Timestamp) -> TableResult<()> {
-        let sql = "INSERT INTO pointsman_schedule (name, expression, resolved_up_to, last_registered_at)
-                   VALUES (?1, ?2, ?3, ?3)
-                   ON CONFLICT (name) DO UPDATE SET expression = ?2, resolved_up_to = ?3, next_catch_up = NULL,
-                   last_registered_at = ?3";
-        self.conn.prepare_cached(sql)?.execute((name.as_str(), expression, now.micros()))?;
-        Ok(())
+    fn read_schedule(&mut self, name: &str) -> TableResult<Option<ScheduleRow>> {
+        let sql = concat!("SELECT ", schedule_columns!(), " FROM pointsman_schedule WHERE name = ?1");
+        query_first(&self.conn, sql, [name], schedule_from_row)
     }
 
-    fn record_schedules_registered(&mut self, names: &[String], now: Timestamp) -> TableResult<()> {
-        let mut update = self
-            .conn
-            .prepare_cached("UPDATE pointsman_schedule SET last_registered_at = ?2 WHERE name = ?1")?;
-        for name in names {
-            update.execute((name, now.micros()))?;
-        }
+    fn write_schedule(&mut self, name: &str, schedule: &ScheduleRow) -> TableResult<()> {
+        let sql = concat!(
+            "INSERT OR REPLACE INTO pointsman_schedule (",
+            schedule_columns!(),
+            ", name) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+        );
+        let ScheduleRow { expression, processed_up_to, next_catch_up, last_registered_at, last_event } =
+            schedule;
+        self.conn.prepare_cached(sql)?.execute((
+            expression,
+            processed_up_to.micros(),
+            next_catch_up.map(Timestamp::micros),
+            last_registered_at.micros(),
+            last_event.map(EventId::as_i64),
+            name,
+        ))?;
         Ok(())
     }
 
@@ -58,45 +64,41 @@ impl ScheduleTable for SqliteTables {
         query_first(&self.conn, sql, (schedule.as_str(), planned_at.micros()), fire_from_row)
     }
 
-    fn write_fire(&mut self, schedule: &ScheduleName, fire: &Fire, needs_catch_up: bool) -> TableResult<()> {
+    fn write_fire(&mut self, schedule: &ScheduleName, fire: &Fire) -> TableResult<()> {
         let sql = "INSERT OR REPLACE INTO pointsman_fire (schedule, planned, at, outcome, event, task)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let outcome = serde_json::to_string(&fire.outcome).map_err(Fault::damaged)?;
-        let (planned_at, event) = (fire.planned_at.micros(), fire.event_id.map(EventId::as_i64));
         self.conn.prepare_cached(sql)?.execute((
             schedule.as_str(),
-            planned_at,
+            fire.planned_at.micros(),
             fire.recorded_at.micros(),
-            outcome,
-            event,
+            serde_json::to_string(&fire.outcome).map_err(Fault::damaged)?,
+            fire.event_id.map(EventId::as_i64),
             fire.task.as_ref().map(TaskId::as_str),
         ))?;
-        let sql = "UPDATE pointsman_schedule
-                   SET resolved_up_to = max(resolved_up_to, ?2), next_catch_up = coalesce(next_catch_up, ?3),
-                       last_event = coalesce(?4, last_event)
-                   WHERE name = ?1";
-        let next_catch_up = needs_catch_up.then_some(planned_at);
-        self.conn.prepare_cached(sql)?.execute((schedule.as_str(), planned_at, next_catch_up, event))?;
         Ok(())
     }
 
-    /// Ends the catch-up of planned times up to `up_to`. The first later planned time that a rule has skipped in the
-    /// meantime becomes the next to catch up.
-    fn advance_catch_up(&mut self, schedule: &ScheduleName, up_to: Timestamp) -> TableResult<()> {
-        let sql = "UPDATE pointsman_schedule SET next_catch_up =
-                     (SELECT min(planned) FROM pointsman_fire WHERE schedule = ?1 AND planned > ?2 AND outcome = ?3)
-                   WHERE name = ?1";
-        let skipped_outcome =
-            serde_json::to_string(&FireOutcome::Skipped(SkipReason::PausedByRule)).map_err(Fault::damaged)?;
-        self.conn.prepare_cached(sql)?.execute((schedule.as_str(), up_to.micros(), skipped_outcome))?;
-        Ok(())
+    fn find_planned_time_with_outcome(
+        &mut self,
+        schedule: &ScheduleName,
+        after: Timestamp,
+        outcome: &FireOutcome,
+    ) -> TableResult<Option<Timestamp>> {
+        let sql = "SELECT planned FROM pointsman_fire
+                   WHERE schedule = ?1 AND planned > ?2 AND outcome = ?3 ORDER BY planned LIMIT 1";
+        let outcome = serde_json::to_string(outcome).map_err(Fault::damaged)?;
+        query_first(&self.conn, sql, (schedule.as_str(), after.micros(), outcome), |row| {
+            Ok(read_time(row, 0)?)
+        })
     }
+}
 
-    fn list_unfinished_tasks_of_last_event(&mut self, schedule: &ScheduleName) -> TableResult<Vec<TaskSeq>> {
-        let sql = "SELECT t.seq FROM pointsman_schedule s
-                   JOIN pointsman_journal j ON j.id = s.last_event
-                   JOIN pointsman_task t ON t.seq >= j.first_task AND t.seq < j.first_task + j.tasks
-                   WHERE s.name = ?1 AND t.phase <= 5 ORDER BY t.seq";
-        query_all(&self.conn, sql, [schedule.as_str()], task_seq_from_row)
-    }
+fn schedule_from_row(row: &Row<'_>) -> TableResult<ScheduleRow> {
+    Ok(ScheduleRow {
+        expression: row.get(0)?,
+        processed_up_to: read_time(row, 1)?,
+        next_catch_up: read_optional_time(row, 2)?,
+        last_registered_at: read_time(row, 3)?,
+        last_event: read_optional_event_id(row, 4)?,
+    })
 }

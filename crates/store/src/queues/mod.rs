@@ -17,7 +17,7 @@ use crate::error::{Fault, TableResult};
 use crate::fair_queue::{FairQueue, SourceTaskRank, TenantIndex};
 use crate::key_round_robin::KeyRoundRobin;
 use crate::row::{HandlerId, QueueCounts, QueueId, QueueRow, TaskPhase};
-use crate::tables::Tables;
+use crate::tables::QueueTable;
 use crate::writer_state::WriterState;
 
 /// State of a queue in memory: its task counts, its place in the fair queue, and the round robin of its keys.
@@ -96,12 +96,12 @@ pub(crate) struct QueueStates {
 }
 
 impl WriterState {
-    pub(crate) fn load_queue_states(&mut self, tables: &mut dyn Tables) -> TableResult<()> {
+    pub(crate) fn load_queue_states(&mut self, tables: &mut dyn QueueTable) -> TableResult<()> {
         tables.list_queues()?.into_iter().try_for_each(|row| self.apply_queue_row(tables, row))
     }
 
     /// Applies a queue's row from the table, whether the queue is cached or new.
-    pub(crate) fn apply_queue_row(&mut self, tables: &mut dyn Tables, row: QueueRow) -> TableResult<()> {
+    pub(crate) fn apply_queue_row(&mut self, tables: &mut dyn QueueTable, row: QueueRow) -> TableResult<()> {
         let QueueRow { id, handler, tenant, subject, counts } = row;
         if !self.queues.by_id.contains_key(&id) {
             let queue = self.build_queue_state(id, handler, tenant, subject);
@@ -175,7 +175,7 @@ impl WriterState {
     /// Returns the event queue of a handler and a tenant; creates it if necessary.
     pub(crate) fn get_or_create_event_queue(
         &mut self,
-        tables: &mut dyn Tables,
+        tables: &mut dyn QueueTable,
         handler: HandlerId,
         tenant: &Tenant,
     ) -> TableResult<QueueId> {
@@ -188,7 +188,7 @@ impl WriterState {
     /// Returns the queue of a source's collection or of a chain node; creates it if necessary.
     pub(crate) fn get_or_create_non_event_queue(
         &mut self,
-        tables: &mut dyn Tables,
+        tables: &mut dyn QueueTable,
         handler: HandlerId,
         tenant: &Tenant,
         subject: QueueSubject,
@@ -202,7 +202,7 @@ impl WriterState {
 
     fn create_queue(
         &mut self,
-        tables: &mut dyn Tables,
+        tables: &mut dyn QueueTable,
         handler: HandlerId,
         tenant: &Tenant,
         subject: QueueSubject,
@@ -257,7 +257,7 @@ impl WriterState {
     /// orders it by its old rank. The caller updates its placement.
     pub(crate) fn reload_source_task_rank(
         &mut self,
-        tables: &mut dyn Tables,
+        tables: &mut dyn QueueTable,
         id: QueueId,
     ) -> TableResult<()> {
         let queue = self.queue(id)?;
@@ -326,7 +326,7 @@ impl WriterState {
     /// before the second task of any other key.
     pub(crate) fn assign_task_rank(
         &mut self,
-        tables: &mut dyn Tables,
+        tables: &mut dyn QueueTable,
         id: QueueId,
         score: i64,
         key_bucket: Option<u16>,
@@ -374,7 +374,7 @@ impl WriterState {
     }
 
     /// Writes the queue counts that changed.
-    pub(crate) fn flush_queue_counts(&mut self, tables: &mut dyn Tables) -> TableResult<()> {
+    pub(crate) fn flush_queue_counts(&mut self, tables: &mut dyn QueueTable) -> TableResult<()> {
         let mut changed = Vec::with_capacity(self.queues.dirty_queues.len());
         for id in std::mem::take(&mut self.queues.dirty_queues) {
             let Some(queue) = self.queues.by_id.get_mut(&id) else { continue };
@@ -386,6 +386,6 @@ impl WriterState {
 }
 
 /// Reads the rank of the ready task of a source's queue.
-fn read_source_task_rank(tables: &mut dyn Tables, queue: QueueId) -> TableResult<Option<SourceTaskRank>> {
+fn read_source_task_rank(tables: &mut dyn QueueTable, queue: QueueId) -> TableResult<Option<SourceTaskRank>> {
     Ok(tables.read_queue_head(queue)?.map(|(score, seq)| (Reverse(score), seq.0)))
 }

@@ -25,7 +25,7 @@ pub use copy_row::{CopyCursor, CopyPage, CopyRow, CopyValue, TableChecksum, repl
 pub use table_kind::TableKind;
 
 use crate::error::Fault;
-use crate::tables::Tables;
+use crate::tables::MetaTable;
 
 /// Name of the named text in which a target stores the progress of a copy.
 pub const COPY_PROGRESS_TEXT_NAME: &str = "move";
@@ -129,7 +129,7 @@ pub enum CopyError {
 }
 
 /// Rejects a store to which a copy is unfinished: it contains only part of the data.
-pub(crate) fn reject_incomplete_copy(tables: &mut dyn Tables) -> crate::error::TableResult<()> {
+pub(crate) fn reject_incomplete_copy(tables: &mut dyn MetaTable) -> crate::error::TableResult<()> {
     match tables.read_named_text(COPY_PROGRESS_TEXT_NAME)? {
         None => Ok(()),
         Some(_) => Err(Fault::damaged(

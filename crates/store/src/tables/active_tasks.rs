@@ -50,15 +50,8 @@ pub trait ActiveTaskTable {
     /// Lists the gated tasks of an event, which wait for its synchronous tasks, by sync stage and age.
     fn list_sync_gated_tasks(&mut self, event: EventId) -> TableResult<Vec<SyncGatedTask>>;
 
-    /// Returns the first synchronous task of an event that has an earlier sync stage and is waiting, scheduled or
-    /// locked. With `only_untried`, tasks that run out of order or whose attempts have ended (other than by a release)
-    /// do not count.
-    fn find_unfinished_sync_task_before_stage(
-        &mut self,
-        event: EventId,
-        sync_stage: i64,
-        only_untried: bool,
-    ) -> TableResult<Option<TaskSeq>>;
+    /// Lists the active tasks that were created with an event, by age. Their sync stages ascend with their numbers.
+    fn list_active_tasks_of_event(&mut self, event: EventId) -> TableResult<Vec<ActiveTaskRow>>;
 
     /// Lists the tasks that a node has locked, by age.
     fn list_tasks_locked_by_node(&mut self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>>;

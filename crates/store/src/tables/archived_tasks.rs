@@ -1,7 +1,7 @@
 //! The tables of archived tasks, attempts and log lines.
 
 use pointsman_core::TaskSeq;
-use pointsman_core::task::{LogLine, Task};
+use pointsman_core::task::{AttemptOutcome, LogLine, Task};
 
 use crate::error::TableResult;
 use crate::row::{ArchivedTaskRow, AttemptRow};
@@ -15,6 +15,9 @@ pub trait ArchivedTaskTable {
     fn delete_archived_task(&mut self, seq: TaskSeq) -> TableResult<()>;
 
     fn write_attempt(&mut self, attempt: &AttemptRow<'_>) -> TableResult<()>;
+
+    /// Lists the outcomes of a task's recorded attempts, in any order.
+    fn list_attempt_outcomes(&mut self, task: TaskSeq) -> TableResult<Vec<AttemptOutcome>>;
 
     /// Appends lines to a task's log.
     fn append_log_lines(&mut self, task: TaskSeq, lines: Vec<LogLine>) -> TableResult<()>;

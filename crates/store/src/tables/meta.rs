@@ -28,6 +28,10 @@ pub struct Counters {
     pub next_due: Option<Timestamp>,
 }
 
+/// The names of the texts that belong to the registration, as handlers and chains do: when one changes, peers read the
+/// registration again.
+pub const REGISTRATION_TEXT_NAMES: [&str; 3] = ["routes", "tenants", "chain_routes"];
+
 /// Counters of the store, texts by name, and the random numbers that it was created with.
 pub trait MetaTable {
     fn read_counters(&mut self) -> TableResult<Counters>;

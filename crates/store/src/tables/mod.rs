@@ -40,7 +40,7 @@ pub use events::EventTable;
 pub use handlers::HandlerTable;
 pub use idempotency::IdempotencyTable;
 pub use lanes::LaneTable;
-pub use meta::{Counters, MetaTable};
+pub use meta::{Counters, MetaTable, REGISTRATION_TEXT_NAMES};
 pub use nodes::NodeTable;
 pub use objects::ObjectTable;
 pub use orders::OrderTable;

@@ -1,0 +1,2 @@
+-- The outcomes of a task's attempts.
+SELECT outcome FROM pointsman.attempt WHERE task = $1
