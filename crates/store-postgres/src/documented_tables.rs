@@ -39,7 +39,7 @@ fn decode_rule_scope(event_space: &str, name: &str) -> Option<RuleScope> {
     RuleScope::parse(scope_kind, name)
 }
 
-/// True if a row of `write/rules` is for a tenant that the store does not know yet.
+/// True if a row of `rule/list_rules` is for a tenant that the store does not know yet.
 pub(crate) fn is_rule_of_unknown_tenant(row: &Row) -> TableResult<bool> {
     Ok(read_column::<Option<&str>>(row, 3)?.is_none() && read_column::<Uuid>(row, 7)? != Uuid::nil())
 }

@@ -39,18 +39,18 @@ fn partitioned_tables() -> [PartitionedTable; 4] {
     [
         PartitionedTable {
             name: "journal",
-            retain_rows_query: Some(query!("partitions/retain_events", INT8)),
-            delete_retained_rows_query: Some(query!("partitions/delete_retained_events")),
+            retain_rows_query: Some(query!("partition/retain_events", INT8)),
+            delete_retained_rows_query: Some(query!("partition/delete_retained_events")),
         },
         PartitionedTable {
             name: "attempt",
-            retain_rows_query: Some(query!("partitions/retain_attempts", INT8, INT8)),
-            delete_retained_rows_query: Some(query!("partitions/delete_retained_attempts", INT8)),
+            retain_rows_query: Some(query!("partition/retain_attempts", INT8, INT8)),
+            delete_retained_rows_query: Some(query!("partition/delete_retained_attempts", INT8)),
         },
         PartitionedTable {
             name: "log",
-            retain_rows_query: Some(query!("partitions/retain_log_lines", INT8, INT8)),
-            delete_retained_rows_query: Some(query!("partitions/delete_retained_log_lines", INT8)),
+            retain_rows_query: Some(query!("partition/retain_log_lines", INT8, INT8)),
+            delete_retained_rows_query: Some(query!("partition/delete_retained_log_lines", INT8)),
         },
         PartitionedTable { name: "history", retain_rows_query: None, delete_retained_rows_query: None },
     ]
@@ -83,11 +83,11 @@ pub(crate) async fn drop_expired(endpoint: &Endpoint) -> TableResult<u64> {
 }
 
 async fn drop_expired_in_session(session: &Session) -> TableResult<u64> {
-    let rows = session.query(query!("partitions/expired_up_to"), &[]).await?;
+    let rows = session.query(query!("partition/read_expired_numbers"), &[]).await?;
     let Some(row) = rows.first() else { return Ok(0) };
     let expired =
         ExpiryPositions { event_number: read_column(row, 0)?, archive_number: read_column(row, 1)? };
-    let partitions = session.query(query!("partitions/list"), &[]).await?;
+    let partitions = session.query(query!("partition/list_partitions"), &[]).await?;
     let mut dropped_count = 0;
     for table in partitioned_tables() {
         let limit = if table.name == "journal" { expired.event_number } else { expired.archive_number };
@@ -111,7 +111,7 @@ async fn drop_expired_in_session(session: &Session) -> TableResult<u64> {
 
 /// Vacuums tables with many dead rows, so that their space is reused.
 async fn vacuum_bloated_tables(session: &Session) -> TableResult<()> {
-    for row in session.query(query!("partitions/bloated_tables"), &[]).await? {
+    for row in session.query(query!("partition/list_bloated_tables"), &[]).await? {
         session
             .execute_batch(&format!("VACUUM (SKIP_LOCKED) pointsman.{}", read_column::<&str>(&row, 0)?))
             .await?;

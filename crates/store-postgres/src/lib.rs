@@ -21,7 +21,7 @@
 //!   `privileges.rs` checks the role's privileges on it, `schema_objects.rs` its completeness.
 //! - `doctor.rs` examines a database for problems without changing it.
 //! - `store_copy/` is the database as the source or the target of a store copy.
-//! - Every statement is a file in `sql/` with a comment on its purpose.
+//! - `sql/` has all queries, a file for each table or concern; `queries.rs` finds them by name.
 
 mod backend;
 mod connect;
@@ -35,6 +35,7 @@ mod outbox;
 mod outbox_drainer;
 mod pool;
 mod privileges;
+mod queries;
 mod read;
 mod rows;
 mod schema_objects;

@@ -3,6 +3,7 @@
 //! Any number of nodes may start at once: an advisory lock lets one check and migrate at a time, and the next ones find
 //! everything done. A migration is applied completely or not at all.
 
+use pointsman_store::expand_sql;
 use pointsman_store::finding::format_age;
 use sha2::{Digest, Sha256};
 use tokio_postgres::error::SqlState;
@@ -19,11 +20,11 @@ pub type Migration = (&'static str, &'static str);
 /// The migrations, oldest first. A schema of layout N needs all migrations after N.
 pub const MIGRATIONS: &[Migration] = &[(
     "0001_initial",
-    concat!(
+    expand_sql!(concat!(
         include_str!("../migrations/0001_initial/tables.sql"),
         include_str!("../migrations/0001_initial/documented_tables.sql"),
         include_str!("../migrations/0001_initial/outbox.sql"),
-    ),
+    )),
 )];
 
 /// The oldest supported major version of PostgreSQL.
@@ -67,9 +68,10 @@ pub(crate) async fn read_schema_state(
 pub(crate) async fn list_missing_schema_objects(
     session: &Session,
 ) -> Result<Vec<String>, tokio_postgres::Error> {
-    let missing =
-        ExistingSchemaObjects::from_rows(&session.query(query!("open/schema_objects"), &[]).await?)?
-            .list_missing();
+    let missing = ExistingSchemaObjects::from_rows(
+        &session.query(query!("migration/list_schema_objects"), &[]).await?,
+    )?
+    .list_missing();
     if !missing.is_empty() {
         return Ok(missing);
     }
@@ -138,7 +140,7 @@ impl<'a> Migrator<'a> {
     async fn check_server_and_read_privileges(&mut self) -> Result<(), OpenError> {
         let rows = self
             .session
-            .query(query!("open/server_version"), &[])
+            .query(query!("server/read_version"), &[])
             .await
             .map_err(|e| self.to_open_error(&e))?;
         let Some(row) = rows.first() else { return Ok(()) };
@@ -153,7 +155,7 @@ impl<'a> Migrator<'a> {
         }
         let rows = self
             .session
-            .query(query!("open/privileges", TEXT_ARRAY), &[&list_schema_object_names()])
+            .query(query!("server/read_privileges", TEXT_ARRAY), &[&list_schema_object_names()])
             .await
             .map_err(|e| self.to_open_error(&e))?;
         let privileges = rows.first().map(RolePrivileges::from_row).transpose();
@@ -179,7 +181,8 @@ impl<'a> Migrator<'a> {
     /// Returns an error that names the sessions that lock the schema.
     async fn schema_locked_error(&self) -> Result<OpenError, OpenError> {
         let (high, low) = (MIGRATION_LOCK_KEY >> 32, MIGRATION_LOCK_KEY & 0xffff_ffff);
-        let found = self.session.query(query!("open/lock_holders", INT8, INT8), &[&high, &low]).await;
+        let found =
+            self.session.query(query!("migration/list_lock_holders", INT8, INT8), &[&high, &low]).await;
         let rows = found.map_err(|error| self.to_open_error(&error))?;
         let descriptions = rows.iter().map(|row| {
             let (pid, role, program): (i32, &str, &str) = (row.get(0), row.get(1), row.get(2));
@@ -199,7 +202,7 @@ impl<'a> Migrator<'a> {
     async fn apply_migrations(&mut self) -> Result<bool, OpenError> {
         let to_error = |error: tokio_postgres::Error| self.to_open_error(&error);
         self.session
-            .query(query!("open/take_migration_lock", INT8), &[&MIGRATION_LOCK_KEY])
+            .query(query!("migration/acquire_migration_lock", INT8), &[&MIGRATION_LOCK_KEY])
             .await
             .map_err(to_error)?;
         self.check_privileges()?;
@@ -207,7 +210,7 @@ impl<'a> Migrator<'a> {
         for (index, (name, sql)) in self.migrations.iter().enumerate().skip(applied_count) {
             let (version, checksum) = (index as i32 + 1, migration_checksum(sql));
             self.execute_batch(sql).await?;
-            let query = query!("open/record_migration", INT4, TEXT, TEXT);
+            let query = query!("migration/insert_migration", INT4, TEXT, TEXT);
             let recorded = self.session.execute(query, &[&version, name, &checksum]).await;
             recorded.map_err(|error| self.to_open_error(&error))?;
             tracing::info!(name, database = %self.endpoint, "applied a schema migration");
@@ -229,8 +232,11 @@ impl<'a> Migrator<'a> {
 
     /// Reads the state of the schema, and rejects it if an applied migration differs from the one of this version.
     async fn verify_schema_state(&mut self) -> Result<SchemaState, OpenError> {
-        let rows =
-            self.session.query(query!("open/schema_state"), &[]).await.map_err(|e| self.to_open_error(&e))?;
+        let rows = self
+            .session
+            .query(query!("migration/read_schema_state"), &[])
+            .await
+            .map_err(|e| self.to_open_error(&e))?;
         let Some(row) = rows.first() else { return Ok(SchemaState::Absent) };
         match (row.get(0), row.get(1)) {
             (true, _) => {}
@@ -241,7 +247,7 @@ impl<'a> Migrator<'a> {
         }
         let rows = self
             .session
-            .query(query!("open/list_migrations"), &[])
+            .query(query!("migration/list_migrations"), &[])
             .await
             .map_err(|e| self.to_open_error(&e))?;
         let (found, supported) = (rows.last().map_or(0, |row| row.get(0)), self.migrations.len() as i32);
@@ -266,7 +272,7 @@ impl<'a> Migrator<'a> {
             ((task_id_namespace & ((1 << 60) - 1)).to_string(), (salt as i64).to_string());
         let inserted = self
             .session
-            .execute(query!("open/insert_store_numbers", TEXT, TEXT), &[&task_id_namespace, &salt])
+            .execute(query!("meta/insert_store_numbers", TEXT, TEXT), &[&task_id_namespace, &salt])
             .await;
         Ok(inserted.map_err(|error| self.to_open_error(&error))? > 0)
     }

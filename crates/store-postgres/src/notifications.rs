@@ -25,9 +25,9 @@ pub(crate) async fn send_notifications(notifier: Weak<PeerNotifier>, pool: Sessi
         let Some(notifier_handle) = notifier.upgrade() else { return };
         let Some(payload) = notifier_handle.wait_for_outgoing_message().await else { continue };
         let sent = pool.run_single_statement(payload, |session, payload| {
-            Box::pin(
-                async move { Ok(session.query(query!("notifications/notify", TEXT), &[payload]).await?) },
-            )
+            Box::pin(async move {
+                Ok(session.query(query!("notification/notify_nodes", TEXT), &[payload]).await?)
+            })
         });
         match sent.await {
             Ok(_) => notifier_handle.record_sent_message(),
@@ -122,7 +122,7 @@ pub(crate) async fn poll_for_changes(
 async fn read_polled_state(pool: &SessionPool) -> pointsman_core::store::StoreResult<PolledState> {
     let read = pool.run_single_statement((), |session, ()| {
         Box::pin(async move {
-            let rows = session.query(query!("notifications/read_state"), &[]).await?;
+            let rows = session.query(query!("notification/read_polled_state"), &[]).await?;
             let Some(row) = rows.first() else { return Ok(PolledState::default()) };
             Ok(PolledState {
                 last_event: EventId::from_i64(read_column(row, 0)?),

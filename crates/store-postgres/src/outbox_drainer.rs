@@ -134,7 +134,7 @@ impl OutboxDrainer {
                 }
                 None if is_drainer_asleep => return Ok(drained),
                 // An emit that read the flag before this does not notify; a poll after its commit finds it.
-                None => self.execute(query!("outbox/set_asleep"), []).await.map(drop)?,
+                None => self.execute(query!("outbox/mark_drainer_asleep"), []).await.map(drop)?,
             }
         }
     }
@@ -212,7 +212,7 @@ impl OutboxDrainer {
     async fn drain_rows_at_or_below_progress(&self) -> Result<(), StoreError> {
         let last = self.pool.run_single_statement((), |session, ()| {
             Box::pin(async {
-                let rows = session.query(query!("outbox/last_row_at_or_below_progress"), &[]).await?;
+                let rows = session.query(query!("outbox/find_last_row_up_to_progress"), &[]).await?;
                 rows.first().map(|row| read_column(row, 0)).transpose()
             })
         });
@@ -227,10 +227,10 @@ impl OutboxDrainer {
         match progress.next_step() {
             ProgressStep::Nothing => Ok(()),
             ProgressStep::SetEmptyUpTo(number) => {
-                self.execute(query!("outbox/set_empty_up_to", INT8), [number]).await.map(drop)
+                self.execute(query!("outbox/update_empty_up_to", INT8), [number]).await.map(drop)
             }
             ProgressStep::RecordCandidate => {
-                let set_candidate = query!("outbox/set_candidate", INT8, INT8);
+                let set_candidate = query!("outbox/update_candidate", INT8, INT8);
                 self.execute(set_candidate, [progress.empty_up_to, progress.last_number]).await.map(drop)
             }
         }
@@ -240,9 +240,9 @@ impl OutboxDrainer {
     async fn delete_expired_receipts_keys_refused(&self) -> Result<(), StoreError> {
         self.drain_rows_at_or_below_progress().await?;
         for (query, max_age) in [
-            (query!("outbox/delete_old_receipts", INT8, INT8), RECEIPT_RETENTION_SECONDS),
-            (query!("outbox/delete_old_keys", INT8, INT8), RECEIPT_RETENTION_SECONDS),
-            (query!("outbox/delete_old_refused", INT8, INT8), REFUSED_RETENTION_SECONDS),
+            (query!("outbox/delete_expired_receipts", INT8, INT8), RECEIPT_RETENTION_SECONDS),
+            (query!("outbox/delete_expired_idempotency_keys", INT8, INT8), RECEIPT_RETENTION_SECONDS),
+            (query!("outbox/delete_expired_refused_rows", INT8, INT8), REFUSED_RETENTION_SECONDS),
         ] {
             while self.execute(query, [max_age, MAX_ROWS_PER_DELETE]).await?
                 == MAX_ROWS_PER_DELETE.unsigned_abs()
@@ -255,7 +255,7 @@ impl OutboxDrainer {
     async fn update_refused_row_count(&self) -> Result<(), StoreError> {
         let count = self.pool.run_single_statement((), |session, ()| {
             Box::pin(async {
-                let rows = session.query(query!("outbox/count_refused"), &[]).await?;
+                let rows = session.query(query!("outbox/count_refused_rows"), &[]).await?;
                 rows.first().map_or(Ok(0), |row| read_column::<i64>(row, 0))
             })
         });

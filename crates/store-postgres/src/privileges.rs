@@ -4,7 +4,7 @@ use tokio_postgres::{Error, Row};
 
 use crate::error::quote_identifier;
 
-/// The privileges of a role, as `open/privileges.sql` returns them.
+/// The privileges of a role, as `server/read_privileges` returns them.
 #[derive(Debug)]
 pub(crate) struct RolePrivileges {
     pub(crate) role: String,

@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 /// The schema of the newest layout; a test compares it with that of a new database.
 const SCHEMA_SQL: &str = include_str!("../schema.sql");
 
-/// The objects that exist in the database, as `open/schema_objects.sql` returns them.
+/// The objects that exist in the database, as `migration/list_schema_objects` returns them.
 pub(crate) struct ExistingSchemaObjects(HashSet<String>);
 
 impl ExistingSchemaObjects {

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Statement};
 
-/// A statement from a file, with the types of its parameters.
+/// A named query from a file in `sql/`, with the types of its parameters.
 #[derive(Debug)]
 pub(crate) struct Query {
     pub(crate) name: &'static str,
@@ -19,12 +19,13 @@ pub(crate) struct Query {
     pub(crate) param_types: &'static [Type],
 }
 
-/// Makes a [`Query`] of the file `sql/NAME.sql`; the types of its parameters follow the name, in their order.
+/// Makes a [`Query`] of a named query: `query!("task/list_due_tasks", INT8, INT8)` is `list_due_tasks` in
+/// `sql/task.sql`. The types of its parameters follow the name, in their order.
 macro_rules! query {
     ($name:literal $(, $param_type:ident)* $(,)?) => {{
         static QUERY: $crate::session::Query = $crate::session::Query {
             name: $name,
-            sql: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/", $name, ".sql")),
+            sql: pointsman_store::expand_sql!($crate::queries::find_query($name)),
             param_types: &[$(tokio_postgres::types::Type::$param_type),*],
         };
         &QUERY

@@ -1,4 +1,4 @@
-//! Every statement is documented and used, and every index is used by a statement.
+//! Every query is documented and used, and every index is used by a query.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
+use pointsman_store::sql_constants::SQL_CONSTANTS;
 use pointsman_store_conformance::{
     Harness, caused_events, claims, fire_ledger, idempotency, logs, missing_tasks, nodes, object_retention,
     order_lists, orders, out_of_order_tasks, per_key_concurrency, pull_workers, replay, rescue, retention,
@@ -54,15 +55,59 @@ fn read_source_code() -> String {
     code.split_whitespace().collect()
 }
 
+/// A named query of a file in `sql/`.
+struct NamedQuery {
+    /// The file and the name: `task/list_due_tasks`.
+    name: String,
+    /// The comment on its purpose, and the statement.
+    sql: String,
+}
+
+/// Reads all named queries.
+fn read_named_queries() -> Vec<NamedQuery> {
+    let read_queries_of_file = |(path, text): (PathBuf, String)| {
+        let file = path.file_stem().unwrap().to_str().unwrap().to_string();
+        let to_query = |block: &str| {
+            let (name, sql) = block.split_once('\n').unwrap();
+            NamedQuery { name: format!("{file}/{name}"), sql: sql.trim().into() }
+        };
+        text.split("-- name: ").skip(1).map(to_query).collect::<Vec<_>>()
+    };
+    read_files_with_extension(&crate_path("sql"), ".sql").into_iter().flat_map(read_queries_of_file).collect()
+}
+
+/// Replaces the names of codes as the store does.
+fn replace_codes(sql: &str) -> String {
+    SQL_CONSTANTS
+        .iter()
+        .fold(sql.to_string(), |sql, (name, value)| sql.replace(&format!(":{name}"), &value.to_string()))
+}
+
 #[test]
-fn every_statement_is_documented_and_used() {
+fn every_query_is_documented_and_used_and_has_a_name_of_its_own() {
     let code = read_source_code();
-    for (path, text) in read_files_with_extension(&crate_path("sql"), ".sql") {
-        let name = path.strip_prefix(crate_path("sql")).unwrap().with_extension("");
-        let name = name.to_str().unwrap();
-        let comment = text.lines().next().unwrap_or_default();
+    let mut names = BTreeSet::new();
+    for NamedQuery { name, sql } in read_named_queries() {
+        let comment = sql.lines().next().unwrap_or_default();
         assert!(comment.starts_with("-- ") && comment.len() > 10, "{name} has no comment on its purpose");
         assert!(code.contains(&format!("query!(\"{name}\"")), "{name} is not used");
+        assert!(names.insert(name.clone()), "there are two queries {name}");
+    }
+    assert!(names.len() > 200, "{} queries", names.len());
+}
+
+#[test]
+fn no_sql_compares_a_phase_with_a_number() {
+    let folders = ["sql", "migrations"].map(crate_path);
+    for (path, text) in folders.iter().flat_map(|folder| read_files_with_extension(folder, ".sql")) {
+        let statements = text.lines().filter(|line| !line.trim_start().starts_with("--"));
+        for line in statements {
+            let words: Vec<&str> =
+                line.split([' ', '(', ')', ',', ';']).filter(|word| !word.is_empty()).collect();
+            let is_bare_code =
+                |words: &[&str]| words[0].ends_with("phase") && words[2].starts_with(char::is_numeric);
+            assert!(!words.windows(3).any(is_bare_code), "{}: {line}", path.display());
+        }
     }
 }
 
@@ -233,14 +278,13 @@ async fn plans_made_on_empty_tables_use_indexes() {
     shared_postgres().unwrap().query(url.rsplit('/').next().unwrap(), "VACUUM ANALYZE").unwrap();
     let code = read_source_code();
     let mut checked = 0;
-    for (path, sql) in read_files_with_extension(&crate_path("sql"), ".sql") {
-        let name = path.strip_prefix(crate_path("sql")).unwrap().with_extension("");
+    for NamedQuery { name, sql } in read_named_queries() {
         if !sql.contains("unnest($") {
             continue;
         }
         checked += 1;
-        let plan = explain_plan(&url, &sql, &parameter_types(name.to_str().unwrap(), &code));
-        assert!(!rescans_parameters(&plan), "{}:\n{}", name.display(), plan.join("\n"));
+        let plan = explain_plan(&url, &replace_codes(&sql), &parameter_types(&name, &code));
+        assert!(!rescans_parameters(&plan), "{name}:\n{}", plan.join("\n"));
     }
     assert!(checked > 20, "{checked} statements take arrays");
 }
@@ -250,8 +294,10 @@ async fn plans_made_on_empty_tables_use_indexes() {
 async fn lanes_of_an_object_are_found_by_index() {
     let url = shared_postgres().unwrap().create_database().unwrap();
     Postgres::open(&url, Timestamp::from_micros(1)).await.unwrap().close();
-    let sql = std::fs::read_to_string(crate_path("sql/read/lanes.sql")).unwrap();
-    let plan = explain_plan(&url, &sql, &parameter_types("read/lanes", &read_source_code()));
+    let queries = read_named_queries();
+    let NamedQuery { name, sql } =
+        queries.iter().find(|query| query.name == "task/list_lanes_of_object").unwrap();
+    let plan = explain_plan(&url, &replace_codes(sql), &parameter_types(name, &read_source_code()));
     let count_lines = |text: &str| plan.iter().filter(|line| line.contains(text)).count();
     assert_eq!(
         count_lines("using task_lane on task"),

@@ -108,19 +108,19 @@ CREATE TABLE pointsman_task (
     error             TEXT,
     order_number      INTEGER -- the order whose step it is
 );
-CREATE INDEX pointsman_task_ready ON pointsman_task (queue, score DESC, rank, seq, key_bucket) WHERE phase = 3;
-CREATE INDEX pointsman_task_due ON pointsman_task (due) WHERE phase = 2;
-CREATE INDEX pointsman_task_sync_gated ON pointsman_task (event, stage) WHERE phase = 1;
+CREATE INDEX pointsman_task_ready ON pointsman_task (queue, score DESC, rank, seq, key_bucket) WHERE phase = :ready;
+CREATE INDEX pointsman_task_due ON pointsman_task (due) WHERE phase = :delayed;
+CREATE INDEX pointsman_task_sync_gated ON pointsman_task (event, stage) WHERE phase = :sync_gated;
 CREATE INDEX pointsman_task_lane ON pointsman_task (lane, lane_position) WHERE lane_position IS NOT NULL;
 CREATE INDEX pointsman_task_concurrency_group ON pointsman_task (concurrency_group, phase, seq)
 WHERE concurrency_group IS NOT NULL;
 -- One index for each phase: SQLite does not use an index on `phase IN (4, 5)` for a query of only one of them. Tasks of
 -- phase 4 (`scheduled`) are selected ahead of a claim; tasks that wait for a time are in pointsman_task_due.
-CREATE INDEX pointsman_task_phase_scheduled ON pointsman_task (score DESC, rank, seq) WHERE phase = 4;
-CREATE INDEX pointsman_task_running ON pointsman_task (node) WHERE phase = 5;
+CREATE INDEX pointsman_task_phase_scheduled ON pointsman_task (score DESC, rank, seq) WHERE phase = :scheduled;
+CREATE INDEX pointsman_task_running ON pointsman_task (node) WHERE phase = :locked;
 CREATE INDEX pointsman_task_worker_lease_end ON pointsman_task (leased_until) WHERE leased_until IS NOT NULL;
-CREATE INDEX pointsman_task_missing ON pointsman_task (queue, seq) WHERE phase = 7;
-CREATE INDEX pointsman_task_halted_or_missing ON pointsman_task (seq) WHERE phase >= 6;
+CREATE INDEX pointsman_task_missing ON pointsman_task (queue, seq) WHERE phase = :missing;
+CREATE INDEX pointsman_task_halted_or_missing ON pointsman_task (seq) WHERE phase >= :halted;
 CREATE INDEX pointsman_task_out_of_order ON pointsman_task (event) WHERE late = 1;
 
 -- Ended tasks. `type` is the event's type, the source's collection, or the chain node of the step.
@@ -150,7 +150,7 @@ CREATE TABLE pointsman_history (
 );
 -- Indexes of failures and of runs of sources, which are rare among successes. A step of an order has no event either,
 -- but has a key.
-CREATE INDEX pointsman_history_failed ON pointsman_history (seq) WHERE status = 1;
+CREATE INDEX pointsman_history_failed ON pointsman_history (seq) WHERE status = :status_error;
 CREATE INDEX pointsman_history_out_of_order ON pointsman_history (event) WHERE late = 1;
 CREATE INDEX pointsman_history_collection_runs ON pointsman_history (seq) WHERE event IS NULL AND key IS NULL;
 

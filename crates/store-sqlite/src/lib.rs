@@ -130,3 +130,36 @@ impl Sqlite {
         self.writer.run_in_transaction(set_limit).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use pointsman_store::sql_constants::SQL_CONSTANTS;
+
+    /// SQLite would take a name that was not replaced for a parameter.
+    #[test]
+    fn every_name_of_a_code_is_replaced() {
+        check_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    }
+
+    fn check_folder(folder: &Path) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => check_folder(&path),
+                false => check_file(&path, &std::fs::read_to_string(&path).unwrap()),
+            }
+        }
+    }
+
+    fn check_file(path: &Path, code: &str) {
+        for (name, _) in SQL_CONSTANTS {
+            for (position, _) in code.match_indices(&format!(" :{name}")) {
+                let before = &code[..position];
+                let statement = &before[before.rfind([';', '{', '}']).unwrap_or(0)..];
+                assert!(statement.contains("expand_sql!("), "{}: :{name} is not replaced", path.display());
+            }
+        }
+    }
+}

@@ -3,6 +3,7 @@
 use pointsman_core::HandlerName;
 use pointsman_core::store::{TaskFilter, TaskPage};
 use pointsman_core::task::{Task, TaskSeq};
+use pointsman_store::expand_sql;
 use pointsman_store::views::{
     ActiveRowFilter, ArchivedRowFilter, TaskPageBuilder, build_page_of_unsorted_tasks, choose_row_filters,
 };
@@ -76,14 +77,16 @@ fn build_where_clauses(conn: &Connection, filter: &TaskFilter) -> TableResult<(&
     };
     let (active, archived) = choose_row_filters(filter, is_source);
     let active = match active {
-        ActiveRowFilter::Running => "INDEXED BY pointsman_task_running WHERE seq < ?1 AND phase = 5",
-        ActiveRowFilter::HaltedOrMissing => "WHERE seq < ?1 AND phase >= 6",
+        ActiveRowFilter::Running => {
+            expand_sql!("INDEXED BY pointsman_task_running WHERE seq < ?1 AND phase = :locked")
+        }
+        ActiveRowFilter::HaltedOrMissing => expand_sql!("WHERE seq < ?1 AND phase >= :halted"),
         ActiveRowFilter::All => "WHERE seq < ?1",
     };
     let archived = match archived {
         ArchivedRowFilter::None => "false",
         ArchivedRowFilter::CollectionRuns => "event IS NULL AND key IS NULL",
-        ArchivedRowFilter::Failed => "status = 1",
+        ArchivedRowFilter::Failed => expand_sql!("status = :status_error"),
         ArchivedRowFilter::All => "true",
     };
     Ok((active, archived))

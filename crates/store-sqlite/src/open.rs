@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pointsman_store::expand_sql;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
 use crate::error::OpenError;
 
 /// The migrations, oldest first. A file of layout N needs all migrations after the N-th.
-pub const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_initial.sql")];
+pub const MIGRATIONS: &[&str] = &[expand_sql!(include_str!("../migrations/0001_initial.sql"))];
 
 /// The newest version of the layout.
 pub(crate) const LATEST_LAYOUT: i64 = MIGRATIONS.len() as i64;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use pointsman_core::store::{AuditEntry, NodeCapabilities, NodeId, NodeView};
+use pointsman_store::expand_sql;
 use rusqlite::Connection;
 
 use crate::error::{Fault, TableResult};
@@ -12,7 +13,7 @@ use crate::tables::row::{query_all, read_text, read_time};
 const MAX_LISTED_NODES: i64 = 100;
 
 pub(crate) fn list_nodes(conn: &Connection) -> TableResult<Vec<NodeView>> {
-    let sql = "SELECT node, count(*) FROM pointsman_task WHERE phase = 5 GROUP BY node";
+    let sql = expand_sql!("SELECT node, count(*) FROM pointsman_task WHERE phase = :locked GROUP BY node");
     let running_counts: Vec<(NodeId, i64)> = query_all(conn, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let running_counts: HashMap<_, _> = running_counts.into_iter().collect();
     let sql = "SELECT id, name, joined, last_heartbeat, gone, capabilities

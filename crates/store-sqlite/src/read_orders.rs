@@ -6,6 +6,7 @@ use pointsman_core::order::{Order, OrderStatistics};
 use pointsman_core::store::{ChainView, OrderCursor, OrderPage, OrderView};
 use pointsman_core::{HandlerName, Json, TaskId, Tenant, Timestamp};
 use pointsman_store::ChainRegistry;
+use pointsman_store::expand_sql;
 use pointsman_store::row::TaskPhase;
 use pointsman_store::views::{
     OrderPageBuilder, OrderStatisticsColumns, StepTaskColumns, ViewEnvironment, build_chain_view,
@@ -145,10 +146,12 @@ pub(crate) fn read_order_statistics(
     now: Timestamp,
 ) -> TableResult<(OrderStatistics, JournalRange)> {
     let journal_range = read_journal_range(conn)?;
-    let sql = "SELECT o.key, o.started IS NOT NULL, o.planned, o.suspended, o.task IS NOT NULL, t.phase = 5,
-                      t.retries > 0 AND t.phase <= 3
-               FROM pointsman_order o LEFT JOIN pointsman_task t ON t.seq = o.task
-               WHERE o.key >= ?1 AND o.key < ?2 AND (?3 IS NULL OR o.tenant = ?3)";
+    let sql = expand_sql!(
+        "SELECT o.key, o.started IS NOT NULL, o.planned, o.suspended, o.task IS NOT NULL, t.phase = :locked,
+                t.retries > 0 AND t.phase <= :ready
+         FROM pointsman_order o LEFT JOIN pointsman_task t ON t.seq = o.task
+         WHERE o.key >= ?1 AND o.key < ?2 AND (?3 IS NULL OR o.tenant = ?3)"
+    );
     let mut statement = conn.prepare_cached(sql)?;
     let (first_key, end_key) = order_key_range(path);
     let mut rows = statement.query((first_key, end_key, tenant.map(Tenant::as_str)))?;

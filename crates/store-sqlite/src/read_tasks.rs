@@ -3,6 +3,7 @@
 use pointsman_core::store::{LogPage, MAX_LISTED_ATTEMPTS, QueueView, StoredLogLine};
 use pointsman_core::task::{AttemptRecord, LogLine, QueueSubject, Task, TaskSeq};
 use pointsman_core::{EventId, HandlerName, TaskId, Tenant, Timestamp};
+use pointsman_store::expand_sql;
 use pointsman_store::row::{
     ActiveTaskRow, ArchivedTaskRow, QueueCounts, QueueId, decode_attempt_outcome, decode_log_level,
 };
@@ -40,7 +41,7 @@ pub(crate) fn read_task_by_id(conn: &Connection, id: &TaskId) -> TableResult<Opt
 
 /// Returns the fences of attempts that no longer have the lease of their task.
 pub(crate) fn find_lost_fences(conn: &Connection, leased: &[(TaskSeq, i64)]) -> TableResult<Vec<i64>> {
-    let sql = "SELECT 1 FROM pointsman_task WHERE seq = ?1 AND fence = ?2 AND phase = 5";
+    let sql = expand_sql!("SELECT 1 FROM pointsman_task WHERE seq = ?1 AND fence = ?2 AND phase = :locked");
     let mut lost = Vec::new();
     for (task, fence) in leased {
         if query_first(conn, sql, (task.0, fence), |_| Ok(()))?.is_none() {
@@ -167,7 +168,9 @@ pub(crate) fn list_queue_views(
 
 /// Reads the creation time of the task that the queue would run next.
 fn read_queue_head_creation_time(conn: &Connection, queue: QueueId) -> TableResult<Option<Timestamp>> {
-    let sql = "SELECT created FROM pointsman_task
-               WHERE queue = ?1 AND phase = 3 ORDER BY score DESC, rank, seq LIMIT 1";
+    let sql = expand_sql!(
+        "SELECT created FROM pointsman_task
+         WHERE queue = ?1 AND phase = :ready ORDER BY score DESC, rank, seq LIMIT 1"
+    );
     query_first(conn, sql, [queue], |row| Ok(read_time(row, 0)?))
 }

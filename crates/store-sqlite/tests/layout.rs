@@ -16,6 +16,7 @@ use pointsman_core::{
     EventId, EventType, HandlerDef, HandlerName, NewEvent, ObjectKey, Routes, RuleKind, TaskStatus, Tenant,
     Timestamp,
 };
+use pointsman_store::expand_sql;
 use pointsman_store_sqlite::{MIGRATIONS, Sqlite, SqliteStore};
 use rusqlite::Connection;
 
@@ -25,7 +26,10 @@ const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 /// that lead from it to the initial layout; and the migrations after that.
 fn migrations_from_older_layout() -> Vec<&'static str> {
     let mut migrations = vec![
-        concat!(include_str!("../migrations/0001_initial.sql"), include_str!("older_layout/0001_older.sql")),
+        expand_sql!(concat!(
+            include_str!("../migrations/0001_initial.sql"),
+            include_str!("older_layout/0001_older.sql"),
+        )),
         include_str!("older_layout/0002_objects_and_lanes.sql"),
         include_str!("older_layout/0003_orders.sql"),
     ];

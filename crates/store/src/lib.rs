@@ -24,7 +24,7 @@
 //! - `chains.rs`, `orders.rs` and `add_orders.rs`: chains and orders; `task_events.rs`: engine events about tasks.
 //! - `caller_time_source.rs`, `invalidation.rs`, `notifier.rs`, `background_jobs.rs` and `set_aside_log.rs`: for stores that
 //!   several nodes share: the time, cache invalidation, notification of peers, background futures, and a log.
-//! - `unit_of_work_sql.rs`: SQL of programs inside a unit of work.
+//! - `sql.rs`: SQL of programs inside a unit of work; `sql_constants.rs`: codes that a store's SQL refers to by name.
 //! - `backend_store.rs`: implements the store traits with the writer and the reader.
 //! - `finding.rs`: findings of a store check; `store_copy/`: copies one store into another.
 
@@ -64,6 +64,7 @@ mod schedules;
 mod selection;
 mod set_aside_log;
 pub mod sql;
+pub mod sql_constants;
 pub mod store_copy;
 mod store_reader;
 pub mod tables;

@@ -39,12 +39,12 @@ CREATE VIEW pointsman.events AS
 WITH tasks AS (
     SELECT t.seq, t.queue, t.event, t.order_number, t.retries, t.due, t.created, t.started AS processed, t.node,
            t.planned,
-           (CASE t.phase WHEN 4 THEN 'scheduled' WHEN 5 THEN 'locked' WHEN 6 THEN 'error' WHEN 7 THEN 'missing'
+           (CASE t.phase WHEN :scheduled THEN 'scheduled' WHEN :locked THEN 'locked' WHEN :halted THEN 'error' WHEN :missing THEN 'missing'
                          ELSE 'new' END)::pointsman.queue_status AS status
     FROM pointsman.task t
     UNION ALL
     SELECT h.seq, h.queue, h.event, NULL, h.retries, h.created, h.created, h.finished, NULL, h.planned,
-           (CASE h.status WHEN 0 THEN 'done' ELSE 'error' END)::pointsman.queue_status
+           (CASE h.status WHEN :status_done THEN 'done' ELSE 'error' END)::pointsman.queue_status
     FROM pointsman.history h
     WHERE h.n > (SELECT expired_archive_number FROM pointsman.last_commit)
 )

@@ -161,19 +161,19 @@ CREATE TABLE pointsman.task (
 ) WITH (fillfactor = 70, vacuum_truncate = off, autovacuum_vacuum_threshold = 1000,
         autovacuum_vacuum_scale_factor = 0.02,
         autovacuum_analyze_scale_factor = 0.2, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX task_ready ON pointsman.task (queue, score DESC, rank, seq) INCLUDE (key_bucket) WHERE phase = 3;
-CREATE INDEX task_due ON pointsman.task (due) WHERE phase = 2;
-CREATE INDEX task_gated ON pointsman.task (event, stage) WHERE phase = 1;
+CREATE INDEX task_ready ON pointsman.task (queue, score DESC, rank, seq) INCLUDE (key_bucket) WHERE phase = :ready;
+CREATE INDEX task_due ON pointsman.task (due) WHERE phase = :delayed;
+CREATE INDEX task_gated ON pointsman.task (event, stage) WHERE phase = :sync_gated;
 CREATE INDEX task_lane ON pointsman.task (lane, lane_position) WHERE lane_position IS NOT NULL;
 CREATE INDEX task_concurrency_group ON pointsman.task (concurrency_group, phase, seq)
 WHERE concurrency_group IS NOT NULL;
 -- Tasks of status `scheduled`: selected, not yet claimed; in claim order. Delayed tasks are in task_due.
-CREATE INDEX task_phase_scheduled ON pointsman.task (score DESC, rank, seq) WHERE phase = 4;
-CREATE INDEX task_running ON pointsman.task (node) WHERE phase = 5;
+CREATE INDEX task_phase_scheduled ON pointsman.task (score DESC, rank, seq) WHERE phase = :scheduled;
+CREATE INDEX task_running ON pointsman.task (node) WHERE phase = :locked;
 -- Only leases of pull workers end at a time; those of nodes last as long as their heartbeats.
 CREATE INDEX task_worker_lease_end ON pointsman.task (leased_until) WHERE leased_until IS NOT NULL;
-CREATE INDEX task_missing ON pointsman.task (queue, seq) WHERE phase = 7;
-CREATE INDEX task_halted_or_missing ON pointsman.task (seq) WHERE phase >= 6;
+CREATE INDEX task_missing ON pointsman.task (queue, seq) WHERE phase = :missing;
+CREATE INDEX task_halted_or_missing ON pointsman.task (seq) WHERE phase >= :halted;
 CREATE INDEX task_out_of_order ON pointsman.task (event) WHERE late;
 
 -- Ended tasks. `n`, the archive number, counts them in the order in which they ended. Partitioned by `n`.
@@ -205,7 +205,7 @@ CREATE TABLE pointsman.history (
 CREATE INDEX history_seq ON pointsman.history (seq);
 CREATE INDEX history_n ON pointsman.history (n);
 -- These indexes find the few failures, and the few runs of sources, among many successes.
-CREATE INDEX history_failed ON pointsman.history (seq) WHERE status = 1;
+CREATE INDEX history_failed ON pointsman.history (seq) WHERE status = :status_error;
 CREATE INDEX history_out_of_order ON pointsman.history (event) WHERE late;
 CREATE INDEX history_source_runs ON pointsman.history (seq) WHERE event IS NULL AND key IS NULL;
 

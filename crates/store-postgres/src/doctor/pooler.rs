@@ -84,11 +84,11 @@ pub(super) fn undeclared_pooler_finding(endpoint: &Endpoint) -> Finding {
 }
 
 async fn backend_pid(session: &Session) -> Result<i32, Error> {
-    let rows = session.query(query!("doctor/backend_pid"), &[]).await?;
+    let rows = session.query(query!("server/read_backend_pid"), &[]).await?;
     rows.first().map_or(Ok(0), |row| row.try_get(0))
 }
 
 async fn database_identity(session: &Session) -> Result<String, Error> {
-    let rows = query_read_only(session, query!("doctor/database_identity"), &[]).await?;
+    let rows = query_read_only(session, query!("server/read_database_identity"), &[]).await?;
     rows.first().map_or(Ok(String::new()), |row| row.try_get(0))
 }

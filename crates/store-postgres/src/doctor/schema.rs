@@ -62,7 +62,7 @@ impl Doctor {
             ]);
         }
         let copy_progress =
-            self.session.query(query!("write/text", TEXT), &[&COPY_PROGRESS_TEXT_NAME]).await?;
+            self.session.query(query!("meta/read_named_text", TEXT), &[&COPY_PROGRESS_TEXT_NAME]).await?;
         let unfinished_copy = Finding::fault("move", "a copy into this store has not finished")
             .with_advice("Run the same `pointsman move` again, or use another target.");
         let nothing_missing = Finding::ok("missing", "nothing");
@@ -75,7 +75,7 @@ impl Doctor {
 
     async fn check_privileges(&self) -> Result<Finding, tokio_postgres::Error> {
         let rows = self
-            .query_read_only(query!("open/privileges", TEXT_ARRAY), &[&list_schema_object_names()])
+            .query_read_only(query!("server/read_privileges", TEXT_ARRAY), &[&list_schema_object_names()])
             .await?;
         let Some(row) = rows.first() else { return Ok(Finding::fault("rights", "unknown")) };
         let privileges = RolePrivileges::from_row(row)?;

@@ -17,7 +17,7 @@ impl Doctor {
     /// Checks connection, version, encoding and access mode; returns whether the version is supported.
     pub(super) async fn check_server(&self) -> CheckResult<bool> {
         let round_trip = self.measure_round_trip().await?;
-        let rows = self.query_read_only(query!("doctor/server"), &[]).await?;
+        let rows = self.query_read_only(query!("doctor/read_server"), &[]).await?;
         let Some(row) = rows.first() else { return Ok((vec![], false)) };
         let (tls, is_local): (&str, bool) = (row.try_get(5)?, row.try_get(6)?);
         let mut findings = vec![self.connection_finding(round_trip, tls, is_local)];
@@ -72,7 +72,7 @@ impl Doctor {
 
     pub(super) async fn check_clock(&self) -> CheckResult<()> {
         let (before, begun) = (SystemTime::now(), Instant::now());
-        let rows = self.query_read_only(query!("read/clock"), &[]).await?;
+        let rows = self.query_read_only(query!("server/read_clock"), &[]).await?;
         let Some(row) = rows.first() else { return Ok((vec![], ())) };
         let (server_seconds, took) = (row.try_get::<_, i64>(0)? as f64 / 1e6, begun.elapsed().as_secs_f64());
         let before = before.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();

@@ -17,7 +17,7 @@ impl Doctor {
     /// Checks whether the server allows the connections of this many nodes; of one node, if none runs or the number is
     /// unknown.
     pub(super) async fn check_connections(&self, nodes: Option<i64>) -> CheckResult<()> {
-        let rows = self.query_read_only(query!("doctor/connections"), &[]).await?;
+        let rows = self.query_read_only(query!("doctor/count_connections"), &[]).await?;
         let Some(row) = rows.first() else { return Ok((vec![], ())) };
         let (limit, others, own): (i64, i64, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         let nodes = nodes.unwrap_or(0).max(1);
@@ -45,7 +45,8 @@ impl Doctor {
 
     pub(super) async fn check_long_transactions(&self) -> CheckResult<()> {
         let threshold = self.long_transaction_threshold.as_secs_f64();
-        let rows = self.query_read_only(query!("doctor/transactions", FLOAT8), &[&threshold]).await?;
+        let rows =
+            self.query_read_only(query!("doctor/list_long_transactions", FLOAT8), &[&threshold]).await?;
         let (mut open, mut pids, mut sees_all) = (Vec::new(), Vec::new(), true);
         for row in &rows {
             sees_all = row.try_get(0)?;
@@ -85,7 +86,7 @@ impl Doctor {
     pub(super) async fn check_prepared_transactions(&self) -> CheckResult<()> {
         let rows = self
             .query_read_only(
-                query!("doctor/prepared_transactions", FLOAT8),
+                query!("doctor/list_prepared_transactions", FLOAT8),
                 &[&self.long_transaction_threshold.as_secs_f64()],
             )
             .await?;
@@ -107,7 +108,7 @@ impl Doctor {
 
     pub(super) async fn check_replication_slots(&self) -> CheckResult<()> {
         let mut problems = Vec::new();
-        for row in self.query_read_only(query!("doctor/replication_slots"), &[]).await? {
+        for row in self.query_read_only(query!("doctor/list_replication_slots"), &[]).await? {
             let (name, active): (&str, bool) = (row.try_get(0)?, row.try_get(1)?);
             let (status, retained_bytes): (&str, i64) = (row.try_get(2)?, row.try_get(3)?);
             let size_text = format_bytes(retained_bytes.unsigned_abs());

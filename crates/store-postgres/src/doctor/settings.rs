@@ -115,7 +115,7 @@ impl Doctor {
             SETTING_CHECKS.iter().map(|check| check.name).chain(CONDITION_ONLY_SETTINGS).collect();
         let mut settings = ServerSettings(HashMap::new());
         // Not in a read-only transaction as the other queries, because that changes some settings.
-        for row in self.session.query(query!("doctor/settings", TEXT_ARRAY), &[&names]).await? {
+        for row in self.session.query(query!("doctor/list_settings", TEXT_ARRAY), &[&names]).await? {
             settings.0.insert(row.try_get(0)?, (row.try_get(1)?, row.try_get(2)?));
         }
         let mut findings: Vec<Finding> =
@@ -130,7 +130,7 @@ impl Doctor {
     /// Finds roles whose commits do not wait for the disk, whatever the server's setting is.
     async fn check_roles_with_asynchronous_commit(&self) -> Result<Option<Finding>, Error> {
         let mut roles = Vec::new();
-        for row in self.query_read_only(query!("doctor/role_settings"), &[]).await? {
+        for row in self.query_read_only(query!("doctor/list_role_settings"), &[]).await? {
             let (role, is_database_only, setting): (&str, bool, &str) =
                 (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
             let owner = if role.is_empty() { "all roles".into() } else { quote_identifier(role) };

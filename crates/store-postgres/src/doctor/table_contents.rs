@@ -22,7 +22,7 @@ impl Doctor {
     /// Checks that every node sends heartbeats; returns the number of live nodes.
     pub(super) async fn check_nodes(&self) -> CheckResult<i64> {
         let (mut live, mut silent, mut copied) = (Vec::new(), Vec::new(), Vec::new());
-        for row in self.query_read_only(query!("doctor/nodes"), &[]).await? {
+        for row in self.query_read_only(query!("doctor/list_nodes_by_heartbeat"), &[]).await? {
             let (name, seconds): (String, f64) = (row.try_get(0)?, row.try_get(1)?);
             match (row.try_get(2)?, seconds > SILENT_NODE_SECONDS) {
                 (true, _) => copied.push(name),
@@ -57,7 +57,7 @@ impl Doctor {
     }
 
     pub(super) async fn check_outbox(&self, nodes: Option<i64>) -> CheckResult<()> {
-        let rows = self.query_read_only(query!("doctor/outbox"), &[]).await?;
+        let rows = self.query_read_only(query!("doctor/count_waiting_outbox_rows"), &[]).await?;
         let Some(row) = rows.first() else { return Ok((vec![], ())) };
         let (waiting, seconds): (i64, f64) = (row.try_get(0)?, row.try_get(1)?);
         let count_text = if waiting > MAX_COUNTED_OUTBOX_ROWS {
@@ -81,7 +81,7 @@ impl Doctor {
     }
 
     async fn check_refused_rows(&self) -> Result<Finding, tokio_postgres::Error> {
-        let rows = self.query_read_only(query!("doctor/refused_rows"), &[]).await?;
+        let rows = self.query_read_only(query!("doctor/count_refused_outbox_rows"), &[]).await?;
         let Some(row) = rows.first() else { return Ok(Finding::ok("refused", "unknown")) };
         let (count, last): (i64, &str) = (row.try_get(0)?, row.try_get(1)?);
         Ok(match count {
@@ -99,7 +99,7 @@ impl Doctor {
 
     pub(super) async fn check_dead_rows(&self) -> CheckResult<()> {
         let mut findings = Vec::new();
-        for row in self.query_read_only(query!("doctor/tables"), &[]).await? {
+        for row in self.query_read_only(query!("doctor/list_table_statistics"), &[]).await? {
             let (name, live_rows, dead_rows): (&str, i64, i64) =
                 (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
             let (bytes, vacuumed_seconds_ago): (i64, Option<f64>) = (row.try_get(3)?, row.try_get(4)?);

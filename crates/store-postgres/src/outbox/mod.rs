@@ -126,7 +126,7 @@ fn insert_refused_row(
     now: Timestamp,
 ) -> TableResult<()> {
     let query = query!(
-        "outbox/insert_refused",
+        "outbox/insert_refused_row",
         INT8,
         UUID,
         TEXT,

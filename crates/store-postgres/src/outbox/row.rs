@@ -94,7 +94,7 @@ impl OutboxRow {
         Ok(IdempotencyKey { tenant, key: key.into(), request_digest: digest })
     }
 
-    /// Returns the parameters of `outbox/insert_refused.sql`: the unchanged row, with the reason.
+    /// Returns the parameters of `outbox/insert_refused_row`: the unchanged row, with the reason.
     pub(super) fn refused_row_params(self, reason: String, now: Timestamp) -> Vec<BoxedParam> {
         params![
             self.number,

@@ -12,7 +12,7 @@ fn open_pool(url: &str, max_concurrent_reads: usize) -> SessionPool {
 async fn backend_pid(pool: &SessionPool) -> StoreResult<i32> {
     pool.run_read_transaction((), |session, ()| {
         Box::pin(async move {
-            let rows = session.query(query!("test/backend_pid"), &[]).await?;
+            let rows = session.query(query!("server/read_backend_pid"), &[]).await?;
             read_column(&rows[0], 0)
         })
     })
@@ -41,14 +41,14 @@ async fn a_read_transaction_sees_one_snapshot() {
     let other = pool.clone();
     let seen = pool.run_read_transaction(other, |session, other| {
         Box::pin(async move {
-            let before = session.query(query!("test/count_rows"), &[]).await?;
+            let before = session.query_unprepared("SELECT count(*) FROM seen", &[]).await?;
             let insert_sql = "INSERT INTO seen VALUES (2)";
             other
                 .run_single_statement((), move |session, ()| {
                     Box::pin(async move { Ok(session.execute_batch(insert_sql).await?) })
                 })
                 .await?;
-            let after = session.query(query!("test/count_rows"), &[]).await?;
+            let after = session.query_unprepared("SELECT count(*) FROM seen", &[]).await?;
             Ok((read_column::<i64>(&before[0], 0)?, read_column::<i64>(&after[0], 0)?))
         })
     });
@@ -84,11 +84,11 @@ async fn a_canceled_read_leaves_no_open_transaction() {
     let started = Mutex::new(Some(started));
     let slow = pool.run_read_transaction(started, |session, started| {
         Box::pin(async move {
-            session.query(query!("test/backend_pid"), &[]).await?;
+            session.query(query!("server/read_backend_pid"), &[]).await?;
             if let Some(started) = started.lock().unwrap().take() {
                 started.send(()).unwrap();
             }
-            session.query(query!("test/sleep"), &[]).await?;
+            session.query_unprepared("SELECT pg_sleep(0.3)::text", &[]).await?;
             Ok(())
         })
     });

@@ -18,7 +18,7 @@ use crate::session::{Session, query};
 
 /// Reads the range of the journal: the last expired event and the newest one.
 pub(super) async fn read_journal_range(session: &Session) -> TableResult<JournalRange> {
-    let rows = session.query(query!("read/journal_range"), &[]).await?;
+    let rows = session.query(query!("journal/read_journal_range"), &[]).await?;
     let row = rows.first().ok_or_else(|| Fault::damaged("pointsman.last_commit has no row"))?;
     let (expired_up_to, newest) =
         (EventId::from_i64(read_column(row, 0)?), EventId::from_i64(read_column(row, 1)?));
@@ -63,8 +63,8 @@ async fn fetch_event_chunk(
     chunk_size: ChunkSize,
 ) -> TableResult<Vec<Row>> {
     let query = match read.backwards {
-        false => query!("read/journal", INT8, INT8, INT8, TEXT, TEXT, INT8),
-        true => query!("read/journal_backwards", INT8, INT8, INT8, TEXT, TEXT, INT8),
+        false => query!("journal/list_events", INT8, INT8, INT8, TEXT, TEXT, INT8),
+        true => query!("journal/list_events_backwards", INT8, INT8, INT8, TEXT, TEXT, INT8),
     };
     let tenant = read.filter.tenant.as_ref().map(Tenant::as_str);
     let key = read.filter.key.as_ref().map(ObjectKey::as_str);
@@ -90,13 +90,13 @@ pub(super) async fn read_event_view(session: &Session, id: EventId) -> TableResu
 
 /// Finds an event that has not expired.
 async fn find_event(session: &Session, id: EventId) -> TableResult<Option<Event>> {
-    let rows = session.query(query!("read/event", INT8), &[&id.as_i64()]).await?;
+    let rows = session.query(query!("journal/find_event", INT8), &[&id.as_i64()]).await?;
     rows.first().map(|row| decode_event(row, 0)).transpose()
 }
 
 /// Lists the tasks of an event: those created when it was journaled, and replays.
 pub(super) async fn list_task_seqs_of_event(session: &Session, event: EventId) -> TableResult<Vec<TaskSeq>> {
-    let rows = session.query(query!("read/tasks_of_event", INT8), &[&event.as_i64()]).await?;
+    let rows = session.query(query!("task/list_task_seqs_of_event", INT8), &[&event.as_i64()]).await?;
     rows.iter().map(|row| read_column(row, 0).map(TaskSeq)).collect()
 }
 
@@ -108,7 +108,7 @@ async fn list_caused_events(session: &Session, id: EventId) -> TableResult<Vec<A
     while !causes.is_empty() && found.len() < MAX_CAUSED_EVENTS && bytes < MAX_PAGE_PAYLOAD_BYTES {
         let (rows, byte_limit) =
             (to_sql_limit(MAX_CAUSED_EVENTS - found.len()), to_sql_limit(MAX_PAGE_PAYLOAD_BYTES - bytes));
-        let query = query!("read/caused_events", INT8_ARRAY, INT8, INT8);
+        let query = query!("journal/list_caused_events", INT8_ARRAY, INT8, INT8);
         let rows = session.query(query, &[&causes, &rows, &byte_limit]).await?;
         causes.clear();
         for row in &rows {
@@ -130,10 +130,11 @@ pub(super) async fn read_object_view(
 ) -> TableResult<Option<ObjectView>> {
     let lanes = tasks::list_lanes_of_object(session, tenant, key);
     let (tenant, key) = (tenant.as_str(), key.as_str());
-    let last_event_rows =
-        async { Ok(session.query(query!("read/object_last_event", TEXT, TEXT), &[&tenant, &key]).await?) };
+    let last_event_rows = async {
+        Ok(session.query(query!("object/read_last_event_of_object", TEXT, TEXT), &[&tenant, &key]).await?)
+    };
     let event_rows = async {
-        let query = query!("read/object_events", TEXT, TEXT, INT8, INT8);
+        let query = query!("journal/list_events_of_object", TEXT, TEXT, INT8, INT8);
         Ok(session.query(query, &[&tenant, &key, &to_sql_limit(limit), &SQL_MAX_PAGE_BYTES]).await?)
     };
     let (journal_range, last_rows, event_rows, lanes) =

@@ -17,12 +17,17 @@ const MAX_LISTED_NODES: i64 = 100;
 
 /// Reads the clock of the server.
 pub(crate) async fn read_clock(session: &Session) -> TableResult<Timestamp> {
-    let rows = session.query(query!("read/clock"), &[]).await?;
+    let rows = session.query(query!("server/read_clock"), &[]).await?;
     rows.first().map_or_else(|| Err(Fault::damaged("the server returned no time")), |row| read_time(row, 0))
 }
 
 pub(crate) async fn list_nodes(session: &Session) -> TableResult<Vec<NodeView>> {
-    session.query(query!("read/nodes", INT8), &[&MAX_LISTED_NODES]).await?.iter().map(decode_node).collect()
+    session
+        .query(query!("node/list_nodes", INT8), &[&MAX_LISTED_NODES])
+        .await?
+        .iter()
+        .map(decode_node)
+        .collect()
 }
 
 fn decode_node(row: &Row) -> TableResult<NodeView> {
@@ -42,7 +47,7 @@ fn decode_node(row: &Row) -> TableResult<NodeView> {
 }
 
 pub(super) async fn list_rules(session: &Session) -> TableResult<Vec<Rule>> {
-    decode_rules(&session.query(query!("write/rules"), &[]).await?)
+    decode_rules(&session.query(query!("rule/list_rules"), &[]).await?)
 }
 
 pub(super) async fn list_audit_entries(
@@ -51,8 +56,9 @@ pub(super) async fn list_audit_entries(
     limit: usize,
 ) -> TableResult<Vec<(i64, AuditEntry)>> {
     let before = before.unwrap_or(i64::MAX);
-    let rows =
-        session.query(query!("read/audit_entries", INT8, INT8), &[&before, &to_sql_limit(limit)]).await?;
+    let rows = session
+        .query(query!("audit/list_audit_entries", INT8, INT8), &[&before, &to_sql_limit(limit)])
+        .await?;
     let read_entry = |row: &Row| {
         let entry = AuditEntry {
             at: read_time(row, 1)?,
@@ -74,7 +80,7 @@ pub(super) async fn list_fires(
 ) -> TableResult<FirePage> {
     let (schedule, before) = (schedule.as_str(), before.map_or(i64::MAX, Timestamp::micros));
     let rows = async {
-        let query = query!("read/fires", TEXT, INT8, INT8);
+        let query = query!("fire/list_fires", TEXT, INT8, INT8);
         Ok(session.query(query, &[&schedule, &before, &to_sql_limit(limit)]).await?)
     };
     let (journal_range, rows) = try_join(read_journal_range(session), rows).await?;

@@ -38,7 +38,7 @@ pub(super) async fn read_view_environment(session: &Session) -> TableResult<View
 }
 
 async fn list_chains(session: &Session) -> TableResult<Vec<ChainRow>> {
-    session.query(query!("write/chains"), &[]).await?.iter().map(decode_chain).collect()
+    session.query(query!("chain/list_chains"), &[]).await?.iter().map(decode_chain).collect()
 }
 
 pub(super) async fn find_order(
@@ -47,7 +47,9 @@ pub(super) async fn find_order(
     key: &OrderKey,
 ) -> TableResult<Option<(OrderView, JournalRange)>> {
     let (key, tenant) = (key.to_string(), tenant.as_str());
-    let rows = async { Ok(session.query(query!("read/order", TEXT, TEXT), &[&key, &tenant]).await?) };
+    let rows = async {
+        Ok(session.query(query!("orders/find_order_with_task", TEXT, TEXT), &[&key, &tenant]).await?)
+    };
     let (journal_range, environment, rows) =
         try_join3(read_journal_range(session), read_view_environment(session), rows).await?;
     rows.first().map(|row| Ok((decode_order_view(&environment, row)?, journal_range))).transpose()
@@ -127,7 +129,7 @@ async fn fetch_order_chunk(
     let OrderQuery { path, tenant, after: (after_key, after_tenant), includes_values } = order_query;
     let (key_start, key_end) = order_key_range(path);
     let tenant = tenant.map(Tenant::as_str);
-    let query = query!("read/orders", TEXT, TEXT, TEXT, TEXT, INT8, BOOL, INT8, TEXT);
+    let query = query!("orders/list_orders_with_tasks", TEXT, TEXT, TEXT, TEXT, INT8, BOOL, INT8, TEXT);
     let params: QueryParams<'_> = &[
         after_key,
         &key_start,
@@ -196,7 +198,7 @@ pub(super) async fn read_statistics(
         PathFilter::PathAndItsOrders(_) => "exactly",
     };
     let journal_range = read_journal_range(session).await?;
-    let query = query!("read/order_statistics", TEXT, TEXT, TEXT, INT8, TEXT);
+    let query = query!("orders/count_orders_by_state", TEXT, TEXT, TEXT, INT8, TEXT);
     let params: QueryParams<'_> = &[&key_start, &key_end, &tenant, &now, &path_match];
     let ((), rows) = try_join(session.execute_batch(ALLOW_TABLE_SCANS), session.query(query, params)).await?;
     let row = rows.first().ok_or_else(|| Fault::damaged("statistics without a row"))?;
@@ -218,7 +220,7 @@ pub(super) async fn read_statistics(
 
 pub(super) async fn list_chain_views(session: &Session) -> TableResult<(Vec<ChainView>, JournalRange)> {
     let (journal_range, chains) = try_join(read_journal_range(session), list_chains(session)).await?;
-    let counts = session.query(query!("read/orders_at_nodes"), &[]);
+    let counts = session.query(query!("orders/count_orders_by_chain_node"), &[]);
     let ((), counts) = try_join(session.execute_batch(ALLOW_TABLE_SCANS), counts).await?;
     let mut orders: HashMap<&str, Vec<(ChainNodeId, u64)>> = HashMap::new();
     for row in &counts {

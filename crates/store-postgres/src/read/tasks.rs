@@ -29,7 +29,7 @@ use crate::session::{Query, Session, query};
 
 /// Reads the namespace of the public task ids.
 pub(super) async fn read_task_id_namespace(session: &Session) -> TableResult<TaskIdNamespace> {
-    let rows = session.query(query!("read/task_id_namespace"), &[]).await?;
+    let rows = session.query(query!("meta/read_task_id_namespace"), &[]).await?;
     let row = rows.first().ok_or_else(|| Fault::damaged("pointsman.meta has no task_id_namespace"))?;
     read_column::<&str>(row, 0)?.parse().map(TaskIdNamespace).map_err(Fault::damaged)
 }
@@ -60,8 +60,10 @@ pub(super) async fn list_tasks_with_attempts(session: &Session, seqs: &[TaskSeq]
 async fn list_tasks_by_seq(session: &Session, seqs: &[TaskSeq]) -> TableResult<Vec<Task>> {
     let seqs: Vec<i64> = seqs.iter().map(|seq| seq.0).collect();
     let query_by_seq = async |query| -> TableResult<Vec<Row>> { Ok(session.query(query, &[&seqs]).await?) };
-    let (active, archived) =
-        (query!("read/active_tasks", INT8_ARRAY), query!("read/archived_tasks", INT8_ARRAY));
+    let (active, archived) = (
+        query!("task/list_active_tasks_by_seq", INT8_ARRAY),
+        query!("history/list_archived_tasks_by_seq", INT8_ARRAY),
+    );
     let (task_id_namespace, active, archived) =
         try_join3(read_task_id_namespace(session), query_by_seq(active), query_by_seq(archived)).await?;
     let active = active.iter().map(|row| active_task_from_row(row, task_id_namespace));
@@ -74,7 +76,7 @@ async fn list_tasks_by_seq(session: &Session, seqs: &[TaskSeq]) -> TableResult<V
 /// Lists the last stored attempts of each task, by task number.
 async fn list_attempts(session: &Session, seqs: &[TaskSeq]) -> TableResult<HashMap<i64, Vec<AttemptRecord>>> {
     let seqs: Vec<i64> = seqs.iter().map(|seq| seq.0).collect();
-    let query = query!("read/attempts", INT8_ARRAY, INT8);
+    let query = query!("attempt/list_last_attempts", INT8_ARRAY, INT8);
     let mut attempts: HashMap<i64, Vec<AttemptRecord>> = HashMap::new();
     for row in &session.query(query, &[&seqs, &to_sql_limit(MAX_LISTED_ATTEMPTS)]).await? {
         attempts.entry(read_column(row, 0)?).or_default().push(decode_attempt(row, 1)?);
@@ -124,7 +126,7 @@ pub(super) async fn list_lanes_of_object(
     key: &ObjectKey,
 ) -> TableResult<Vec<LaneView>> {
     let rows = async {
-        let query = query!("read/lanes", TEXT, TEXT, INT8, INT8, INT8);
+        let query = query!("task/list_lanes_of_object", TEXT, TEXT, INT8, INT8, INT8);
         let (tenant, key, count_limit) = (tenant.as_str(), key.as_str(), LaneView::MAX_COUNTED_TASKS as i64);
         Ok(session
             .query(
@@ -203,30 +205,31 @@ pub(super) async fn list_task_page(
 /// Lists the fences of the attempts that no longer lease their task.
 pub(super) async fn list_lost_fences(session: &Session, leased: &[(TaskSeq, i64)]) -> TableResult<Vec<i64>> {
     let (tasks, fences): (Vec<i64>, Vec<i64>) = leased.iter().map(|(task, fence)| (task.0, *fence)).unzip();
-    let rows = session.query(query!("read/lost_fences", INT8_ARRAY, INT8_ARRAY), &[&tasks, &fences]).await?;
+    let rows =
+        session.query(query!("task/list_lost_fences", INT8_ARRAY, INT8_ARRAY), &[&tasks, &fences]).await?;
     rows.iter().map(|row| read_column(row, 0)).collect()
 }
 
 async fn is_handler_a_source(session: &Session, filter: &TaskFilter) -> TableResult<bool> {
     let Some(handler) = &filter.handler else { return Ok(false) };
-    let rows = session.query(query!("read/is_source", TEXT), &[&handler.as_str()]).await?;
+    let rows = session.query(query!("queue/is_handler_a_source", TEXT), &[&handler.as_str()]).await?;
     rows.first().map_or(Ok(false), |row| read_column(row, 0))
 }
 
 fn active_tasks_query(filter: ActiveRowFilter) -> &'static Query {
     match filter {
-        ActiveRowFilter::All => query!("read/list_active", INT8, INT8),
-        ActiveRowFilter::Running => query!("read/list_running", INT8, INT8),
-        ActiveRowFilter::HaltedOrMissing => query!("read/list_halted_or_missing", INT8, INT8),
+        ActiveRowFilter::All => query!("task/list_active_tasks", INT8, INT8),
+        ActiveRowFilter::Running => query!("task/list_running_tasks", INT8, INT8),
+        ActiveRowFilter::HaltedOrMissing => query!("task/list_halted_or_missing_tasks", INT8, INT8),
     }
 }
 
 fn archived_tasks_query(filter: ArchivedRowFilter) -> Option<&'static Query> {
     match filter {
-        ArchivedRowFilter::All => Some(query!("read/list_archived", INT8, INT8)),
+        ArchivedRowFilter::All => Some(query!("history/list_archived_tasks", INT8, INT8)),
         ArchivedRowFilter::None => None,
-        ArchivedRowFilter::CollectionRuns => Some(query!("read/list_source_runs", INT8, INT8)),
-        ArchivedRowFilter::Failed => Some(query!("read/list_failed", INT8, INT8)),
+        ArchivedRowFilter::CollectionRuns => Some(query!("history/list_source_runs", INT8, INT8)),
+        ArchivedRowFilter::Failed => Some(query!("history/list_failed_tasks", INT8, INT8)),
     }
 }
 
@@ -286,7 +289,7 @@ pub(super) async fn read_log_page(
     let Some(seq) = decode_task_seq(read_task_id_namespace(session).await?, id) else { return Ok(None) };
     let from = i64::try_from(from).unwrap_or(i64::MAX);
     let lines = async {
-        let query = query!("read/log_lines", INT8, INT8, INT8, INT8);
+        let query = query!("log/list_log_lines", INT8, INT8, INT8, INT8);
         Ok(session
             .query(query, &[&seq.0, &from, &to_sql_limit(limit), &to_sql_limit(MAX_LOG_PAGE_BYTES)])
             .await?)
@@ -308,7 +311,7 @@ pub(super) async fn list_queues(
     handler: Option<&HandlerName>,
 ) -> TableResult<Vec<QueueView>> {
     let name = handler.map(HandlerName::as_str);
-    let rows = async { Ok(session.query(query!("read/queues", TEXT), &[&name]).await?) };
+    let rows = async { Ok(session.query(query!("queue/list_queues_with_tasks", TEXT), &[&name]).await?) };
     let (environment, rows) = try_join(orders::read_view_environment(session), rows).await?;
     let decode_queue_view = |row: &Row| {
         let subject = QueueSubject::from_text(read_column(row, 2)?).map_err(Fault::damaged)?;

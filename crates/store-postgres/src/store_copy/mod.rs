@@ -130,7 +130,7 @@ async fn check_and_open_connection(
 
 /// Lists the names of nodes that use the store.
 async fn list_live_nodes(session: &Session) -> TableResult<Vec<String>> {
-    let rows = session.query(query!("store_copy/live_nodes"), &[]).await?;
+    let rows = session.query(query!("store_copy/list_live_nodes"), &[]).await?;
     rows.iter().map(|row| read_column(row, 0)).collect()
 }
 
@@ -160,7 +160,7 @@ impl CopyConnection {
 
     /// Reads the commit version, and whether the outbox is empty.
     async fn read_commit_version_and_outbox_empty(&self) -> TableResult<(i64, bool)> {
-        let rows = self.query(query!("store_copy/commit_state"), &[]).await?;
+        let rows = self.query(query!("store_copy/read_commit_version_and_outbox_empty"), &[]).await?;
         let row = rows.first().ok_or_else(|| Fault::damaged("pointsman.last_commit has no row"))?;
         Ok((read_column(row, 0)?, read_column(row, 1)?))
     }
@@ -177,7 +177,7 @@ impl CopyConnection {
     }
 
     async fn read_progress(&mut self) -> TableResult<Option<String>> {
-        let rows = self.query(query!("write/text", TEXT), &[&COPY_PROGRESS_TEXT_NAME]).await?;
+        let rows = self.query(query!("meta/read_named_text", TEXT), &[&COPY_PROGRESS_TEXT_NAME]).await?;
         self.progress = rows.first().map(|row| read_column(row, 0)).transpose()?;
         Ok(self.progress.clone())
     }

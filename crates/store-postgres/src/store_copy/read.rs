@@ -125,13 +125,13 @@ impl CopyConnection {
     }
 
     async fn list_rules(&self) -> TableResult<Vec<Rule>> {
-        decode_rules(&self.query(query!("write/rules"), &[]).await?)
+        decode_rules(&self.query(query!("rule/list_rules"), &[]).await?)
     }
 
     /// Lists the rules of tenants that the store does not know yet.
     async fn list_rules_of_unknown_tenants(&self) -> TableResult<Vec<CopyRow>> {
         let mut rows = Vec::new();
-        for row in &self.query(query!("write/rules"), &[]).await? {
+        for row in &self.query(query!("rule/list_rules"), &[]).await? {
             if is_rule_of_unknown_tenant(row)? {
                 let canvas_id: Uuid = read_column(row, 7)?;
                 let [rule_kind, event_space, name] =

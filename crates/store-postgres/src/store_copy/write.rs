@@ -90,7 +90,7 @@ impl CopyConnection {
             | TableKind::OutboxKeys
             | TableKind::OutboxRefusals => self.copy_rows(table_kind, rows).await?,
         }
-        let query = query!("store_copy/write_version", INT8, INT8, INT8, INT8);
+        let query = query!("store_copy/insert_commit_version", INT8, INT8, INT8, INT8);
         let CopyCounters {
             last_event_number,
             last_archive_number,
@@ -111,8 +111,8 @@ impl CopyConnection {
 
     /// Takes the write lock and reads the counters.
     async fn take_write_lock_and_read_counters(&self) -> TableResult<CopyCounters> {
-        self.query(query!("write/take_write_lock"), &[]).await?;
-        let rows = self.query(query!("store_copy/read_version"), &[]).await?;
+        self.query(query!("commit/acquire_write_lock"), &[]).await?;
+        let rows = self.query(query!("store_copy/read_commit_counters"), &[]).await?;
         let row = rows.first().ok_or_else(|| Fault::damaged("pointsman.last_commit has no row"))?;
         Ok(CopyCounters {
             commit_version: read_column(row, 0)?,
@@ -144,8 +144,8 @@ impl CopyConnection {
             self.client.batch_execute("ROLLBACK").await?;
             return Ok(false);
         }
-        self.query(query!("store_copy/finish"), &[]).await?;
-        self.query(query!("store_copy/set_audit_and_outbox_sequences"), &[]).await?;
+        self.query(query!("store_copy/insert_final_commit_version"), &[]).await?;
+        self.query(query!("store_copy/update_audit_and_outbox_sequences"), &[]).await?;
         self.query(query!("store_copy/delete_progress", TEXT), &[&self.progress]).await?;
         self.client.batch_execute("COMMIT").await?;
         Ok(true)
@@ -153,7 +153,7 @@ impl CopyConnection {
 
     /// Reads the number of rows per partition.
     async fn read_rows_per_partition(&self) -> TableResult<i64> {
-        let rows = self.query(query!("write/text", TEXT), &[&"partition_rows"]).await?;
+        let rows = self.query(query!("meta/read_named_text", TEXT), &[&"partition_rows"]).await?;
         let text: Option<&str> = rows.first().map(|row| read_column(row, 0)).transpose()?;
         Ok(text
             .and_then(|text| text.parse().ok())
@@ -183,7 +183,7 @@ impl CopyConnection {
             return Err(Fault::damaged("the counters"));
         };
         for (name, number) in [("task_id_namespace", task_id_namespace), ("salt", salt)] {
-            self.query(query!("write/upsert_text", TEXT, TEXT), &[&name, &number.to_string()]).await?;
+            self.query(query!("meta/write_named_text", TEXT, TEXT), &[&name, &number.to_string()]).await?;
         }
         self.delete_rows_of_empty_store().await?;
         let partition_rows = self.read_rows_per_partition().await?;
@@ -206,15 +206,15 @@ impl CopyConnection {
         if expired_event_count > 0 {
             self.insert_sparse_index_entries(vec![expired_event_count], vec![expired_up_to]).await?;
         }
-        self.query(query!("store_copy/set_node_sequence", INT8), &[&last_node]).await?;
+        self.query(query!("store_copy/update_node_sequence", INT8), &[&last_node]).await?;
         Ok(())
     }
 
     /// Deletes what an empty store may contain: partitions, entries of the sparse index, and tenants.
     async fn delete_rows_of_empty_store(&self) -> TableResult<()> {
-        self.query(query!("store_copy/delete_sparse_index"), &[]).await?;
+        self.query(query!("journal/delete_all_sparse_index_entries"), &[]).await?;
         self.query(query!("store_copy/delete_tenants"), &[]).await?;
-        for row in &self.query(query!("partitions/list"), &[]).await? {
+        for row in &self.query(query!("partition/list_partitions"), &[]).await? {
             let drop_sql = format!("DROP TABLE pointsman.{}", quote_identifier(read_column(row, 1)?));
             self.client.batch_execute(&drop_sql).await?;
         }
@@ -222,7 +222,8 @@ impl CopyConnection {
     }
 
     async fn insert_sparse_index_entries(&self, numbers: Vec<i64>, ids: Vec<i64>) -> TableResult<()> {
-        self.query(query!("write/insert_sparse_index", INT8_ARRAY, INT8_ARRAY), &[&numbers, &ids]).await?;
+        self.query(query!("journal/insert_sparse_index_entries", INT8_ARRAY, INT8_ARRAY), &[&numbers, &ids])
+            .await?;
         Ok(())
     }
 
@@ -237,7 +238,7 @@ impl CopyConnection {
             RuleScope::parse(scope_kind, name).ok_or_else(|| Fault::damaged("the scope of a rule"))?;
         let tenant = Some(tenant).filter(|name| !name.is_empty());
         let tenant = tenant.map(Tenant::new).transpose().map_err(Fault::damaged)?;
-        let query = query!("write/upsert_rule", TEXT, UUID, TEXT, TEXT, TEXT, INT8, TEXT, TEXT);
+        let query = query!("rule/write_rule", TEXT, UUID, TEXT, TEXT, TEXT, INT8, TEXT, TEXT);
         self.query(
             query,
             &[
@@ -267,7 +268,7 @@ impl CopyConnection {
             return Err(Fault::damaged("a rule"));
         };
         let canvas_id = Uuid::from_slice(canvas_id).map_err(Fault::damaged)?;
-        let query = query!("store_copy/insert_rule_of_unknown_tenant", TEXT, UUID, TEXT, TEXT, INT8);
+        let query = query!("rule/insert_rule_of_unknown_tenant", TEXT, UUID, TEXT, TEXT, INT8);
         self.query(query, &[kind, &canvas_id, name, event_space, since]).await?;
         Ok(())
     }
@@ -340,7 +341,7 @@ impl CopyConnection {
         let mut tasks: Vec<i64> = rows.iter().map(task).collect();
         tasks.dedup();
         let mut archive_numbers: HashMap<i64, i64> = HashMap::new();
-        for row in &self.query(query!("store_copy/archive_numbers", INT8_ARRAY), &[&tasks]).await? {
+        for row in &self.query(query!("history/list_archive_numbers_by_seq", INT8_ARRAY), &[&tasks]).await? {
             archive_numbers.insert(read_column(row, 0)?, read_column(row, 1)?);
         }
         let archive_number =
@@ -363,7 +364,7 @@ impl CopyConnection {
 
     async fn add_partition(&self, table: &str, from: i64, partition_rows: i64) -> TableResult<()> {
         self.query(
-            query!("write/add_partition", TEXT, INT8, INT8),
+            query!("partition/add_partition", TEXT, INT8, INT8),
             &[&table, &from, &(from + partition_rows)],
         )
         .await?;

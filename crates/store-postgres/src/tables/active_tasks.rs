@@ -18,8 +18,9 @@ impl ActiveTaskTable for PgTables {
         let written = self.write_batch.find_task(seq);
         match written {
             Some(task) => Ok(task),
-            None => self
-                .query_optional(query!("write/task", INT8), params![seq.0], |row| decode_active_task(row, 0)),
+            None => self.query_optional(query!("task/read_active_task", INT8), params![seq.0], |row| {
+                decode_active_task(row, 0)
+            }),
         }
     }
 
@@ -79,7 +80,7 @@ impl ActiveTaskTable for PgTables {
     }
 
     fn set_lease_end(&mut self, seq: TaskSeq, until: Timestamp) -> TableResult<()> {
-        self.query_rows(query!("write/set_lease_until", INT8, INT8), params![seq.0, until.micros()]).map(drop)
+        self.query_rows(query!("task/set_lease_end", INT8, INT8), params![seq.0, until.micros()]).map(drop)
     }
 
     fn invalidate_task_on_peers(&mut self, seq: TaskSeq) {
@@ -87,20 +88,20 @@ impl ActiveTaskTable for PgTables {
     }
 
     fn list_scheduled_tasks(&mut self) -> TableResult<Vec<ActiveTaskRow>> {
-        self.query_all(query!("write/scheduled_tasks"), vec![], |row| decode_active_task(row, 0))
+        self.query_all(query!("task/list_scheduled_tasks"), vec![], |row| decode_active_task(row, 0))
     }
 
     fn list_due_tasks(&mut self, now: Timestamp, limit: usize) -> TableResult<Vec<WaitingTask>> {
         let params = params![now.micros(), limit as i64];
-        self.query_all(query!("write/due_tasks", INT8, INT8), params, |row| decode_waiting_task(row, 0))
+        self.query_all(query!("task/list_due_tasks", INT8, INT8), params, |row| decode_waiting_task(row, 0))
     }
 
     fn read_earliest_due_time(&mut self) -> TableResult<Option<Timestamp>> {
-        self.query_optional(query!("write/earliest_due"), vec![], |row| read_time(row, 0))
+        self.query_optional(query!("task/read_earliest_due_time"), vec![], |row| read_time(row, 0))
     }
 
     fn list_sync_gated_tasks(&mut self, event: EventId) -> TableResult<Vec<SyncGatedTask>> {
-        self.query_all(query!("write/gated_tasks", INT8), params![event.as_i64()], |row| {
+        self.query_all(query!("task/list_sync_gated_tasks", INT8), params![event.as_i64()], |row| {
             Ok(SyncGatedTask {
                 task: decode_waiting_task(row, 0)?,
                 lane: read_column(row, 6)?,
@@ -111,12 +112,14 @@ impl ActiveTaskTable for PgTables {
     }
 
     fn list_active_tasks_of_event(&mut self, event: EventId) -> TableResult<Vec<ActiveTaskRow>> {
-        let query = query!("write/active_tasks_of_event", INT8);
+        let query = query!("task/list_active_tasks_of_event", INT8);
         self.query_all(query, params![event.as_i64()], |row| decode_active_task(row, 0))
     }
 
     fn list_tasks_locked_by_node(&mut self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>> {
-        self.query_all(query!("write/locked_by_node", INT8), params![node], |row| decode_active_task(row, 0))
+        self.query_all(query!("task/list_tasks_locked_by_node", INT8), params![node], |row| {
+            decode_active_task(row, 0)
+        })
     }
 
     fn list_expired_worker_leases(
@@ -125,7 +128,9 @@ impl ActiveTaskTable for PgTables {
         now: Timestamp,
     ) -> TableResult<Vec<ActiveTaskRow>> {
         let params = params![now.micros(), since.micros()];
-        self.query_all(query!("write/expired_leases", INT8, INT8), params, |row| decode_active_task(row, 0))
+        self.query_all(query!("task/list_expired_worker_leases", INT8, INT8), params, |row| {
+            decode_active_task(row, 0)
+        })
     }
 
     fn list_tasks_in_phases(
@@ -138,14 +143,14 @@ impl ActiveTaskTable for PgTables {
         match phases {
             [TaskPhase::Scheduled] => {
                 return self.query_all(
-                    query!("write/scheduled_tasks_of_queue", INT8, INT8),
+                    query!("task/list_scheduled_tasks_of_queue", INT8, INT8),
                     params![queue, limit],
                     read_task_seq,
                 );
             }
             [TaskPhase::Missing] => {
                 return self.query_all(
-                    query!("write/missing_tasks", INT8, INT8),
+                    query!("task/list_missing_tasks_of_queue", INT8, INT8),
                     params![queue, limit],
                     read_task_seq,
                 );
@@ -154,7 +159,7 @@ impl ActiveTaskTable for PgTables {
         }
         let codes: Vec<i16> = phases.iter().map(|phase| phase.code() as i16).collect();
         let params = params![queue, codes, limit];
-        self.query_all(query!("write/tasks_in_phases", INT8, INT2_ARRAY, INT8), params, read_task_seq)
+        self.query_all(query!("task/list_tasks_in_phases", INT8, INT2_ARRAY, INT8), params, read_task_seq)
     }
 
     fn list_running_tasks_of_handler(
@@ -163,7 +168,7 @@ impl ActiveTaskTable for PgTables {
         limit: usize,
     ) -> TableResult<Vec<TaskSeq>> {
         self.query_all(
-            query!("write/running_tasks", INT8, INT8),
+            query!("task/list_running_tasks_of_handler", INT8, INT8),
             params![handler, limit as i64],
             read_task_seq,
         )
@@ -171,7 +176,7 @@ impl ActiveTaskTable for PgTables {
 
     fn list_tasks_to_rescore(&mut self, queue: QueueId) -> TableResult<Vec<(TaskSeq, i64, Timestamp)>> {
         let decode = |row: &_| Ok((TaskSeq(read_column(row, 0)?), read_column(row, 1)?, read_time(row, 2)?));
-        self.query_all(query!("write/tasks_to_score", INT8), params![queue], decode)
+        self.query_all(query!("task/list_tasks_to_rescore", INT8), params![queue], decode)
     }
 
     fn list_tasks_to_regroup(
@@ -179,7 +184,7 @@ impl ActiveTaskTable for PgTables {
         queue: QueueId,
     ) -> TableResult<Vec<(WaitingTask, TaskPhase, String)>> {
         let decode = |row: &_| Ok((decode_waiting_task(row, 0)?, read_phase(row, 6)?, read_column(row, 7)?));
-        self.query_all(query!("write/tasks_to_regroup", INT8), params![queue], decode)
+        self.query_all(query!("task/list_tasks_to_regroup", INT8), params![queue], decode)
     }
 
     fn prefetch_task_subjects(&mut self, events: &[EventId], orders: &[i64]) -> TableResult<()> {

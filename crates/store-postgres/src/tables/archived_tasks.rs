@@ -18,7 +18,7 @@ impl ArchivedTaskTable for PgTables {
         }
         let expired_archive_number = self.commit_version_row.expired_archive_number;
         self.query_optional(
-            query!("write/archived_task", INT8, INT8),
+            query!("history/read_archived_task", INT8, INT8),
             params![seq.0, expired_archive_number],
             |row| decode_archived_task(row, 0),
         )
@@ -34,7 +34,7 @@ impl ArchivedTaskTable for PgTables {
         if self.write_batch.delete_archived_task(seq) {
             return Ok(());
         }
-        self.query_rows(query!("write/delete_archived_task", INT8), params![seq.0]).map(drop)
+        self.query_rows(query!("history/delete_archived_task", INT8), params![seq.0]).map(drop)
     }
 
     fn write_attempt(&mut self, attempt: &AttemptRow<'_>) -> TableResult<()> {
@@ -43,7 +43,7 @@ impl ArchivedTaskTable for PgTables {
     }
 
     fn list_attempt_outcomes(&mut self, task: TaskSeq) -> TableResult<Vec<AttemptOutcome>> {
-        self.query_all(query!("write/attempt_outcomes", INT8), params![task.0], |row| {
+        self.query_all(query!("attempt/list_attempt_outcomes", INT8), params![task.0], |row| {
             decode_attempt_outcome(read_column::<i16>(row, 0)?.into())
         })
     }

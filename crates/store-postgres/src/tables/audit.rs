@@ -20,7 +20,7 @@ impl AuditTable for PgTables {
             replace_nul_chars(detail)
         ];
         self.add_to_batch(SqlCommand::Query(
-            query!("write/insert_audit_entry", INT8, TEXT, TEXT, TEXT, TEXT),
+            query!("audit/insert_audit_entry", INT8, TEXT, TEXT, TEXT, TEXT),
             params,
         ));
         Ok(())

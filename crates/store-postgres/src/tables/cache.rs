@@ -53,17 +53,18 @@ impl TransactionCache {
                 .iter()
                 .map(|(.., handler)| (*handler > 0).then(|| lane_number(0, *handler)))
                 .collect();
-            let query = query!("write/prefetch_objects", TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8);
+            let query =
+                query!("object/prefetch_objects_with_lane_heads", TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8);
             commands.push(SqlCommand::Query(query, params![tenants, keys, first_lanes, LANES_PER_OBJECT]));
         }
         if !lanes.is_empty() {
-            let query = query!("write/prefetch_lanes", INT8_ARRAY, INT8);
+            let query = query!("task/list_lane_heads", INT8_ARRAY, INT8);
             commands.push(SqlCommand::Query(query, params![lanes.clone(), MAX_CACHED_TASKS_PER_LANE as i64]));
         }
         if !keys_to_fetch.is_empty() {
             let tenants: Vec<String> = keys_to_fetch.iter().map(|(tenant, _)| tenant.to_string()).collect();
             let keys: Vec<String> = keys_to_fetch.iter().map(|(_, key)| key.clone()).collect();
-            let query = query!("write/prefetch_idempotency_records", TEXT_ARRAY, TEXT_ARRAY);
+            let query = query!("idempotency/list_idempotency_records", TEXT_ARRAY, TEXT_ARRAY);
             commands.push(SqlCommand::Query(query, params![tenants, keys]));
         }
         commands

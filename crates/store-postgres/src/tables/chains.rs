@@ -12,7 +12,7 @@ use crate::writer_connection::{SqlCommand, params};
 
 impl ChainTable for PgTables {
     fn list_chains(&mut self) -> TableResult<Vec<ChainRow>> {
-        self.query_all(query!("write/chains"), vec![], |row| {
+        self.query_all(query!("chain/list_chains"), vec![], |row| {
             Ok(ChainRow {
                 chain: serde_json::from_str(read_column(row, 0)?).map_err(Fault::damaged)?,
                 is_defined: read_column(row, 1)?,
@@ -23,12 +23,12 @@ impl ChainTable for PgTables {
 
     fn set_defined_chains(&mut self, chains: &[Chain]) -> TableResult<()> {
         self.mark_registry_changed();
-        self.add_to_batch(SqlCommand::Query(query!("write/undefine_chains"), vec![]));
+        self.add_to_batch(SqlCommand::Query(query!("chain/mark_chains_undefined"), vec![]));
         let initial_state = serde_json::to_string(&ChainState::default()).map_err(Fault::damaged)?;
         for chain in chains {
             let def = serde_json::to_string(chain).map_err(Fault::damaged)?;
             let params = params![chain.path.to_string(), def, initial_state.clone()];
-            self.add_to_batch(SqlCommand::Query(query!("write/upsert_chain", TEXT, TEXT, TEXT), params));
+            self.add_to_batch(SqlCommand::Query(query!("chain/upsert_chain", TEXT, TEXT, TEXT), params));
         }
         Ok(())
     }
@@ -37,12 +37,12 @@ impl ChainTable for PgTables {
         self.mark_registry_changed();
         let json = serde_json::to_string(state).map_err(Fault::damaged)?;
         let params = params![path.to_string(), json];
-        self.add_to_batch(SqlCommand::Query(query!("write/set_chain_state", TEXT, TEXT), params));
+        self.add_to_batch(SqlCommand::Query(query!("chain/write_chain_state", TEXT, TEXT), params));
         Ok(())
     }
 
     fn find_reevaluation_cursor(&mut self) -> TableResult<Option<(ChainPath, i64)>> {
-        let pending = self.query_optional(query!("write/pending_chain"), vec![], |row| {
+        let pending = self.query_optional(query!("chain/find_reevaluation_cursor"), vec![], |row| {
             Ok((ChainPath::new(read_column::<&str>(row, 0)?).map_err(Fault::damaged)?, read_column(row, 1)?))
         })?;
         Ok(pending)
@@ -50,7 +50,7 @@ impl ChainTable for PgTables {
 
     fn write_reevaluation_cursor(&mut self, path: &ChainPath, after: Option<i64>) -> TableResult<()> {
         let params = params![path.to_string(), after];
-        self.add_to_batch(SqlCommand::Query(query!("write/set_pending_chain", TEXT, INT8), params));
+        self.add_to_batch(SqlCommand::Query(query!("chain/write_reevaluation_cursor", TEXT, INT8), params));
         Ok(())
     }
 }

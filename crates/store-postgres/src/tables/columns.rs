@@ -172,7 +172,7 @@ impl ActiveTaskColumns {
         ]
     }
 
-    /// Returns the columns that may change while a task is unfinished, as parameters of `write/update_tasks.sql`.
+    /// Returns the columns that may change while a task is unfinished, as parameters of `task/update_tasks`.
     pub(crate) fn changeable_params(self) -> Vec<BoxedParam> {
         params![
             self.seq,
@@ -316,7 +316,7 @@ impl AttemptColumns {
         self.error.push(attempt.error.map(|error| replace_nul_chars(error.into())));
     }
 
-    /// Returns the parameters of `write/upsert_attempts.sql`; none if there are no rows.
+    /// Returns the parameters of `attempt/upsert_attempts`; none if there are no rows.
     pub(crate) fn into_params(self, archive_number: i64) -> Option<Vec<BoxedParam>> {
         let Self { task, number, started, ended, outcome, error } = self;
         (!task.is_empty()).then(|| params![task, number, started, ended, outcome, error, archive_number])
@@ -351,7 +351,7 @@ impl LogLineColumns {
         }
     }
 
-    /// Returns the parameters of `write/append_log_lines.sql`; none if there are no rows.
+    /// Returns the parameters of `log/append_log_lines`; none if there are no rows.
     pub(crate) fn into_params(self, archive_number: i64) -> Option<Vec<BoxedParam>> {
         let Self { task, line_number: line, time, level, message, line_counts_by_task: _ } = self;
         (!task.is_empty()).then(|| params![archive_number, task, line, time, level, message])
@@ -436,7 +436,7 @@ impl OrderColumns {
         ]
     }
 
-    /// Returns the columns that may change while an order is unfinished, as parameters of `write/update_orders.sql`.
+    /// Returns the columns that may change while an order is unfinished, as parameters of `orders/update_orders`.
     pub(crate) fn changeable_params(self) -> Vec<BoxedParam> {
         params![
             self.number,

@@ -12,21 +12,25 @@ use crate::writer_connection::{SqlCommand, params};
 
 impl ConfigDigestTable for PgTables {
     fn list_configured_object_digests(&mut self) -> TableResult<BTreeMap<String, String>> {
-        let digests = self.query_all(query!("write/file_digests"), vec![], |row| {
-            Ok((read_column(row, 0)?, read_column(row, 1)?))
-        })?;
+        let digests =
+            self.query_all(query!("file_digest/list_configured_object_digests"), vec![], |row| {
+                Ok((read_column(row, 0)?, read_column(row, 1)?))
+            })?;
         Ok(digests.into_iter().collect())
     }
 
     fn write_configured_object_digest(&mut self, key: &str, digest: &str) -> TableResult<()> {
         let params = params![key.to_string(), digest.to_string()];
-        self.add_to_batch(SqlCommand::Query(query!("write/upsert_file_digest", TEXT, TEXT), params));
+        self.add_to_batch(SqlCommand::Query(
+            query!("file_digest/write_configured_object_digest", TEXT, TEXT),
+            params,
+        ));
         Ok(())
     }
 
     fn delete_configured_object_digest(&mut self, key: &str) -> TableResult<()> {
         self.add_to_batch(SqlCommand::Query(
-            query!("write/delete_file_digest", TEXT),
+            query!("file_digest/delete_configured_object_digest", TEXT),
             params![key.to_string()],
         ));
         Ok(())

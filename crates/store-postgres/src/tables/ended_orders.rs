@@ -29,7 +29,7 @@ impl EndedOrderBatch {
         let rows = ended.len() as u64;
         if rows > 0 {
             let query = query!(
-                "write/upsert_ended_orders",
+                "ended_order/upsert_ended_orders",
                 TEXT_ARRAY,
                 TEXT_ARRAY,
                 TEXT_ARRAY,

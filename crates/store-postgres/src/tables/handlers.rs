@@ -15,7 +15,7 @@ use crate::writer_connection::{SqlCommand, params};
 
 impl HandlerTable for PgTables {
     fn list_handlers(&mut self) -> TableResult<Vec<HandlerRow>> {
-        self.query_all(query!("write/handlers"), vec![], |row| {
+        self.query_all(query!("handler/list_handlers"), vec![], |row| {
             Ok(HandlerRow {
                 id: read_column(row, 0)?,
                 def: serde_json::from_str(read_column(row, 1)?).map_err(Fault::damaged)?,
@@ -27,11 +27,11 @@ impl HandlerTable for PgTables {
 
     fn set_defined_handlers(&mut self, handlers: &[HandlerDef]) -> TableResult<()> {
         self.mark_registry_changed();
-        self.add_to_batch(SqlCommand::Query(query!("write/undefine_handlers"), vec![]));
+        self.add_to_batch(SqlCommand::Query(query!("handler/mark_handlers_undefined"), vec![]));
         for def in handlers {
             let json = serde_json::to_string(def).map_err(Fault::damaged)?;
             let params = params![def.name.to_string(), json];
-            self.add_to_batch(SqlCommand::Query(query!("write/upsert_handler", TEXT, TEXT), params));
+            self.add_to_batch(SqlCommand::Query(query!("handler/upsert_handler", TEXT, TEXT), params));
         }
         Ok(())
     }
@@ -44,22 +44,27 @@ impl HandlerTable for PgTables {
         self.record_invalidation(Invalidation::Limiter(handler));
         let json = serde_json::to_string(limiter_state).map_err(Fault::damaged)?;
         self.add_to_batch(SqlCommand::Query(
-            query!("write/set_limiter_state", INT8, TEXT),
+            query!("handler/write_limiter_state", INT8, TEXT),
             params![handler, json],
         ));
         Ok(())
     }
 
     fn read_missed_event_ranges_json(&mut self, handler: HandlerId) -> TableResult<String> {
-        let gaps = self.query_optional(query!("write/handler_gaps", INT8), params![handler], |row| {
-            read_column(row, 0)
-        })?;
+        let gaps = self.query_optional(
+            query!("handler/read_missed_event_ranges_json", INT8),
+            params![handler],
+            |row| read_column(row, 0),
+        )?;
         gaps.ok_or_else(|| Fault::damaged(format!("no handler {handler}")))
     }
 
     fn write_missed_event_ranges_json(&mut self, handler: HandlerId, gaps: &str) -> TableResult<()> {
         let params = params![handler, gaps.to_string()];
-        self.add_to_batch(SqlCommand::Query(query!("write/set_handler_gaps", INT8, TEXT), params));
+        self.add_to_batch(SqlCommand::Query(
+            query!("handler/write_missed_event_ranges_json", INT8, TEXT),
+            params,
+        ));
         Ok(())
     }
 }
@@ -73,7 +78,9 @@ impl PgTables {
             |row: &Row| Ok((read_column(row, 0)?, decode_limiter_state(read_column(row, 1)?)?));
         match ids.is_empty() {
             true => Ok(vec![]),
-            false => self.query_all(query!("write/limiter_states", INT8_ARRAY), params![ids], decode_state),
+            false => {
+                self.query_all(query!("handler/list_limiter_states", INT8_ARRAY), params![ids], decode_state)
+            }
         }
     }
 }

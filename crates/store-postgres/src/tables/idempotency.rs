@@ -20,7 +20,7 @@ impl IdempotencyTable for PgTables {
         if let Some(cached) = self.cache.idempotency_records.get(&tenant_and_key) {
             return Ok(cached.clone());
         }
-        let query = query!("write/prefetch_idempotency_records", TEXT_ARRAY, TEXT_ARRAY);
+        let query = query!("idempotency/list_idempotency_records", TEXT_ARRAY, TEXT_ARRAY);
         let params = params![vec![tenant_and_key.0.to_string()], vec![tenant_and_key.1.clone()]];
         let found = self.query_optional(query, params, |row| decode_idempotency_record(row, 2))?;
         self.cache.idempotency_records.insert(tenant_and_key, found.clone());

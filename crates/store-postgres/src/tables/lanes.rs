@@ -18,7 +18,7 @@ impl LaneTable for PgTables {
         if let Some(cached) = self.cache.lanes.cached_head(lane) {
             return Ok(cached);
         }
-        let query = query!("write/prefetch_lanes", INT8_ARRAY, INT8);
+        let query = query!("task/list_lane_heads", INT8_ARRAY, INT8);
         let first_tasks =
             self.query_all(query, params![vec![lane], MAX_CACHED_TASKS_PER_LANE as i64], |row| {
                 decode_optional_lane_head(row, 1)
@@ -31,7 +31,7 @@ impl LaneTable for PgTables {
 
     fn list_lane_tasks(&mut self, lane: i64) -> TableResult<Vec<(TaskSeq, QueueId)>> {
         let decode_lane_task = |row: &_| Ok((TaskSeq(read_column(row, 0)?), read_column(row, 1)?));
-        self.query_all(query!("write/lane_tasks", INT8), params![lane], decode_lane_task)
+        self.query_all(query!("task/list_lane_tasks", INT8), params![lane], decode_lane_task)
     }
 
     fn list_counted_tasks_of_concurrency_group(
@@ -41,15 +41,17 @@ impl LaneTable for PgTables {
     ) -> TableResult<Vec<TaskSeq>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.query_all(
-            query!("write/active_in_concurrency_group", INT8, INT8),
+            query!("task/list_counted_tasks_of_concurrency_group", INT8, INT8),
             params![group, limit],
             read_task_seq,
         )
     }
 
     fn find_oldest_blocked_in_concurrency_group(&mut self, group: i64) -> TableResult<Option<WaitingTask>> {
-        self.query_optional(query!("write/blocked_in_concurrency_group", INT8), params![group], |row| {
-            decode_waiting_task(row, 0)
-        })
+        self.query_optional(
+            query!("task/find_oldest_blocked_in_concurrency_group", INT8),
+            params![group],
+            |row| decode_waiting_task(row, 0),
+        )
     }
 }

@@ -33,7 +33,9 @@ impl MetaTable for PgTables {
     }
 
     fn read_named_text(&mut self, name: &str) -> TableResult<Option<String>> {
-        self.query_optional(query!("write/text", TEXT), params![name.to_string()], |row| read_column(row, 0))
+        self.query_optional(query!("meta/read_named_text", TEXT), params![name.to_string()], |row| {
+            read_column(row, 0)
+        })
     }
 
     fn write_named_text(&mut self, name: &str, text: &str) -> TableResult<()> {
@@ -41,7 +43,7 @@ impl MetaTable for PgTables {
             self.mark_registry_changed();
         }
         let params = params![name.to_string(), text.to_string()];
-        self.add_to_batch(SqlCommand::Query(query!("write/upsert_text", TEXT, TEXT), params));
+        self.add_to_batch(SqlCommand::Query(query!("meta/write_named_text", TEXT, TEXT), params));
         Ok(())
     }
 }

@@ -210,7 +210,7 @@ impl PgTables {
     }
 
     fn add_partition(&mut self, table: &'static str, first_number: i64) -> TableResult<()> {
-        let query = query!("write/add_partition", TEXT, INT8, INT8);
+        let query = query!("partition/add_partition", TEXT, INT8, INT8);
         self.connection
             .send_commands(&[SqlCommand::Query(
                 query,
@@ -222,7 +222,7 @@ impl PgTables {
     /// Opens the connection and reads the state of the last commit.
     pub(crate) fn open(&mut self) -> TableResult<()> {
         self.ensure_connected()?;
-        let rows = self.query_rows(query!("write/commit_versions", INT8), params![i64::MAX])?;
+        let rows = self.query_rows(query!("commit/list_commit_versions", INT8), params![i64::MAX])?;
         self.commit_version_row = CommitLog::from_rows(&rows)?.1;
         if let Some(partition_rows) = self
             .read_named_text("partition_rows")?
@@ -312,8 +312,8 @@ impl PgTables {
         let version = self.cached_version.map_or(i64::MAX, |(version, _)| version.number);
         let mut commands = vec![
             SqlCommand::Batch(begin),
-            SqlCommand::Query(query!("write/take_write_lock"), vec![]),
-            SqlCommand::Query(query!("write/commit_versions", INT8), params![version]),
+            SqlCommand::Query(query!("commit/acquire_write_lock"), vec![]),
+            SqlCommand::Query(query!("commit/list_commit_versions", INT8), params![version]),
         ];
         commands.extend(TransactionCache::prefetch_commands(read_set));
         self.connection.send_commands(&commands)
@@ -371,7 +371,7 @@ impl PgTables {
         self.commit_version_row.version = self.commit_version_row.version.next_version();
         commands.push(SqlCommand::Query(
             query!(
-                "write/insert_commit_version",
+                "commit/insert_commit_version",
                 INT8,
                 INT8,
                 INT8_ARRAY,

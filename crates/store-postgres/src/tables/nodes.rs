@@ -19,7 +19,7 @@ impl NodeTable for PgTables {
     }
 
     fn list_live_nodes(&mut self) -> TableResult<Vec<NodeId>> {
-        self.query_all(query!("write/live_nodes"), vec![], |row| read_column(row, 0))
+        self.query_all(query!("node/list_live_nodes"), vec![], |row| read_column(row, 0))
     }
 
     fn insert_node(&mut self, name: &str, now: Timestamp) -> TableResult<NodeId> {
@@ -27,14 +27,14 @@ impl NodeTable for PgTables {
         self.caller_time.record_reported_time(now);
         let params = params![replace_nul_chars(name.into()), now.micros()];
         let id =
-            self.query_optional(query!("write/insert_node", TEXT, INT8), params, |row| read_column(row, 0))?;
+            self.query_optional(query!("node/insert_node", TEXT, INT8), params, |row| read_column(row, 0))?;
         id.ok_or_else(|| Fault::damaged("a node without a number"))
     }
 
     fn write_node_capabilities(&mut self, node: NodeId, capabilities: &NodeCapabilities) -> TableResult<()> {
         let json = serde_json::to_string(capabilities).map_err(Fault::damaged)?;
         self.add_to_batch(SqlCommand::Query(
-            query!("write/set_node_capabilities", INT8, TEXT),
+            query!("node/write_node_capabilities", INT8, TEXT),
             params![node, json],
         ));
         Ok(())
@@ -43,7 +43,7 @@ impl NodeTable for PgTables {
     fn record_node_heartbeat(&mut self, node: NodeId, now: Timestamp) -> TableResult<bool> {
         self.caller_time.record_reported_time(now);
         let params = params![node, now.micros()];
-        let found = self.query_optional(query!("write/record_heartbeat", INT8, INT8), params, |row| {
+        let found = self.query_optional(query!("node/record_node_heartbeat", INT8, INT8), params, |row| {
             read_optional_task_seq(row, 0)
         })?;
         Ok(found.is_some())
@@ -51,12 +51,12 @@ impl NodeTable for PgTables {
 
     fn mark_node_gone(&mut self, node: NodeId) -> TableResult<()> {
         self.mark_registry_changed();
-        self.add_to_batch(SqlCommand::Query(query!("write/set_node_gone", INT8), params![node]));
+        self.add_to_batch(SqlCommand::Query(query!("node/mark_node_gone", INT8), params![node]));
         Ok(())
     }
 
     fn list_nodes_silent_since(&mut self, before: Timestamp) -> TableResult<Vec<NodeId>> {
-        self.query_all(query!("write/silent_nodes", INT8), params![before.micros()], |row| {
+        self.query_all(query!("node/list_nodes_silent_since", INT8), params![before.micros()], |row| {
             read_column(row, 0)
         })
     }

@@ -18,8 +18,8 @@ impl ObjectTable for PgTables {
             return Ok(cached.cloned());
         }
         let params = params![tenant.to_string(), key.to_string()];
-        let found =
-            self.query_optional(query!("write/object", TEXT, TEXT), params, |row| decode_object(row, 0))?;
+        let found = self
+            .query_optional(query!("object/read_object", TEXT, TEXT), params, |row| decode_object(row, 0))?;
         self.cache.insert_object(tenant_and_key, found.clone());
         Ok(found)
     }
@@ -33,7 +33,7 @@ impl ObjectTable for PgTables {
 
     fn list_idle_objects(&mut self, up_to: EventId, limit: usize) -> TableResult<Vec<IdleObject>> {
         let params = params![up_to.as_i64(), limit as i64];
-        self.query_all(query!("write/idle_objects", INT8, INT8), params, |row| {
+        self.query_all(query!("object/list_idle_objects", INT8, INT8), params, |row| {
             let tenant = Tenant::new(read_column::<&str>(row, 0)?).map_err(Fault::damaged)?;
             Ok(IdleObject {
                 tenant,
@@ -52,7 +52,7 @@ impl ObjectTable for PgTables {
         let tenants: Vec<String> = objects.iter().map(|(tenant, ..)| tenant.to_string()).collect();
         let keys: Vec<String> = objects.iter().map(|(_, key, _)| key.clone()).collect();
         let checked: Vec<i64> = objects.iter().map(|(.., checked)| checked.as_i64()).collect();
-        let query = query!("write/set_objects_checked", TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+        let query = query!("object/mark_objects_in_use", TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
         self.query_rows(query, params![tenants, keys, checked]).map(drop)
     }
 
@@ -67,7 +67,7 @@ impl ObjectTable for PgTables {
         }
         let events: Vec<i64> = events.iter().map(|event| event.as_i64()).collect();
         let params = params![events, up_to.as_i64(), checked.as_i64()];
-        self.query_rows(query!("write/set_objects_of_events_checked", INT8_ARRAY, INT8, INT8), params)
+        self.query_rows(query!("object/mark_objects_of_events_in_use", INT8_ARRAY, INT8, INT8), params)
             .map(drop)
     }
 
@@ -77,7 +77,7 @@ impl ObjectTable for PgTables {
         }
         let tenants: Vec<String> = objects.iter().map(|idle| idle.tenant.to_string()).collect();
         let keys: Vec<String> = objects.iter().map(|idle| idle.key.clone()).collect();
-        self.query_rows(query!("write/delete_objects", TEXT_ARRAY, TEXT_ARRAY), params![tenants, keys])?;
+        self.query_rows(query!("object/delete_objects", TEXT_ARRAY, TEXT_ARRAY), params![tenants, keys])?;
         for idle in objects {
             self.invalidation_builder.add_written_object(idle.row.number);
             self.cache.drop_cached_object((idle.tenant.clone(), idle.key.clone()));

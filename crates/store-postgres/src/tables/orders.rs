@@ -21,12 +21,14 @@ impl OrderTable for PgTables {
         if let Some(cached) = self.cache.orders.remove(&number) {
             return Ok(Some(cached));
         }
-        self.query_optional(query!("write/order", INT8), params![number], |row| decode_order(row, 0))
+        self.query_optional(query!("orders/read_order", INT8), params![number], |row| decode_order(row, 0))
     }
 
     fn find_order_by_key(&mut self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<OrderRow>> {
         let params = params![key.to_string(), tenant.to_string()];
-        self.query_optional(query!("write/order_by_key", TEXT, TEXT), params, |row| decode_order(row, 0))
+        self.query_optional(query!("orders/find_order_by_key", TEXT, TEXT), params, |row| {
+            decode_order(row, 0)
+        })
     }
 
     fn list_order_numbers_after(
@@ -36,7 +38,9 @@ impl OrderTable for PgTables {
         limit: usize,
     ) -> TableResult<Vec<i64>> {
         let params = params![path.to_string(), number, limit as i64];
-        self.query_all(query!("write/orders_after", TEXT, INT8, INT8), params, |row| read_column(row, 0))
+        self.query_all(query!("orders/list_order_numbers_after", TEXT, INT8, INT8), params, |row| {
+            read_column(row, 0)
+        })
     }
 
     fn insert_order(&mut self, number: i64, order: &Order) -> TableResult<()> {
@@ -62,7 +66,7 @@ impl OrderTable for PgTables {
             return Ok(written);
         }
         let params = params![key.to_string(), tenant.to_string()];
-        self.query_optional(query!("write/ended_order", TEXT, TEXT), params, |row| {
+        self.query_optional(query!("ended_order/read_ended_order", TEXT, TEXT), params, |row| {
             Ok(EndedOrder {
                 key: key.clone(),
                 tenant: tenant.clone(),
@@ -83,7 +87,7 @@ impl PgTables {
     pub(super) fn prefetch_orders(&mut self, orders: &[i64]) -> TableResult<()> {
         let params = params![orders.to_vec()];
         let found =
-            self.query_all(query!("write/prefetch_orders", INT8_ARRAY), params, |row| decode_order(row, 0))?;
+            self.query_all(query!("orders/prefetch_orders", INT8_ARRAY), params, |row| decode_order(row, 0))?;
         self.cache.orders.extend(found.into_iter().map(|order| (order.number, order)));
         Ok(())
     }

@@ -29,14 +29,14 @@ impl RetentionTables for PgTables {
         _after: EventId,
         expired_up_to: EventId,
     ) -> TableResult<(u64, Option<EventId>)> {
-        let query = query!("write/event_number", INT8);
+        let query = query!("journal/read_event_number", INT8);
         let number: Option<i64> =
             self.query_optional(query, params![expired_up_to.as_i64()], |row| read_column(row, 0))?;
         let before = self.commit_version_row.expired_event_number;
         let Some(number) = number.filter(|number| *number > before) else { return Ok((0, None)) };
         self.commit_version_row.expired_event_number = number;
         self.add_to_batch(SqlCommand::Query(
-            query!("write/delete_old_sparse_index", INT8),
+            query!("journal/delete_expired_sparse_index_entries", INT8),
             params![expired_up_to.as_i64()],
         ));
         Ok(((number - before) as u64, None))
@@ -49,9 +49,11 @@ impl RetentionTables for PgTables {
         limit: usize,
     ) -> TableResult<(Vec<EventId>, Option<EventId>)> {
         let params = params![after.as_i64(), up_to.as_i64(), MAX_EVENTS_VISITED as i64];
-        let visited = self.query_all(query!("write/events_in_use", INT8, INT8, INT8), params, |row| {
-            Ok((EventId::from_i64(read_column(row, 0)?), read_column::<bool>(row, 1)?))
-        })?;
+        let visited = self.query_all(
+            query!("journal/list_events_of_unfinished_tasks", INT8, INT8, INT8),
+            params,
+            |row| Ok((EventId::from_i64(read_column(row, 0)?), read_column::<bool>(row, 1)?)),
+        )?;
         let last_visited = visited.last().filter(|_| visited.len() >= MAX_EVENTS_VISITED).map(|(id, _)| *id);
         let mut in_use: Vec<EventId> =
             visited.iter().filter(|(_, is_needed)| *is_needed).map(|(id, _)| *id).collect();
@@ -70,7 +72,7 @@ impl RetentionTables for PgTables {
             expired_archive_number + MAX_ARCHIVED_TASKS_CHECKED,
             before.micros()
         ];
-        let query = query!("write/expired_archived_tasks", INT8, INT8, INT8);
+        let query = query!("history/list_archive_numbers_with_expiry", INT8, INT8, INT8);
         let rows = self.query_all(query, params, |row| {
             Ok((read_column::<i64>(row, 0)?, read_column::<bool>(row, 1)?))
         })?;
@@ -97,7 +99,7 @@ impl RetentionTables for PgTables {
         if !kept_numbers.is_empty() {
             let new_numbers: Vec<i64> = (last_archive_number + 1..).take(kept_numbers.len()).collect();
             self.add_missing_partitions(None, true)?;
-            let query = query!("write/renumber_archived_tasks", INT8_ARRAY, INT8_ARRAY);
+            let query = query!("history/update_archive_numbers", INT8_ARRAY, INT8_ARRAY);
             self.query_rows(query, params![kept_numbers, new_numbers])?;
         }
         Ok((expired_count as u64, has_more))
@@ -105,7 +107,7 @@ impl RetentionTables for PgTables {
 
     fn delete_expired_idempotency_records(&mut self, before: Timestamp) -> TableResult<bool> {
         let expired = self.query_rows(
-            query!("write/delete_old_idempotency_records", INT8, INT8),
+            query!("idempotency/delete_expired_idempotency_records", INT8, INT8),
             params![before.micros(), MAX_ROWS_DELETED],
         )?;
         Ok(expired.len() as i64 == MAX_ROWS_DELETED)
@@ -113,7 +115,7 @@ impl RetentionTables for PgTables {
 
     fn delete_expired_ended_orders(&mut self, before: Timestamp) -> TableResult<bool> {
         let expired = self.query_rows(
-            query!("write/delete_old_ended_orders", INT8, INT8),
+            query!("ended_order/delete_expired_ended_orders", INT8, INT8),
             params![before.micros(), MAX_ROWS_DELETED],
         )?;
         Ok(expired.len() as i64 == MAX_ROWS_DELETED)
@@ -122,9 +124,9 @@ impl RetentionTables for PgTables {
     fn delete_expired_fires_nodes_audit(&mut self, before: Timestamp) -> TableResult<bool> {
         let mut has_more = false;
         for query in [
-            query!("write/delete_old_fires", INT8, INT8),
-            query!("write/delete_old_nodes", INT8, INT8),
-            query!("write/delete_old_audit_entries", INT8, INT8),
+            query!("fire/delete_expired_fires", INT8, INT8),
+            query!("node/delete_expired_nodes", INT8, INT8),
+            query!("audit/delete_expired_audit_entries", INT8, INT8),
         ] {
             has_more |= self.query_rows(query, params![before.micros(), MAX_ROWS_DELETED])?.len() as i64
                 == MAX_ROWS_DELETED;

@@ -12,13 +12,13 @@ use crate::writer_connection::{SqlCommand, params};
 
 impl RuleTable for PgTables {
     fn list_rules(&mut self) -> TableResult<Vec<Rule>> {
-        let rows = self.query_rows(query!("write/rules"), vec![])?;
+        let rows = self.query_rows(query!("rule/list_rules"), vec![])?;
         crate::documented_tables::decode_rules(&rows)
     }
 
     fn write_rule(&mut self, rule: &Rule) -> TableResult<()> {
         self.mark_registry_changed();
-        let query = query!("write/upsert_rule", TEXT, UUID, TEXT, TEXT, TEXT, INT8, TEXT, TEXT);
+        let query = query!("rule/write_rule", TEXT, UUID, TEXT, TEXT, TEXT, INT8, TEXT, TEXT);
         let params = params![
             rule.kind.as_str(),
             canvas_id_of_tenant(rule.tenant.as_ref()),
@@ -37,7 +37,7 @@ impl RuleTable for PgTables {
         self.mark_registry_changed();
         let params =
             params![kind.as_str(), canvas_id_of_tenant(tenant), scope.name(), event_space_of_rule(scope)];
-        self.add_to_batch(SqlCommand::Query(query!("write/delete_rule", TEXT, UUID, TEXT, TEXT), params));
+        self.add_to_batch(SqlCommand::Query(query!("rule/delete_rule", TEXT, UUID, TEXT, TEXT), params));
         Ok(())
     }
 }

@@ -16,14 +16,18 @@ use crate::writer_connection::{SqlCommand, params};
 
 impl ScheduleTable for PgTables {
     fn list_schedules(&mut self) -> TableResult<BTreeMap<String, ScheduleRow>> {
-        let rows = self.query_all(query!("write/schedules"), vec![], |row| {
+        let rows = self.query_all(query!("schedule/list_schedules"), vec![], |row| {
             Ok((read_column(row, 5)?, decode_schedule(row)?))
         })?;
         Ok(rows.into_iter().collect())
     }
 
     fn read_schedule(&mut self, name: &str) -> TableResult<Option<ScheduleRow>> {
-        self.query_optional(query!("write/schedule", TEXT), params![name.to_string()], decode_schedule)
+        self.query_optional(
+            query!("schedule/read_schedule", TEXT),
+            params![name.to_string()],
+            decode_schedule,
+        )
     }
 
     fn write_schedule(&mut self, name: &str, schedule: &ScheduleRow) -> TableResult<()> {
@@ -37,14 +41,14 @@ impl ScheduleTable for PgTables {
             last_registered_at.micros(),
             last_event.map(EventId::as_i64)
         ];
-        let query = query!("write/upsert_schedule", TEXT, TEXT, INT8, INT8, INT8, INT8);
+        let query = query!("schedule/write_schedule", TEXT, TEXT, INT8, INT8, INT8, INT8);
         self.add_to_batch(SqlCommand::Query(query, params));
         Ok(())
     }
 
     fn delete_schedule(&mut self, name: &str) -> TableResult<()> {
         self.add_to_batch(SqlCommand::Query(
-            query!("write/delete_schedule", TEXT),
+            query!("schedule/delete_schedule", TEXT),
             params![name.to_string()],
         ));
         Ok(())
@@ -52,7 +56,7 @@ impl ScheduleTable for PgTables {
 
     fn read_fire(&mut self, schedule: &ScheduleName, planned_at: Timestamp) -> TableResult<Option<Fire>> {
         let params = params![schedule.to_string(), planned_at.micros()];
-        self.query_optional(query!("write/fire", TEXT, INT8), params, crate::rows::decode_fire)
+        self.query_optional(query!("fire/read_fire", TEXT, INT8), params, crate::rows::decode_fire)
     }
 
     fn write_fire(&mut self, schedule: &ScheduleName, fire: &Fire) -> TableResult<()> {
@@ -68,7 +72,7 @@ impl ScheduleTable for PgTables {
             task
         ];
         self.add_to_batch(SqlCommand::Query(
-            query!("write/upsert_fire", TEXT, INT8, INT8, TEXT, INT8, TEXT),
+            query!("fire/write_fire", TEXT, INT8, INT8, TEXT, INT8, TEXT),
             params,
         ));
         Ok(())
@@ -82,7 +86,7 @@ impl ScheduleTable for PgTables {
     ) -> TableResult<Option<Timestamp>> {
         let outcome = serde_json::to_string(outcome).map_err(Fault::damaged)?;
         let params = params![schedule.to_string(), after.micros(), outcome];
-        let query = query!("write/planned_time_with_outcome", TEXT, INT8, TEXT);
+        let query = query!("fire/find_planned_time_with_outcome", TEXT, INT8, TEXT);
         self.query_optional(query, params, |row| read_time(row, 0))
     }
 }

@@ -260,7 +260,7 @@ impl WriteBatch {
             self.rows_written += 1;
             commands.push(SqlCommand::Query(
                 query!(
-                    "write/upsert_attempts",
+                    "attempt/upsert_attempts",
                     INT8_ARRAY,
                     INT8_ARRAY,
                     INT8_ARRAY,
@@ -276,7 +276,7 @@ impl WriteBatch {
             self.rows_written += 1;
             commands.push(SqlCommand::Query(
                 query!(
-                    "write/append_log_lines",
+                    "log/append_log_lines",
                     INT8,
                     INT8_ARRAY,
                     INT8_ARRAY,
@@ -297,7 +297,7 @@ impl WriteBatch {
             self.rows_written += self.events.len() as u64;
             commands.push(SqlCommand::Query(
                 query!(
-                    "write/insert_events",
+                    "journal/insert_events",
                     INT8_ARRAY,
                     INT8_ARRAY,
                     INT8_ARRAY,
@@ -320,7 +320,7 @@ impl WriteBatch {
             let (numbers, ids): (Vec<i64>, Vec<i64>) =
                 std::mem::take(&mut self.sparse_index_entries).into_iter().unzip();
             commands.push(SqlCommand::Query(
-                query!("write/insert_sparse_index", INT8_ARRAY, INT8_ARRAY),
+                query!("journal/insert_sparse_index_entries", INT8_ARRAY, INT8_ARRAY),
                 params![numbers, ids],
             ));
         }
@@ -336,7 +336,7 @@ impl WriteBatch {
                 last_sent_events.push(object.encode_last_sent_events());
             }
             commands.push(SqlCommand::Query(
-                query!("write/upsert_objects", TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, BYTEA_ARRAY),
+                query!("object/upsert_objects", TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, BYTEA_ARRAY),
                 params![tenants, keys, numbers, last_events, last_sent_events],
             ));
         }
@@ -353,7 +353,7 @@ impl WriteBatch {
             }
             commands.push(SqlCommand::Query(
                 query!(
-                    "write/insert_idempotency_records",
+                    "idempotency/insert_idempotency_records",
                     TEXT_ARRAY,
                     TEXT_ARRAY,
                     BYTEA_ARRAY,
@@ -370,14 +370,14 @@ impl WriteBatch {
             self.rows_written += self.deleted_tasks.len() as u64;
             let mut seqs: Vec<i64> = self.deleted_tasks.drain().map(|seq| seq.0).collect();
             seqs.sort_unstable();
-            commands.push(SqlCommand::Query(query!("write/delete_tasks", INT8_ARRAY), params![seqs]));
+            commands.push(SqlCommand::Query(query!("task/delete_tasks", INT8_ARRAY), params![seqs]));
         }
         if !self.new_tasks.is_empty() {
             self.rows_written += self.new_tasks.len() as u64;
             let tasks = std::mem::take(&mut self.new_tasks);
             commands.push(SqlCommand::Query(
                 query!(
-                    "write/insert_tasks",
+                    "task/insert_tasks",
                     INT8_ARRAY,
                     INT8_ARRAY,
                     INT8_ARRAY,
@@ -416,7 +416,7 @@ impl WriteBatch {
             let archived = std::mem::take(&mut self.archived_tasks);
             commands.push(SqlCommand::Query(
                 query!(
-                    "write/insert_archived_tasks",
+                    "history/insert_archived_tasks",
                     INT8_ARRAY,
                     INT8_ARRAY,
                     INT8_ARRAY,
@@ -464,7 +464,7 @@ impl WriteBatch {
         if !locked_rows.is_empty() {
             commands.push(SqlCommand::Query(
                 query!(
-                    "write/lock_tasks",
+                    "task/lock_tasks",
                     INT8_ARRAY,
                     INT8_ARRAY,
                     INT8_ARRAY,
@@ -478,7 +478,7 @@ impl WriteBatch {
         if !updated_rows.is_empty() {
             commands.push(SqlCommand::Query(
                 query!(
-                    "write/update_tasks",
+                    "task/update_tasks",
                     INT8_ARRAY,
                     INT2_ARRAY,
                     INT8_ARRAY,
@@ -500,7 +500,7 @@ impl WriteBatch {
         }
         if !seqs.is_empty() {
             commands.push(SqlCommand::Query(
-                query!("write/set_phases", INT8_ARRAY, INT2_ARRAY, INT8_ARRAY),
+                query!("task/update_phases", INT8_ARRAY, INT2_ARRAY, INT8_ARRAY),
                 params![seqs, phases, ranks],
             ));
         }
@@ -517,7 +517,7 @@ impl WriteBatch {
             }
             self.rows_written += seqs.len() as u64;
             commands.push(SqlCommand::Query(
-                query!("write/set_task_groupings", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY),
+                query!("task/update_groupings", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY),
                 params![seqs, lanes, groups, buckets],
             ));
         }
@@ -527,7 +527,7 @@ impl WriteBatch {
                 .map(|(seq, group)| (seq.0, group));
             let (seqs, groups): (Vec<i64>, Vec<Option<i64>>) = groups.unzip();
             self.rows_written += seqs.len() as u64;
-            let query = query!("write/set_concurrency_groups", INT8_ARRAY, INT8_ARRAY);
+            let query = query!("task/update_concurrency_groups", INT8_ARRAY, INT8_ARRAY);
             commands.push(SqlCommand::Query(query, params![seqs, groups]));
         }
         if !self.score_updates.is_empty() {
@@ -535,7 +535,7 @@ impl WriteBatch {
                 std::mem::take(&mut self.score_updates).into_iter().map(|(seq, score)| (seq.0, score));
             let (seqs, scores): (Vec<i64>, Vec<i64>) = scores.unzip();
             self.rows_written += seqs.len() as u64;
-            let query = query!("write/set_scores", INT8_ARRAY, INT8_ARRAY);
+            let query = query!("task/update_scores", INT8_ARRAY, INT8_ARRAY);
             commands.push(SqlCommand::Query(query, params![seqs, scores]));
         }
     }
@@ -551,12 +551,12 @@ impl WriteBatch {
             }
         }
         if !deleted.is_empty() {
-            commands.push(SqlCommand::Query(query!("write/delete_orders", INT8_ARRAY), params![deleted]));
+            commands.push(SqlCommand::Query(query!("orders/delete_orders", INT8_ARRAY), params![deleted]));
         }
         if !inserted.is_empty() {
             commands.push(SqlCommand::Query(
                 query!(
-                    "write/insert_orders",
+                    "orders/insert_orders",
                     INT8_ARRAY,
                     TEXT_ARRAY,
                     TEXT_ARRAY,
@@ -581,7 +581,7 @@ impl WriteBatch {
         if !updated.is_empty() {
             commands.push(SqlCommand::Query(
                 query!(
-                    "write/update_orders",
+                    "orders/update_orders",
                     INT8_ARRAY,
                     TEXT_ARRAY,
                     TEXT_ARRAY,

@@ -19,13 +19,13 @@ pub(super) struct EmitReceipts {
 /// Writes events to the outbox, in their order, and notifies the nodes if their drainers sleep.
 pub(super) async fn write_to_outbox(session: &Session, events: &[NewEvent]) -> Result<EmitReceipts, Error> {
     let transaction_id = async {
-        let rows = session.query(query!("unit_of_work/transaction_id"), &[]).await?;
+        let rows = session.query(query!("unit_of_work/read_transaction_id"), &[]).await?;
         rows.first().map_or(Ok(None), |row| row.try_get(0))
     };
     if events.is_empty() {
         return Ok(EmitReceipts { receipts: vec![], transaction_id: transaction_id.await? });
     }
-    let wake_nodes = async { session.query(query!("unit_of_work/wake_node"), &[]).await };
+    let wake_nodes = async { session.query(query!("unit_of_work/notify_drainers"), &[]).await };
     // The statements are sent together, in this order.
     let (receipts, _, transaction_id) =
         try_join3(insert_events_into_outbox(session, events), wake_nodes, transaction_id).await?;

@@ -65,7 +65,7 @@ impl Postgres {
     pub async fn find_event_of_receipt(&self, receipt: Uuid) -> StoreResult<Option<EventId>> {
         let read = self.session_pool.run_single_statement(receipt, |session, receipt| {
             Box::pin(async move {
-                let rows = session.query(query!("read/event_of_receipt", UUID), &[receipt]).await?;
+                let rows = session.query(query!("outbox/find_event_of_receipt", UUID), &[receipt]).await?;
                 let id: Option<i64> = rows.first().map_or(Ok(None), |row| read_column(row, 0))?;
                 Ok(id.map(EventId::from_i64))
             })
@@ -166,8 +166,10 @@ impl UnitOfWorkPool {
 
     async fn read_transaction_status(&self, transaction_id: &str) -> Option<String> {
         let session = self.endpoint.connect_with_timeout().await.ok()?;
-        let rows =
-            session.query(query!("unit_of_work/transaction_status", TEXT), &[&transaction_id]).await.ok()?;
+        let rows = session
+            .query(query!("unit_of_work/read_transaction_status", TEXT), &[&transaction_id])
+            .await
+            .ok()?;
         rows.first().and_then(|row| row.get(0))
     }
 

@@ -3,6 +3,7 @@
 use pointsman_core::store::NodeId;
 use pointsman_core::task::Lease;
 use pointsman_core::{EventId, TaskSeq, Timestamp};
+use pointsman_store::expand_sql;
 use pointsman_store::row::{
     ActiveTaskRow, HandlerId, QueueId, SyncGatedTask, TaskPhase, WaitingTask, encode_error_reason,
 };
@@ -156,30 +157,36 @@ impl ActiveTaskTable for SqliteTables {
     fn invalidate_task_on_peers(&mut self, _seq: TaskSeq) {}
 
     fn list_scheduled_tasks(&mut self) -> TableResult<Vec<ActiveTaskRow>> {
-        let sql = concat!(
+        let sql = expand_sql!(concat!(
             "SELECT ",
             active_task_columns!(),
-            " FROM pointsman_task WHERE phase = 4 ORDER BY score DESC, rank, seq"
-        );
+            " FROM pointsman_task WHERE phase = :scheduled ORDER BY score DESC, rank, seq"
+        ));
         query_all(&self.conn, sql, [], active_task_from_row)
     }
 
     fn list_due_tasks(&mut self, now: Timestamp, limit: usize) -> TableResult<Vec<WaitingTask>> {
-        let sql = "SELECT seq, queue, key_bucket, concurrency_group, score, due FROM pointsman_task
-                   WHERE phase = 2 AND due <= ?1 ORDER BY due";
+        let sql = expand_sql!(
+            "SELECT seq, queue, key_bucket, concurrency_group, score, due FROM pointsman_task
+             WHERE phase = :delayed AND due <= ?1 ORDER BY due"
+        );
         query_up_to(&self.conn, sql, [now.micros()], limit, waiting_task_from_row)
     }
 
     fn read_earliest_due_time(&mut self) -> TableResult<Option<Timestamp>> {
-        let mut earliest = self.conn.prepare_cached("SELECT min(due) FROM pointsman_task WHERE phase = 2")?;
+        let mut earliest = self
+            .conn
+            .prepare_cached(expand_sql!("SELECT min(due) FROM pointsman_task WHERE phase = :delayed"))?;
         let due: Option<i64> = earliest.query_row([], |r| r.get(0))?;
         Ok(due.map(Timestamp::from_micros))
     }
 
     fn list_sync_gated_tasks(&mut self, event: EventId) -> TableResult<Vec<SyncGatedTask>> {
-        let sql = "SELECT seq, queue, key_bucket, concurrency_group, score, due, lane, lane_position, stage
-                   FROM pointsman_task
-                   WHERE phase = 1 AND event = ?1 ORDER BY stage, seq";
+        let sql = expand_sql!(
+            "SELECT seq, queue, key_bucket, concurrency_group, score, due, lane, lane_position, stage
+             FROM pointsman_task
+             WHERE phase = :sync_gated AND event = ?1 ORDER BY stage, seq"
+        );
         query_all(&self.conn, sql, [event.as_i64()], |row| {
             Ok(SyncGatedTask {
                 task: waiting_task_from_row(row)?,
@@ -202,11 +209,11 @@ impl ActiveTaskTable for SqliteTables {
     }
 
     fn list_tasks_locked_by_node(&mut self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>> {
-        let sql = concat!(
+        let sql = expand_sql!(concat!(
             "SELECT ",
             active_task_columns!(),
-            " FROM pointsman_task WHERE phase = 5 AND node = ?1 ORDER BY seq"
-        );
+            " FROM pointsman_task WHERE phase = :locked AND node = ?1 ORDER BY seq"
+        ));
         query_all(&self.conn, sql, [node], active_task_from_row)
     }
 
@@ -215,11 +222,11 @@ impl ActiveTaskTable for SqliteTables {
         since: Timestamp,
         now: Timestamp,
     ) -> TableResult<Vec<ActiveTaskRow>> {
-        let sql = concat!(
+        let sql = expand_sql!(concat!(
             "SELECT ",
             active_task_columns!(),
-            " FROM pointsman_task WHERE leased_until < ?1 AND started >= ?2 AND phase = 5 ORDER BY leased_until"
-        );
+            " FROM pointsman_task WHERE leased_until < ?1 AND started >= ?2 AND phase = :locked ORDER BY leased_until"
+        ));
         query_all(&self.conn, sql, (now.micros(), since.micros()), active_task_from_row)
     }
 
@@ -231,7 +238,9 @@ impl ActiveTaskTable for SqliteTables {
     ) -> TableResult<Vec<TaskSeq>> {
         // SQLite uses the index of a phase only if the condition names that phase alone.
         let condition = match phases {
-            [TaskPhase::Scheduled] => "INDEXED BY pointsman_task_phase_scheduled WHERE phase = 4 AND".into(),
+            [TaskPhase::Scheduled] => {
+                expand_sql!("INDEXED BY pointsman_task_phase_scheduled WHERE phase = :scheduled AND").into()
+            }
             [phase] => format!("WHERE phase = {} AND", phase.code()),
             phases => {
                 let codes: Vec<_> = phases.iter().map(|phase| phase.code().to_string()).collect();
@@ -247,8 +256,10 @@ impl ActiveTaskTable for SqliteTables {
         handler: HandlerId,
         limit: usize,
     ) -> TableResult<Vec<TaskSeq>> {
-        let sql = "SELECT t.seq FROM pointsman_task t JOIN pointsman_queue q ON q.id = t.queue
-                   WHERE t.phase = 5 AND q.handler = ?1";
+        let sql = expand_sql!(
+            "SELECT t.seq FROM pointsman_task t JOIN pointsman_queue q ON q.id = t.queue
+             WHERE t.phase = :locked AND q.handler = ?1"
+        );
         query_up_to(&self.conn, sql, [handler], limit, task_seq_from_row)
     }
 
@@ -263,10 +274,12 @@ impl ActiveTaskTable for SqliteTables {
         &mut self,
         queue: QueueId,
     ) -> TableResult<Vec<(WaitingTask, TaskPhase, String)>> {
-        let sql = "SELECT t.seq, t.queue, t.key_bucket, t.concurrency_group, t.score, t.due, t.phase, j.key
-                   FROM pointsman_task t JOIN pointsman_journal j ON j.id = t.event
-                   WHERE t.queue = ?1 AND t.phase <= 5 AND t.lane IS NULL AND j.key IS NOT NULL
-                   ORDER BY t.phase >= 4 DESC, t.seq";
+        let sql = expand_sql!(
+            "SELECT t.seq, t.queue, t.key_bucket, t.concurrency_group, t.score, t.due, t.phase, j.key
+             FROM pointsman_task t JOIN pointsman_journal j ON j.id = t.event
+             WHERE t.queue = ?1 AND t.phase <= :locked AND t.lane IS NULL AND j.key IS NOT NULL
+             ORDER BY t.phase >= :scheduled DESC, t.seq"
+        );
         query_all(&self.conn, sql, [queue], |row| {
             Ok((waiting_task_from_row(row)?, read_phase(row, 6)?, read_text(row, 7)?.into()))
         })

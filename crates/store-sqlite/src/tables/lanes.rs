@@ -1,6 +1,7 @@
 //! Lanes and concurrency groups.
 
 use pointsman_core::TaskSeq;
+use pointsman_store::expand_sql;
 use pointsman_store::row::{LaneHead, QueueId, WaitingTask};
 use pointsman_store::tables::LaneTable;
 use rusqlite::Connection;
@@ -36,7 +37,10 @@ impl LaneTable for SqliteTables {
         concurrency_group: i64,
         limit: usize,
     ) -> TableResult<Vec<TaskSeq>> {
-        let sql = "SELECT seq FROM pointsman_task WHERE concurrency_group = ?1 AND phase IN (3, 4, 5)";
+        let sql = expand_sql!(
+            "SELECT seq FROM pointsman_task
+             WHERE concurrency_group = ?1 AND phase IN (:ready, :scheduled, :locked)"
+        );
         query_up_to(&self.conn, sql, [concurrency_group], limit, task_seq_from_row)
     }
 
@@ -44,8 +48,10 @@ impl LaneTable for SqliteTables {
         &mut self,
         concurrency_group: i64,
     ) -> TableResult<Option<WaitingTask>> {
-        let sql = "SELECT seq, queue, key_bucket, concurrency_group, score, due FROM pointsman_task
-                   WHERE concurrency_group = ?1 AND phase = 0 LIMIT 1";
+        let sql = expand_sql!(
+            "SELECT seq, queue, key_bucket, concurrency_group, score, due FROM pointsman_task
+             WHERE concurrency_group = ?1 AND phase = :blocked_by_task LIMIT 1"
+        );
         query_first(&self.conn, sql, [concurrency_group], waiting_task_from_row)
     }
 }

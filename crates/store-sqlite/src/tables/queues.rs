@@ -2,6 +2,7 @@
 
 use pointsman_core::task::QueueSubject;
 use pointsman_core::{TaskSeq, Tenant};
+use pointsman_store::expand_sql;
 use pointsman_store::row::{ActiveTaskRow, HandlerId, QueueCounts, QueueId, QueueRow, RankRange};
 use pointsman_store::tables::QueueTable;
 
@@ -61,13 +62,18 @@ impl QueueTable for SqliteTables {
     }
 
     fn read_queue_head(&mut self, queue: QueueId) -> TableResult<Option<(i64, TaskSeq)>> {
-        let sql = "SELECT score, seq FROM pointsman_task WHERE queue = ?1 AND phase = 3 ORDER BY score DESC, rank, seq";
+        let sql = expand_sql!(
+            "SELECT score, seq FROM pointsman_task
+             WHERE queue = ?1 AND phase = :ready ORDER BY score DESC, rank, seq"
+        );
         query_first(&self.conn, sql, [queue], |row| Ok((row.get(0)?, TaskSeq(row.get(1)?))))
     }
 
     fn list_rank_ranges(&mut self, queue: QueueId) -> TableResult<Vec<RankRange>> {
-        let sql = "SELECT score, key_bucket, min(rank), max(rank) FROM pointsman_task
-                   WHERE queue = ?1 AND phase = 3 GROUP BY score, key_bucket";
+        let sql = expand_sql!(
+            "SELECT score, key_bucket, min(rank), max(rank) FROM pointsman_task
+             WHERE queue = ?1 AND phase = :ready GROUP BY score, key_bucket"
+        );
         query_all(&self.conn, sql, [queue], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
     }
 
@@ -77,11 +83,11 @@ impl QueueTable for SqliteTables {
     ) -> TableResult<Vec<ActiveTaskRow>> {
         // The index yields them by score, rank and age. ORDER BY would make SQLite prepare the statement again for every
         // queue, and so would a bound LIMIT.
-        let sql = concat!(
+        let sql = expand_sql!(concat!(
             "SELECT ",
             active_task_columns!(),
-            " FROM pointsman_task INDEXED BY pointsman_task_ready WHERE queue = ?1 AND phase = 3"
-        );
+            " FROM pointsman_task INDEXED BY pointsman_task_ready WHERE queue = ?1 AND phase = :ready"
+        ));
         let mut ready_tasks = Vec::new();
         for (queue, share) in shares {
             let share = usize::try_from(*share).unwrap_or(0);
@@ -91,8 +97,10 @@ impl QueueTable for SqliteTables {
     }
 
     fn count_ready_tasks_before(&mut self, active_task: &ActiveTaskRow, limit: u64) -> TableResult<u64> {
-        let sql =
-            "SELECT seq FROM pointsman_task WHERE queue = ?1 AND phase = 3 ORDER BY score DESC, rank, seq";
+        let sql = expand_sql!(
+            "SELECT seq FROM pointsman_task
+             WHERE queue = ?1 AND phase = :ready ORDER BY score DESC, rank, seq"
+        );
         let mut statement = self.conn.prepare_cached(sql)?;
         let mut rows = statement.query([active_task.queue])?;
         let mut count = 0;

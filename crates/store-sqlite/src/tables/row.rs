@@ -30,13 +30,13 @@ macro_rules! archived_task_columns {
 }
 pub(crate) use archived_task_columns;
 
-/// The columns of an order, in the order that [`order_from_row`] reads them; from `pointsman_order o`. Whether a step
-/// is running is read from its task by a subquery, because SQLite prepares the statement again for each order if the
+/// The columns of an order, in the order that [`order_from_row`] reads them; from `pointsman_order o`. The phase
+/// of its task is read by a subquery, because SQLite prepares the statement again for each order if the
 /// table of tasks, with its partial indexes, is joined.
 macro_rules! order_columns {
     () => {
         "o.n, o.key, o.node, o.tenant, o.value, o.priority, o.planned, o.created, o.started, o.suspended, o.task, \
-         coalesce((SELECT phase = 5 FROM pointsman_task WHERE seq = o.task), 0), o.origin, o.depth, o.step_succeeded, \
+         (SELECT phase FROM pointsman_task WHERE seq = o.task), o.origin, o.depth, o.step_succeeded, \
          o.suspended_by_task, o.took_on_error"
     };
 }
@@ -221,7 +221,7 @@ pub(crate) fn order_from_row(row: &Row<'_>) -> TableResult<OrderRow> {
         started_at: read_optional_time(row, 8)?,
         suspended: row.get(9)?,
         task_seq: row.get::<_, Option<i64>>(10)?.map(TaskSeq),
-        step_running: row.get(11)?,
+        step_running: row.get::<_, Option<i64>>(11)? == Some(TaskPhase::Locked.code()),
         step_succeeded_at_removed_node: row.get(14)?,
         suspended_by_task_seq: row.get::<_, Option<i64>>(15)?.map(TaskSeq),
         took_on_error: row.get(16)?,

@@ -1,2 +1,0 @@
--- The process id of the server's backend.
-SELECT pg_backend_pid()

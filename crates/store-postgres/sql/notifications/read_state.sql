@@ -1,7 +1,0 @@
--- The last event, the commit version, the number of live nodes, and a digest of the rules. A rule may name a tenant
--- before the store knows it.
-SELECT s.last_event, s.version, (SELECT count(*) FROM pointsman.node WHERE NOT gone),
-       (SELECT coalesce(string_agg(concat_ws(' ', r.id, r.rule_type, r.canvas_id, r.handler_name, r.event_space, t.name), ','
-                                   ORDER BY r.id), '')
-        FROM pointsman.scheduling_rules r LEFT JOIN pointsman.tenant t USING (canvas_id))
-FROM pointsman.last_commit s

@@ -1,2 +1,0 @@
--- Counts the events in the outbox.
-SELECT count(*) FROM pointsman.outbox

@@ -1,2 +1,0 @@
--- Deletes all tenants.
-DELETE FROM pointsman.tenant

@@ -1,2 +1,0 @@
--- Counts the rows that a test has written.
-SELECT count(*) FROM seen

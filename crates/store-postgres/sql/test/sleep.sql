@@ -1,2 +1,0 @@
--- Sleeps, for a test that cancels a read.
-SELECT pg_sleep(0.3)::text

@@ -1,2 +1,0 @@
--- The outcomes of a task's attempts.
-SELECT outcome FROM pointsman.attempt WHERE task = $1

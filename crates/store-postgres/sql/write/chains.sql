@@ -1,2 +1,0 @@
--- All chains that were ever defined.
-SELECT def, defined, state FROM pointsman.chain ORDER BY path COLLATE "C"

@@ -1,2 +1,0 @@
--- Deletes an archived task that runs again.
-DELETE FROM pointsman.history WHERE seq = $1

@@ -1,2 +1,0 @@
--- Deletes orders that have ended.
-DELETE FROM pointsman.orders WHERE n = ANY ($1)

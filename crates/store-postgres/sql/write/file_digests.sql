@@ -1,2 +1,0 @@
--- The digests of the objects that are configured in files.
-SELECT key, digest FROM pointsman.file_digest

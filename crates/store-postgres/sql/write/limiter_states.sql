@@ -1,2 +1,0 @@
--- Rate limiter and circuit breaker states of these handlers.
-SELECT id, limiter_state FROM pointsman.handler WHERE id = ANY ($1)

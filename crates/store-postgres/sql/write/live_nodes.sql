@@ -1,2 +1,0 @@
--- Nodes that have neither left nor been declared dead.
-SELECT id FROM pointsman.node WHERE NOT gone

@@ -1,3 +1,0 @@
--- A schedule.
-SELECT expression, resolved_up_to, next_catch_up, last_registered_at, last_event FROM pointsman.schedule
-WHERE name = $1

@@ -1,5 +1,0 @@
--- All scheduled tasks, by score, rank and age.
-SELECT seq, queue, event, order_number, phase, lane, lane_position, concurrency_group, key_bucket, sync, stage,
-       priority, score, rank, due, attempt, retries, crashes, late, node, fence, leased_until, started, prev_sent,
-       planned, created, reason, error
-FROM pointsman.task WHERE phase = 4 ORDER BY score DESC, rank, seq

@@ -1,2 +1,0 @@
--- Takes the write lock.
-SELECT FROM pointsman.write_lock FOR UPDATE
