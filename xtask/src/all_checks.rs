@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::shared_servers::SharedServers;
 use crate::step::{StepRunner, has_cargo_subcommand};
-use crate::{console_tests, dependencies, durability_test, model_check, tidy, tools};
+use crate::{console_tests, dependencies, durability_test, model_check, packages, tidy, tools};
 
 /// Number of random walks of each kind in `cargo xtask test --long`.
 const LONG_WALK_COUNT: u32 = 50;
@@ -43,6 +43,7 @@ pub(crate) fn run_all_checks(root: &Path, long: bool) -> anyhow::Result<()> {
         dependencies::check_dependencies,
         "Each line above names the crate and what to do.",
     )?;
+    steps.run_function_step("packages", packages::check_packages, "The message above names the crate.")?;
     steps.run_cargo_step("format", &["fmt", "--all", "--check"], "Run `cargo fmt --all` to fix it.")?;
     let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     steps.run_cargo_step("lints", &arguments, "The messages above say what to change.")?;

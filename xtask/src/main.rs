@@ -8,6 +8,7 @@
 //!  tidy             style rules, checked like a test
 //!  dependencies     licences and versions of the dependencies
 //!  tools            installs programs that the tests need
+//!  packages         packages the crates that are published
 //!  console_tests    the browser tests of the console
 //!  durability_test  the long form of the test that kills the server
 //!  model_check      the long form of the test that explores all runs of the outbox
@@ -20,6 +21,7 @@ mod console_tests;
 mod dependencies;
 mod durability_test;
 mod model_check;
+mod packages;
 mod shared_servers;
 mod step;
 mod tidy;
@@ -34,9 +36,11 @@ const HELP: &str = "\
 Development tasks of the repository.
 
   cargo xtask test [--long]
-                      checks formatting, style, dependencies, lints and documentation, then runs every test, as CI
-                      does; with --long also everything that takes hours: models, walks, kills
+                      checks formatting, style, dependencies, packages, lints and documentation, then runs every test,
+                      as CI does; with --long also everything that takes hours: models, walks, kills
   cargo xtask tidy    checks only the style rules that rustfmt and clippy do not cover
+  cargo xtask packages
+                      checks that the crates can be published, without compiling them
   cargo xtask durability [--cycles N] [--seed N] [--release]
                       kills the server at random instants under load, 1000 times by default
   cargo xtask model   explores all runs of the outbox on Redis, nine million states, in a minute or two after the build
@@ -59,6 +63,7 @@ fn run_subcommand() -> anyhow::Result<()> {
         ["test"] => all_checks::run_all_checks(&find_repository_root()?, false),
         ["test", "--long"] => all_checks::run_all_checks(&find_repository_root()?, true),
         ["tidy"] => tidy::check_repository(&find_repository_root()?),
+        ["packages"] => packages::check_packages(&find_repository_root()?),
         ["model"] => model_check::run_redis_outbox_model_check(&find_repository_root()?),
         ["durability", ref options @ ..] => {
             durability_test::run_durability_test(&find_repository_root()?, options)

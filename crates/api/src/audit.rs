@@ -10,6 +10,7 @@ pub struct AuditList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
+    /// The entries, newest first.
     pub entries: Vec<AuditEntryBody>,
     /// Pass it as `before` to read the next page; null at the end.
     pub next: Option<i64>,
@@ -18,7 +19,9 @@ pub struct AuditList {
 /// An audit entry: who changed what, when and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditEntryBody {
+    /// The entry's number; a later entry has a larger one.
     pub number: i64,
+    /// When the change was made.
     pub time: String,
     /// The name of the token.
     #[serde(rename = "by")]

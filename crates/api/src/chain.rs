@@ -13,6 +13,7 @@ pub struct ChainList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
+    /// The chains, by path.
     pub chains: Vec<ChainBody>,
 }
 
@@ -22,6 +23,7 @@ pub struct ChainDetail {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
+    /// The chain.
     #[serde(flatten)]
     pub chain: ChainBody,
 }
@@ -29,6 +31,7 @@ pub struct ChainDetail {
 /// A chain: its nodes, its state, how many orders are at each node, and its rules.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChainBody {
+    /// The chain's path.
     pub path: String,
     /// False if it is no longer configured and only its rules are left.
     pub defined: bool,
@@ -42,18 +45,21 @@ pub struct ChainBody {
     /// The number of orders; null for a token that is bound to a tenant, because it counts all tenants'.
     #[serde(rename = "orders")]
     pub order_count: Option<u64>,
+    /// The rules that pause or block the chain.
     pub rules: Vec<RuleBody>,
 }
 
 /// A node of a chain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChainNodeBody {
+    /// The node's id within the chain.
     pub id: String,
     /// An order that reaches this node is finished.
     #[serde(rename = "end")]
     pub is_end: bool,
     /// Null for an end node, as are the next three.
     pub handler: Option<String>,
+    /// The node to which an order moves when the step has succeeded; null for an end.
     pub next: Option<String>,
     /// The node an order moves to when its step has failed for good; null if the order is suspended instead.
     pub on_error: Option<String>,
@@ -68,6 +74,7 @@ pub struct ChainNodeBody {
 }
 
 impl ChainNodeBody {
+    /// A node with its action, and the number of its orders if it is known.
     pub fn new(node: &ChainNode, action: ChainNodeAction, order_count: Option<u64>) -> Self {
         let step = match &node.role {
             ChainNodeRole::Step(step) => Some(step),
@@ -128,7 +135,9 @@ impl From<&RetryPolicy> for SetbackPolicyBody {
 /// Orders at a node that the chain no longer has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StrandedOrdersBody {
+    /// The id of the node that the chain no longer has.
     pub node: String,
+    /// The number of orders that wait there.
     #[serde(rename = "orders")]
     pub order_count: u64,
 }

@@ -26,6 +26,7 @@ pub struct ConfigBody {
 /// A detected change of the files, and whether it was applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConfigReloadBody {
+    /// When the change was detected.
     pub at: String,
     /// False if the previous configuration stayed in effect.
     pub applied: bool,
@@ -42,6 +43,7 @@ pub struct ConfigReloadBody {
 pub struct ConfigFaultBody {
     /// File, line and column, or the variable or flag.
     pub location: String,
+    /// The fault and its remedy.
     pub message: String,
     /// The line, with a marker below the location; null if the line may contain a secret.
     pub excerpt: Option<String>,

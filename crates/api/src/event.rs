@@ -20,6 +20,7 @@ pub struct EmitResponse {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EmittedEventBody {
+    /// The event's id.
     pub event_id: u64,
     /// The preceding event of the same object.
     pub prev: Option<u64>,
@@ -33,13 +34,26 @@ pub struct EmittedEventBody {
 pub enum EventSeq {
     /// Matching events, in the order of their ids (newest first under a negative `limit`).
     #[serde(rename_all = "camelCase")]
-    NonEmpty { event_id: u64, event_snapshots: Vec<EventSnapshot> },
+    NonEmpty {
+        /// The newest event id when this was read.
+        event_id: u64,
+        /// The events.
+        event_snapshots: Vec<EventSnapshot>,
+    },
     /// No event matched before the timeout; continue after `lastEventId`.
     #[serde(rename_all = "camelCase")]
-    Empty { event_id: u64, last_event_id: u64 },
+    Empty {
+        /// The newest event id when this was read.
+        event_id: u64,
+        /// The last event id that was compared with the filter.
+        last_event_id: u64,
+    },
     /// An event after `after` has expired, or `after` is an id that was never assigned.
     #[serde(rename_all = "camelCase")]
-    Torn { event_id: u64 },
+    Torn {
+        /// The newest event id when this was read.
+        event_id: u64,
+    },
 }
 
 /// The members of an [`EventSeq`] before its variant is known. Raw JSON payloads cannot be deserialized through
@@ -88,9 +102,11 @@ pub struct EventDetail {
     /// The newest id when this was read.
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
+    /// The event.
     pub event: EventSnapshot,
     /// Null if nothing inside Pointsman caused it.
     pub cause: Option<EventCauseBody>,
+    /// The event's tasks.
     pub tasks: Vec<TaskBody>,
     /// The events it caused, and those they caused, as far as they have not expired.
     #[serde(rename = "caused")]
@@ -104,9 +120,11 @@ pub struct EventDetail {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CausedEventBody {
+    /// The event.
     pub event: EventSnapshot,
     /// The task that emitted it; null once the task has expired.
     pub task: Option<String>,
+    /// The events that it caused directly.
     #[serde(rename = "caused")]
     #[schema(no_recursion)]
     pub caused_events: Vec<CausedEventBody>,
@@ -119,7 +137,9 @@ pub struct ObjectDetail {
     /// The newest id when this was read.
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
+    /// The object's key.
     pub key: String,
+    /// The object's tenant.
     pub tenant: String,
     /// The id of the object's last event; kept even after that event has expired.
     #[serde(rename = "last")]
@@ -137,6 +157,7 @@ pub struct ObjectDetail {
 /// A lane: the tasks of one handler for one object, which run one after another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ObjectLaneBody {
+    /// The handler of the lane.
     pub handler: String,
     /// The first task.
     pub head: TaskBody,

@@ -16,8 +16,10 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, PartialEq, Deserialize, ToSchema)]
 #[serde(try_from = "RawMembers")]
 pub struct EventSnapshot {
+    /// The event's id.
     #[schema(rename = "eventId")]
     pub event_id: u64,
+    /// The event's type.
     #[schema(rename = "TYPE")]
     pub event_type: String,
     /// The object; for a TaskEvent `{"jobPath":…,"taskId":…}`. Keyless events have no such member.
@@ -27,12 +29,14 @@ pub struct EventSnapshot {
     /// The preceding event of the same object: null for its first, absent without a key.
     #[schema(value_type = Option<u64>, required = false)]
     pub prev: Option<Option<u64>>,
+    /// The part of the object.
     #[schema(required = false)]
     pub sub: Option<String>,
     /// The payload. Engine events have their fields in its place.
     // The fields are kept as one JSON object.
     #[schema(value_type = serde_json::Value, required = false)]
     pub value: Json,
+    /// The context, such as the request that the event comes from.
     #[schema(required = false)]
     pub context: BTreeMap<String, String>,
     /// The tenant it belongs to. Engine events have no such member.

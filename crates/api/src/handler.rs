@@ -14,6 +14,7 @@ pub struct HandlerList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
+    /// The handlers, by name.
     pub handlers: Vec<HandlerBody>,
 }
 
@@ -23,6 +24,7 @@ pub struct HandlerDetail {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
+    /// The handler.
     #[serde(flatten)]
     pub handler: HandlerBody,
 }
@@ -30,6 +32,7 @@ pub struct HandlerDetail {
 /// A handler: how it runs, its routes, its tasks by status and its rules.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HandlerBody {
+    /// The handler's name.
     pub name: String,
     /// False if it is no longer configured and only its tasks or rules are left.
     pub defined: bool,
@@ -54,6 +57,7 @@ pub struct HandlerBody {
     pub limits: Option<LimitsBody>,
     /// The collections it synchronises, if it is a source.
     pub source: Option<SourceBody>,
+    /// The event types that are routed to it.
     pub routes: Vec<RouteBody>,
     /// The sum over all its queues.
     pub counts: TaskCounts,
@@ -63,6 +67,7 @@ pub struct HandlerBody {
     pub queues: Vec<QueueBody>,
     /// The number of queues left out. `counts` includes them.
     pub more_queues: u64,
+    /// The rules that pause or block it.
     pub rules: Vec<RuleBody>,
 }
 
@@ -96,14 +101,18 @@ impl From<&Limits> for LimitsBody {
 /// The collections of a source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SourceBody {
+    /// The tenant of its tasks.
     pub tenant: String,
+    /// Its collections, by name.
     pub collections: Vec<CollectionBody>,
 }
 
 /// A collection of a source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CollectionBody {
+    /// The collection's name.
     pub name: String,
+    /// The priority of its tasks.
     pub priority: u16,
 }
 
@@ -119,6 +128,7 @@ impl From<&SourceDef> for SourceBody {
 /// An event type that is routed to a handler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RouteBody {
+    /// The event type.
     #[serde(rename = "type")]
     pub event_type: String,
     /// Whether it runs before the event's queued handlers.
@@ -132,10 +142,13 @@ pub struct TaskCounts {
     pub ready: u64,
     /// Tasks that wait for their due time, their lane or the event's synchronous handlers.
     pub waiting: u64,
+    /// Tasks that a node will run in one of its next free slots.
     pub scheduled: u64,
+    /// Tasks that run.
     pub running: u64,
     /// Tasks in `error` that halt their lane.
     pub halted: u64,
+    /// Tasks whose handler is not defined.
     pub missing: u64,
 }
 
@@ -172,17 +185,20 @@ impl TaskCounts {
 /// A queue: the tasks of one handler for one tenant, and for one collection of a source or one node of a chain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct QueueBody {
+    /// The tenant of the queue's tasks.
     pub tenant: String,
     /// Null if the handler is not a source.
     pub collection: Option<String>,
     /// Null if its tasks are not steps of orders.
     pub chain: Option<String>,
+    /// The node of the chain; null if the queue has no steps.
     pub node: Option<String>,
     /// The age of the next task of those that could run now.
     pub oldest_runnable_seconds: Option<f64>,
     /// Whether a rule pauses or blocks it.
     #[serde(rename = "held")]
     pub is_paused_or_blocked: bool,
+    /// The tasks in the queue.
     #[serde(flatten)]
     pub counts: TaskCounts,
 }

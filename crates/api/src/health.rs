@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 pub struct HealthBody {
     /// `ok`, or `degraded` while its store does not respond.
     pub status: String,
+    /// The version of the server.
     pub version: String,
     /// The state of the store, if it was checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,6 +3,10 @@
 //! Responses with events keep the camelCase of the event stream, responses about tasks the snake_case of
 //! task JSON. Every list is a snapshot: its `eventId` is the newest id when it was read, so that reading the
 //! journal after that id misses nothing.
+//!
+//! It has no engine and no store: a program that only calls a server compiles neither.
+
+#![warn(missing_docs)]
 
 pub mod audit;
 pub mod chain;

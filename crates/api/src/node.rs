@@ -10,16 +10,20 @@ pub struct NodeList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
+    /// The nodes, newest first.
     pub nodes: Vec<NodeBody>,
 }
 
 /// A process that runs tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NodeBody {
+    /// The node's id; every start of a process gets a new one.
     pub id: i64,
+    /// The node's name.
     pub name: String,
     /// Whether it has neither left nor been declared dead.
     pub alive: bool,
+    /// When the node joined the cluster.
     pub joined_at: String,
     /// The time of its last heartbeat.
     pub last_heartbeat_at: String,
@@ -30,6 +34,7 @@ pub struct NodeBody {
     /// The number of tasks it runs now.
     #[serde(rename = "running")]
     pub running_task_count: u64,
+    /// The node's clock.
     #[serde(default)]
     pub clock: NodeClockBody,
 }
@@ -49,6 +54,7 @@ pub struct NodeClockBody {
 /// A change of a machine's clock while the node ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClockStepBody {
+    /// When the step was noticed.
     pub at: String,
     /// Milliseconds by which it was set forward; negative if it was set back.
     pub by_ms: i64,

@@ -13,6 +13,7 @@ pub struct OrderList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
+    /// The orders, by path.
     pub orders: Vec<OrderBody>,
     /// Pass it as `cursor` to read the next page; null at the end.
     pub next: Option<String>,
@@ -26,19 +27,26 @@ pub struct OrderBody {
     pub newest_event_id: Option<u64>,
     /// Its full name: `/chain/path,id`.
     pub path: String,
+    /// The chain's path.
     pub chain: String,
+    /// The order's id within its chain and tenant.
     pub id: String,
     /// The node it is at.
     pub node: String,
+    /// The value that the next step gets.
     #[schema(value_type = serde_json::Value)]
     pub value: Json,
+    /// The order's tenant.
     pub tenant: String,
+    /// The priority of its tasks.
     pub priority: u16,
     /// Its first step does not start before this.
     pub planned_at: String,
+    /// When the order was added.
     pub created_at: String,
     /// When its first step started.
     pub started_at: String,
+    /// Whether no step starts until the order is resumed.
     pub suspended: bool,
     /// The task of its waiting or running step; null if it has none.
     pub task: Option<OrderTaskBody>,
@@ -57,13 +65,16 @@ pub struct OrderBody {
 /// The failed step that suspended an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FailedStepBody {
+    /// The task of the step.
     pub task: String,
+    /// The task's error.
     pub error: String,
 }
 
 /// The task of an order's step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OrderTaskBody {
+    /// The task's id.
     pub id: String,
     /// `SCHEDULED` or `RUNNING`.
     pub status: String,
@@ -109,6 +120,7 @@ impl From<&OrderView> for OrderBody {
 pub struct NewOrderBody {
     /// `/chain/path,id`, or `/chain/path` for a generated id.
     pub path: String,
+    /// The value that the first step gets; null if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub value: Option<Json>,
@@ -126,6 +138,7 @@ pub struct NewOrderBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u16>)]
     pub priority: Option<Priority>,
+    /// The tenant; that of the token if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tenant: Option<Tenant>,
@@ -144,8 +157,11 @@ pub struct AddOrdersResponse {
 /// An order that was added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AddedOrderBody {
+    /// The order's path: the chain's, a comma and the id.
     pub path: String,
+    /// The chain's path.
     pub chain: String,
+    /// The order's id.
     pub id: String,
     /// The id of the event that records it.
     #[serde(rename = "eventId")]
@@ -155,6 +171,7 @@ pub struct AddedOrderBody {
 /// A change of an order. Members that are left out stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct ChangeOrderBody {
+    /// The new value; unchanged if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub value: Option<Json>,

@@ -12,9 +12,11 @@ pub struct ProblemDetails {
     /// A URI that names the kind of problem.
     #[serde(rename = "type")]
     pub type_uri: String,
+    /// The kind of problem, in words.
     pub title: String,
     /// The HTTP status, repeated.
     pub status: u16,
+    /// What went wrong with this request, and what to do.
     pub detail: String,
     /// The parameter or header at fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]

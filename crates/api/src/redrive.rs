@@ -16,8 +16,10 @@ pub struct RedriveBody {
     /// An event's type or a source's collection.
     #[serde(rename = "collection", default, skip_serializing_if = "Option::is_none")]
     pub subject_name: Option<String>,
+    /// Only tasks of this tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
+    /// Only tasks for this object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// `FAILED` (the default), `CANCELED`, or `error` for both.
@@ -46,6 +48,7 @@ pub struct RedriveBody {
 /// The number of tasks that a redrive would run again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RedriveCount {
+    /// The number of tasks.
     pub matched: u64,
     /// Whether there are more: counting stops at a limit.
     #[serde(rename = "more")]
@@ -60,6 +63,7 @@ pub struct RedriveCount {
 /// A redrive. It runs on the node that received the request, and ends with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RedriveJob {
+    /// The redrive's id.
     pub id: String,
     /// `running`, `canary` while it waits for the first tasks, `done` or `stopped`.
     pub state: String,
@@ -68,16 +72,20 @@ pub struct RedriveJob {
     /// The name of the token that started it.
     #[serde(rename = "by")]
     pub requested_by: String,
+    /// The tasks that it runs again.
     pub filter: RedriveFilter,
     /// The maximal rate; null for no limit.
     pub rate: Option<String>,
     /// The number of tasks that run ahead of the others; null for none.
     #[serde(rename = "canary")]
     pub canary_count: Option<u32>,
+    /// When it was started.
     pub started_at: String,
     /// Empty while it runs.
     pub ended_at: String,
+    /// The number of matching tasks that were read so far.
     pub matched: u64,
+    /// The number of tasks that run again so far.
     pub retried: u64,
     /// Tasks that were no longer in `error` when it reached them, or cannot be run again.
     pub refused: u64,
@@ -91,7 +99,9 @@ pub struct RedriveFilter {
     /// An event's type or a source's collection.
     #[serde(rename = "collection")]
     pub subject_name: Option<String>,
+    /// Only tasks of this tenant.
     pub tenant: Option<String>,
+    /// Only tasks for this object.
     pub key: Option<String>,
     /// `FAILED`, `CANCELED`, or `error` for both.
     pub status: String,
@@ -106,5 +116,6 @@ pub struct RedriveFilter {
 /// The redrives of the node that responds, the newest first: those that run, and the last ones that ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RedriveList {
+    /// The redrives, newest first.
     pub redrives: Vec<RedriveJob>,
 }

@@ -17,9 +17,12 @@ pub struct RuleBody {
     pub name: String,
     /// Null if it applies to all tenants.
     pub tenant: Option<String>,
+    /// The token or the program that set the rule.
     #[serde(rename = "by")]
     pub set_by: String,
+    /// Why the rule was set; may be empty.
     pub reason: String,
+    /// When the rule was set.
     pub since: String,
 }
 
@@ -41,8 +44,10 @@ impl From<&Rule> for RuleBody {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RuleRequestBody {
+    /// Only the tasks of this tenant; of all tenants if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
+    /// Why the rule is set, for those who ask why a task waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

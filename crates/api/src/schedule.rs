@@ -12,6 +12,7 @@ pub struct ScheduleList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
+    /// The schedules, by name.
     pub schedules: Vec<ScheduleBody>,
     /// Pass it as `cursor` to read the next page; null at the end.
     pub next: Option<String>,
@@ -23,6 +24,7 @@ pub struct ScheduleDetail {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
+    /// The schedule.
     #[serde(flatten)]
     pub schedule: ScheduleBody,
 }
@@ -34,19 +36,23 @@ pub struct ScheduleBody {
     pub name: String,
     /// False if it is no longer configured and only its rules are left.
     pub defined: bool,
+    /// The cron expression.
     pub expression: String,
     /// The expression in plain English.
     pub description: String,
+    /// The time zone in which the expression is evaluated.
     pub timezone: String,
     /// The event, run or order that it creates when it fires; null if it is not defined.
     pub action: Option<ScheduleActionBody>,
     /// `one`, `all` or `none`; null if it is not defined.
     #[schema(value_type = Option<String>)]
     pub catch_up: Option<CatchUpPolicy>,
+    /// How old a missed time may be to be caught up.
     pub catch_up_within_seconds: f64,
     /// `skip`, `queue` or `cancel`; null if it is not defined.
     #[schema(value_type = Option<String>)]
     pub overlap: Option<OverlapPolicy>,
+    /// The maximum delay of a fire.
     pub jitter_seconds: f64,
     /// Warnings about surprising effects of the expression, each in a sentence.
     #[serde(default)]
@@ -60,6 +66,7 @@ pub struct ScheduleBody {
     /// Whether a rule pauses or blocks it: its planned times pass without firing.
     #[serde(rename = "held")]
     pub is_paused_or_blocked: bool,
+    /// The rules that pause or block the schedule.
     pub rules: Vec<RuleBody>,
 }
 
@@ -67,22 +74,32 @@ pub struct ScheduleBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ScheduleActionBody {
+    /// The schedule emits an event.
     Event {
+        /// The event's type.
         #[serde(rename = "type")]
         event_type: String,
+        /// The object.
         key: Option<String>,
+        /// The event's tenant.
         tenant: String,
     },
+    /// The schedule runs a source's collection.
     Run {
+        /// The source.
         source: String,
+        /// The collection.
         collection: String,
     },
+    /// The schedule adds an order.
     Order {
+        /// The chain's path.
         chain: String,
         /// Null: an id is generated for each.
         id: Option<String>,
         /// Null: the chain's first node.
         node: Option<String>,
+        /// The order's tenant.
         tenant: String,
     },
 }
@@ -90,6 +107,7 @@ pub enum ScheduleActionBody {
 /// The outcome of a planned time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FireBody {
+    /// The planned time.
     pub planned_at: String,
     /// When the outcome was decided.
     pub decided_at: String,
@@ -123,6 +141,7 @@ pub struct FireList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
+    /// The rows, the latest planned time first.
     pub fires: Vec<FireBody>,
     /// Pass it as `before` to read the next page; null at the end.
     pub next: Option<String>,
@@ -131,8 +150,10 @@ pub struct FireList {
 /// The event, source's task or order that a schedule has created when it was run at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunScheduleResponse {
+    /// The event that was emitted, or that records the order.
     #[serde(rename = "eventId", default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<u64>,
+    /// The task of the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
     /// The order's path; `eventId` is the event that records it.

@@ -8,24 +8,32 @@ use utoipa::ToSchema;
 /// A task. Times are RFC 3339 in UTC with six fraction digits, or empty if there is none yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TaskBody {
+    /// The task's id.
     pub id: String,
     /// The source; for an event's task or an order's step the handler.
     pub source: String,
     /// The collection; for an event's task the event's type, for an order's step the node.
     #[serde(rename = "collection")]
     pub subject_name: String,
+    /// The priority.
     pub priority: u16,
+    /// When the task was created.
     pub created_at: String,
+    /// When the latest attempt started.
     pub started_at: String,
+    /// When the task ended.
     pub finished_at: String,
     /// `SCHEDULED`, `RUNNING`, `SUCCESS`, `FAILED` or `CANCELED`.
     pub status: String,
     /// The state in its lifecycle: `new`, `scheduled`, `locked`, `done`, `error` or `missing`.
     pub state: String,
+    /// The handler.
     pub handler: String,
+    /// The tenant.
     pub tenant: String,
     /// The object; for an order's step the order's path.
     pub key: Option<String>,
+    /// The event; null for a source's task and for an order's step.
     pub event_id: Option<u64>,
     /// The number of retries so far.
     pub retries: u32,
@@ -35,6 +43,7 @@ pub struct TaskBody {
     pub planned_at: String,
     /// It does not start before this.
     pub delay_until: String,
+    /// The error of the latest failed attempt.
     pub error: Option<String>,
 }
 
@@ -79,6 +88,7 @@ pub struct TaskDetail {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
+    /// The task.
     #[serde(flatten)]
     pub task: TaskBody,
     /// The running attempt.
@@ -94,7 +104,9 @@ pub struct TaskDetail {
 /// A running attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunningAttemptBody {
+    /// The attempt's number; 1 for the first.
     pub number: u32,
+    /// When the attempt started.
     pub started_at: String,
     /// When a pull worker's lease ends unless it sends a heartbeat; empty if a node runs it.
     pub lease_until: String,
@@ -112,13 +124,17 @@ impl RunningAttemptBody {
 /// An ended attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EndedAttemptBody {
+    /// The attempt's number; 1 for the first.
     pub number: u32,
+    /// When the attempt started.
     pub started_at: String,
+    /// When the attempt ended.
     pub ended_at: String,
     /// `succeeded`, `failed`, `snoozed`, `released`, `crashed` or `canceled`.
     #[serde(rename = "end")]
     #[schema(value_type = String)]
     pub outcome: pointsman_core::task::AttemptOutcome,
+    /// The error of a failed attempt.
     pub error: Option<String>,
 }
 
@@ -140,6 +156,7 @@ pub struct TaskList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
+    /// The tasks, newest first.
     pub tasks: Vec<TaskBody>,
     /// Pass it as `cursor` to read the next page; null at the end.
     pub next: Option<String>,
@@ -151,13 +168,16 @@ pub struct LogList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
+    /// The lines, in order.
     pub logs: Vec<LogLineBody>,
 }
 
 /// One line of a task's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogLineBody {
+    /// When the line was written.
     pub time: String,
+    /// The text.
     pub message: String,
     /// `info` or `error`.
     #[schema(value_type = String)]
@@ -173,20 +193,29 @@ impl From<&LogLine> for LogLineBody {
 /// A change of a task. Sent on the event stream without an id, because it is not in the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TaskChangeBody {
+    /// The task's id.
     pub id: String,
+    /// The handler.
     pub handler: String,
+    /// The tenant.
     pub tenant: String,
+    /// The object; for an order's step the order's path.
     pub key: Option<String>,
     /// The event's type, the source's collection, or the order's node.
     #[serde(rename = "collection")]
     pub subject_name: String,
     /// Null for a source's task and an order's step.
     pub event_id: Option<u64>,
+    /// `SCHEDULED`, `RUNNING`, `SUCCESS`, `FAILED` or `CANCELED`.
     pub status: String,
+    /// The state in its lifecycle: `new`, `scheduled`, `locked`, `done`, `error` or `missing`.
     pub state: String,
+    /// The number of attempts so far.
     pub attempt: u32,
+    /// The error of the latest failed attempt.
     pub error: Option<String>,
     /// When it will be retried, or empty.
     pub delay_until: String,
+    /// When the task changed.
     pub time: String,
 }

@@ -13,6 +13,7 @@ pub struct TaskWhyBody {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
+    /// The task's id.
     pub task_id: String,
     /// `SCHEDULED`, `RUNNING`, `SUCCESS`, `FAILED` or `CANCELED`.
     pub status: String,
@@ -30,6 +31,7 @@ pub struct TaskGateBody {
     #[serde(rename = "gate")]
     #[schema(value_type = String)]
     pub kind: GateKind,
+    /// Whether the task meets the condition.
     pub open: bool,
     /// The condition that was checked, and why the gate is closed.
     pub detail: String,

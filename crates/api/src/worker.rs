@@ -33,12 +33,14 @@ pub struct ClaimBody {
 /// The claimed tasks; empty if there were none in time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ClaimedTaskList {
+    /// The claimed tasks.
     pub tasks: Vec<ClaimedTaskBody>,
 }
 
 /// A claimed task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ClaimedTaskBody {
+    /// The task's id.
     pub id: String,
     /// Identifies this claim; every further call about the task carries it.
     pub fence: i64,
@@ -46,13 +48,18 @@ pub struct ClaimedTaskBody {
     pub lease_until: String,
     /// 1 for the first attempt.
     pub attempt: u32,
+    /// The number of retries so far.
     pub retries: u32,
+    /// The handler.
     pub handler: String,
+    /// The source; for an event's task or an order's step the handler.
     pub source: String,
     /// The source's collection; for an event's task its type, for an order's step the node.
     #[serde(rename = "collection")]
     pub subject_name: String,
+    /// The tenant.
     pub tenant: String,
+    /// The object; for an order's step the order's path.
     pub key: Option<String>,
     /// The time a schedule planned it for, or empty.
     pub planned_at: String,
@@ -73,8 +80,11 @@ pub struct ClaimedTaskBody {
 pub struct OrderStepBody {
     /// The order's full name: `/chain/path,id`.
     pub path: String,
+    /// The chain's path.
     pub chain: String,
+    /// The order's id.
     pub id: String,
+    /// The node of the step.
     pub node: String,
     /// The order's value before the step.
     #[schema(value_type = serde_json::Value)]
@@ -124,6 +134,7 @@ impl ClaimedTaskBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeartbeatBody {
+    /// The fence of the claim.
     pub fence: i64,
     /// The lease from now on; that of the claim if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,6 +144,7 @@ pub struct HeartbeatBody {
 /// The response to a heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HeartbeatResponse {
+    /// When the lease ends unless the worker sends another heartbeat.
     pub lease_until: String,
 }
 
@@ -140,7 +152,9 @@ pub struct HeartbeatResponse {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddLogsBody {
+    /// The fence of the claim.
     pub fence: i64,
+    /// The lines, in order.
     pub logs: Vec<NewLogLine>,
 }
 
@@ -155,19 +169,23 @@ pub struct NewLogLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub level: Option<LogLevel>,
+    /// The text.
     pub message: String,
 }
 
 /// The number of lines that were added. Lines beyond the limit are replaced by one line that says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AddLogsResponse {
+    /// The number of lines.
     pub logged: u64,
 }
 
 /// The attempt has succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct DoneBody {
+    /// The fence of the claim.
     pub fence: i64,
+    /// The task's result; for an order's step the order's new value.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub result: Option<Json>,
@@ -183,7 +201,9 @@ pub struct DoneBody {
 /// The attempt has failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FailBody {
+    /// The fence of the claim.
     pub fence: i64,
+    /// The error, for people.
     pub error: String,
     /// Its return code, such as a program's exit code; 1 if not given.
     #[serde(rename = "code", skip_serializing_if = "Option::is_none")]
@@ -199,6 +219,7 @@ pub struct FailBody {
 /// A snooze: the task is put off and loses no retry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct SnoozeBody {
+    /// The fence of the claim.
     pub fence: i64,
     /// How long; five minutes if neither is given. Excludes `until`.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
@@ -211,6 +232,7 @@ pub struct SnoozeBody {
 /// The state of a task after its attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AttemptEndResponse {
+    /// The task's id.
     pub id: String,
     /// `SCHEDULED`, `SUCCESS` or `FAILED`.
     pub status: String,

@@ -16,6 +16,7 @@ use crate::task::retry::RetryPolicy;
 pub struct ChainPath(Arc<str>);
 
 impl ChainPath {
+    /// Validates a path.
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
         let text = text.as_ref();
         let bad = |why: &str| {
@@ -37,6 +38,7 @@ impl ChainPath {
         Ok(Self(text.into()))
     }
 
+    /// The path as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -48,10 +50,12 @@ impl ChainPath {
 pub struct ChainNodeId(CollectionName);
 
 impl ChainNodeId {
+    /// Validates a node's id.
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
         parse_id_or_path_segment("a node", text.as_ref()).map(Self)
     }
 
+    /// The id as text.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
@@ -63,10 +67,12 @@ impl ChainNodeId {
 pub struct OrderId(CollectionName);
 
 impl OrderId {
+    /// Validates an order's id.
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
         parse_id_or_path_segment("an order", text.as_ref()).map(Self)
     }
 
+    /// The id as text.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
@@ -97,7 +103,9 @@ fn parse_id_or_path_segment(owner: &str, text: &str) -> Result<CollectionName, B
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct OrderKey {
+    /// The chain that the order runs through.
     pub chain: ChainPath,
+    /// The order's id within its chain and tenant.
     pub id: OrderId,
 }
 
@@ -154,14 +162,18 @@ impl_string_conversions!(ChainPath, OrderKey);
 /// A chain. Orders start at its first node unless they name another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chain {
+    /// The path, which identifies the chain.
     pub path: ChainPath,
+    /// The nodes, in the configured order.
     pub nodes: Vec<ChainNode>,
 }
 
 /// A node of a chain: a step or an end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChainNode {
+    /// The node's id within its chain.
     pub id: ChainNodeId,
+    /// What happens to an order that arrives at the node.
     pub role: ChainNodeRole,
 }
 
@@ -169,6 +181,7 @@ pub struct ChainNode {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChainNodeRole {
+    /// The node runs a step.
     Step(ChainStep),
     /// The order finishes when it arrives here.
     End,
@@ -177,7 +190,9 @@ pub enum ChainNodeRole {
 /// A step: a task of a handler, and the nodes to which the order moves afterwards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChainStep {
+    /// The handler that runs the step.
     pub handler: HandlerName,
+    /// The node to which the order moves when the step has succeeded.
     pub next: ChainNodeId,
     /// The node to which the order moves when the step has failed for good. None: the order is suspended at this node.
     pub on_error: Option<ChainNodeId>,
@@ -187,6 +202,7 @@ pub struct ChainStep {
 }
 
 impl Chain {
+    /// Finds a node by its id.
     pub fn find_node(&self, id: &ChainNodeId) -> Option<&ChainNode> {
         self.nodes.iter().find(|node| node.id == *id)
     }
@@ -199,6 +215,7 @@ impl Chain {
         })
     }
 
+    /// Finds the step of a node; `None` if there is no such node, or it is an end.
     pub fn find_step(&self, id: &ChainNodeId) -> Option<&ChainStep> {
         match &self.find_node(id)?.role {
             ChainNodeRole::Step(step) => Some(step),
@@ -279,8 +296,10 @@ pub enum ChainNodeAction {
 }
 
 impl ChainNodeAction {
+    /// All actions.
     pub const ALL: [Self; 3] = [Self::Process, Self::Stop, Self::NextState];
 
+    /// The action's name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Process => "process",
@@ -301,6 +320,7 @@ pub struct ChainState {
 }
 
 impl ChainState {
+    /// The action of a node.
     pub fn node_action(&self, node: &ChainNodeId) -> ChainNodeAction {
         self.node_actions.get(node).copied().unwrap_or_default()
     }

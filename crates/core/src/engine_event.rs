@@ -15,7 +15,10 @@ pub enum StepTransition {
     /// The order moves along the `next` link.
     Success,
     /// The step failed for good: the order moves along the `on_error` link, or is suspended.
-    Error { return_code: i64 },
+    Error {
+        /// The exit code of a command, the HTTP status, or what a worker reported.
+        return_code: i64,
+    },
     /// The order stays at its node, and the step runs again.
     Keep,
 }
@@ -23,72 +26,122 @@ pub enum StepTransition {
 /// An event that the engine publishes about itself.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EngineEvent {
+    /// A node starts, runs or stops.
     SchedulerStateChanged {
+        /// The state that the node entered.
         state: EngineState,
     },
+    /// A node has stopped.
     SchedulerClosed,
+    /// An object that is configured in files was changed.
     FileBasedChanged {
+        /// The change.
         change: FileBasedChange,
+        /// The key of the object, such as `JobChain:/a/b`.
         key: String,
     },
     /// An order was added. Published as `FileBasedAdded` with the order's node.
     OrderAdded {
+        /// The order.
         order: OrderKey,
+        /// The node at which the order starts.
         node: ChainNodeId,
     },
+    /// An order starts its first step.
     OrderStarted {
+        /// The order.
         order: OrderKey,
+        /// The node of the step.
         node: ChainNodeId,
+        /// The task that runs the step.
         task: TaskId,
     },
+    /// An order arrived at an end node.
     OrderFinished {
+        /// The order.
         order: OrderKey,
+        /// The end node.
         node: ChainNodeId,
     },
+    /// An attempt of a step starts.
     OrderStepStarted {
+        /// The order.
         order: OrderKey,
+        /// The node of the step.
         node: ChainNodeId,
+        /// The task that runs the step.
         task: TaskId,
     },
+    /// An attempt of a step has ended.
     OrderStepEnded {
+        /// The order.
         order: OrderKey,
+        /// How the order continues.
         transition: StepTransition,
     },
+    /// A step failed and is retried later.
     OrderSetBack {
+        /// The order.
         order: OrderKey,
+        /// The node of the step.
         node: ChainNodeId,
     },
+    /// An order moved to another node.
     OrderNodeChanged {
+        /// The order.
         order: OrderKey,
+        /// The node to which the order moved.
         node: ChainNodeId,
+        /// The node that the order left.
         from_node: ChainNodeId,
     },
+    /// An order was suspended.
     OrderSuspended {
+        /// The order.
         order: OrderKey,
     },
+    /// An order was resumed.
     OrderResumed {
+        /// The order.
         order: OrderKey,
     },
+    /// A chain was stopped or started.
     JobChainStateChanged {
+        /// The chain.
         chain: ChainPath,
+        /// `stopped` or `running`.
         state: &'static str,
     },
+    /// An operator set the action of a chain node.
     JobChainNodeActionChanged {
+        /// The chain.
         chain: ChainPath,
+        /// The node.
         node: ChainNodeId,
+        /// The node's new action.
         action: ChainNodeAction,
     },
+    /// An attempt of a handler starts, if all its attempts are published.
     TaskStarted {
+        /// The handler.
         handler: HandlerName,
+        /// The task.
         task: TaskId,
     },
+    /// An attempt of an observed handler has ended.
     TaskEnded {
+        /// The handler.
         handler: HandlerName,
+        /// The task.
         task: TaskId,
+        /// 0 for a success; for a failure the exit code of a command, the HTTP status, or what a worker reported.
         return_code: i64,
     },
+    /// A task of an observed handler has ended: it has succeeded, failed for good or was cancelled.
     TaskClosed {
+        /// The handler.
         handler: HandlerName,
+        /// The task.
         task: TaskId,
     },
 }
@@ -96,12 +149,16 @@ pub enum EngineEvent {
 /// The state of the engine, which the event stream calls the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineState {
+    /// The node starts its services.
     Starting,
+    /// The node is in service.
     Running,
+    /// The node finishes its attempts and stops.
     Stopping,
 }
 
 impl EngineState {
+    /// The state's name in the event stream.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Starting => "starting",
@@ -114,9 +171,13 @@ impl EngineState {
 /// A change of an object that is configured in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileBasedChange {
+    /// The object was added.
     Added,
+    /// The object was removed.
     Removed,
+    /// The object was replaced by another definition.
     Replaced,
+    /// The object is in effect.
     Activated,
 }
 

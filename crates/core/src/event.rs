@@ -24,8 +24,10 @@ impl Priority {
     /// The highest priority: with a higher one, the score of a source's task in Redis (`priority * 10^12 - seconds`)
     /// would not fit a double.
     pub const MAX: Self = Self(9000);
+    /// The lowest priority.
     pub const MIN: Self = Self(1);
 
+    /// The priority as a number, 1 to 9000.
     pub fn get(self) -> u16 {
         self.0
     }
@@ -37,6 +39,7 @@ impl Default for Priority {
     }
 }
 
+/// The error of a number that is no [`Priority`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a priority is a whole number from 1 to 9000, not {0}")]
 pub struct BadPriority(i64);
@@ -62,6 +65,7 @@ impl From<Priority> for i64 {
 pub struct Cause {
     /// The event that the task handled, or for which its order was created; None if there is none.
     pub event: Option<EventId>,
+    /// The task whose handler emitted the event.
     pub task: TaskSeq,
     /// The length of the chain of causes before the emitted event: one more than before the event that the task
     /// handled.
@@ -74,16 +78,23 @@ pub const MAX_CAUSE_DEPTH: u16 = 64;
 /// An event to be emitted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewEvent {
+    /// The event's type, by which it is routed to handlers.
     pub event_type: EventType,
+    /// The object that the event is about; events without one are unordered.
     pub key: Option<ObjectKey>,
     /// The key of a sub-object, a part of the object. Lanes and `prev` follow `key` alone.
     pub sub_object: Option<ObjectKey>,
+    /// The payload.
     pub value: Json,
+    /// The request that the event comes from.
     pub context: Context,
+    /// The tenant that the event belongs to.
     pub tenant: Tenant,
     /// When the event's tasks are due; at once if not given.
     pub due: Option<Timestamp>,
+    /// The priority of the event's tasks.
     pub priority: Priority,
+    /// The task that emits the event; `None` if a producer does.
     pub cause: Option<Cause>,
     /// The time for which a schedule planned this event.
     pub planned_at: Option<Timestamp>,
@@ -110,15 +121,23 @@ impl NewEvent {
 /// An event in the journal. It never changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
+    /// The event's id, larger than that of every earlier event.
     pub id: EventId,
     /// The id of the preceding event of the same object.
     pub prev: Option<EventId>,
+    /// The event's type.
     pub event_type: EventType,
+    /// The object that the event is about.
     pub key: Option<ObjectKey>,
+    /// The key of a part of the object.
     pub sub_object: Option<ObjectKey>,
+    /// The payload.
     pub value: Json,
+    /// The request that the event comes from.
     pub context: Context,
+    /// The tenant that the event belongs to.
     pub tenant: Tenant,
+    /// The task that emitted the event; `None` if a producer did.
     pub cause: Option<Cause>,
 }
 

@@ -23,6 +23,7 @@ impl EventId {
         if number <= Self::MAX.0 { Some(Self(number)) } else { None }
     }
 
+    /// The id as a number, below 2^53.
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -55,6 +56,7 @@ impl fmt::Display for EventId {
     }
 }
 
+/// The error of a text that is no [`EventId`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an EventId; it is a whole number from 0 to 9007199254740991")]
 pub struct BadEventId(String);

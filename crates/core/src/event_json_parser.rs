@@ -26,10 +26,12 @@ pub const MAX_RESULT_BYTES: usize = 64 << 10;
 pub struct JsonError {
     /// The position as a JSON pointer (RFC 6901); empty for the document as a whole.
     pub pointer: String,
+    /// The mistake, as a text for people.
     pub detail: String,
 }
 
 impl JsonError {
+    /// A mistake at this position.
     pub fn new(pointer: impl Into<String>, detail: impl fmt::Display) -> Self {
         Self { pointer: pointer.into(), detail: detail.to_string() }
     }
@@ -61,15 +63,24 @@ pub fn to_pointer_segment(name: &str) -> String {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object that describes an event")]
 pub struct RawEmitBody {
+    /// The event's type.
     #[serde(rename = "type")]
     pub event_type: Option<Box<RawValue>>,
+    /// The object's key.
     pub key: Option<Box<RawValue>>,
+    /// The key of a part of the object.
     pub sub: Option<Box<RawValue>>,
+    /// The payload.
     pub value: Option<Box<RawValue>>,
+    /// The context, an object of strings.
     pub context: Option<Box<RawValue>>,
+    /// The tenant.
     pub tenant: Option<Box<RawValue>>,
+    /// A delay of the event's tasks.
     pub delay: Option<Box<RawValue>>,
+    /// The time at which the event's tasks are due.
     pub at: Option<Box<RawValue>>,
+    /// The priority of the event's tasks.
     pub priority: Option<Box<RawValue>>,
 }
 

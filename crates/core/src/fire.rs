@@ -40,17 +40,24 @@ pub enum OverlapPolicy {
 /// The action of a fire: emit an event, synchronise a collection, or add an order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FireAction {
+    /// Emit an event.
     EmitEvent(Box<NewEvent>),
+    /// Synchronise a collection of a source.
     RunCollection(NewCollectionRun),
+    /// Add an order.
     AddOrder(Box<NewOrder>),
 }
 
 /// Whether a planned time fires or is skipped.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FireDecision {
+    /// The planned time fires.
     Fire {
+        /// What the fire creates.
         action: FireAction,
+        /// How late the fire is.
         punctuality: Punctuality,
+        /// What happens if the previous fire's task or order is unfinished.
         overlap: OverlapPolicy,
     },
     /// The planned time passed too long ago, and the catch-up policy drops it.
@@ -60,6 +67,7 @@ pub enum FireDecision {
 /// How late a fire is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Punctuality {
+    /// Within [`ON_TIME_TOLERANCE`] of the planned time.
     OnTime,
     /// Somewhat late, but before the next planned time: the store or the machine was slow.
     Late,
@@ -77,9 +85,13 @@ pub const MISSED_AFTER: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FireOutcome {
+    /// It fired on time.
     Fired,
+    /// It fired late.
     Late,
+    /// It was missed at first, and fired later.
     CaughtUp,
+    /// It did not fire, for this reason.
     Skipped(SkipReason),
 }
 
@@ -110,6 +122,7 @@ impl FireOutcome {
         }
     }
 
+    /// The reason as the API and the stores write it; `None` for a fire.
     pub fn skip_reason_name(self) -> Option<&'static str> {
         match self {
             Self::Fired | Self::Late | Self::CaughtUp => None,
@@ -134,9 +147,11 @@ impl From<Punctuality> for FireOutcome {
 /// A row of the fire ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fire {
+    /// The planned time.
     pub planned_at: Timestamp,
     /// When the row was written.
     pub recorded_at: Timestamp,
+    /// How the planned time was handled.
     pub outcome: FireOutcome,
     /// The event that was emitted, or that announces the added order.
     pub event_id: Option<EventId>,

@@ -36,20 +36,26 @@ pub enum LaneFailurePolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AttemptEventPolicy {
+    /// Every attempt is published.
     All,
+    /// Failed attempts are published.
     #[default]
     Failures,
+    /// No attempt is published.
     None,
 }
 
 /// The definition of a registered handler.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HandlerDef {
+    /// The handler's name.
     pub name: HandlerName,
+    /// Whether events of one object are handled in order.
     #[serde(rename = "order")]
     pub ordering: LaneOrdering,
     /// What happens to a lane whose head fails for good.
     pub on_error: LaneFailurePolicy,
+    /// How often and when a failed task is retried.
     pub retry: RetryPolicy,
     /// A task ends in `error` after this many nodes died running it.
     #[serde(rename = "crashes")]
@@ -57,6 +63,7 @@ pub struct HandlerDef {
     /// The attempts that are published as engine events.
     #[serde(default)]
     pub observe: AttemptEventPolicy,
+    /// Limits of concurrency and rate.
     #[serde(default)]
     pub limits: Limits,
     /// External workers claim the handler's tasks over HTTP; no node runs them.
@@ -77,6 +84,7 @@ pub struct SourceDef {
 }
 
 impl HandlerDef {
+    /// A handler with the default policies.
     pub fn new(name: HandlerName) -> Self {
         Self {
             name,

@@ -29,6 +29,7 @@ pub struct EventPage {
     pub events: Vec<Arc<Event>>,
     /// The last id that was read, matching or not: the next page starts after it.
     pub last_scanned_event_id: EventId,
+    /// The ids in the journal when the page was read.
     pub journal_range: JournalRange,
 }
 
@@ -37,14 +38,18 @@ pub struct EventPage {
 pub struct EventFilter {
     /// Event types or their ancestors; an event matches if any of them matches. Empty: every type.
     pub event_types: Vec<EventType>,
+    /// Only events whose key matches.
     pub path: PathFilter,
+    /// Only events of this object, if given.
     pub key: Option<ObjectKey>,
+    /// Only events of this tenant, if given.
     pub tenant: Option<Tenant>,
     /// Only events of the engine itself.
     pub engine_events_only: bool,
 }
 
 impl EventFilter {
+    /// Whether the filter selects this event.
     pub fn matches(&self, event: &Event) -> bool {
         (self.event_types.is_empty()
             || self.event_types.iter().any(|wanted| event_type_matches(&event.event_type, wanted)))
@@ -96,13 +101,18 @@ fn engine_event_family(event_type: &str) -> Option<&'static str> {
 /// (and, where it is a chain, its orders).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PathFilter {
+    /// Every key: `/`.
     #[default]
     Everything,
+    /// The keys below a folder: `/a/`.
     Subtree(String),
+    /// The direct children of a folder: `/a/*`.
     ChildrenOf(String),
+    /// One key, and the orders of the chain of that path: `/a`.
     PathAndItsOrders(String),
 }
 
+/// The error of a text that is no [`PathFilter`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a path; write `/`, `/folder/`, `/folder/*` or `/folder/name`")]
 pub struct BadPathFilter(String);
@@ -129,6 +139,7 @@ impl std::str::FromStr for PathFilter {
 }
 
 impl PathFilter {
+    /// Whether the filter selects this key.
     pub fn matches(&self, key: &str) -> bool {
         match self {
             Self::Everything => true,
@@ -146,7 +157,9 @@ impl PathFilter {
 /// The limits by number and by age beyond which old rows are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
+    /// The largest number of rows that are kept.
     pub max_count: u64,
+    /// The largest age of a row that is kept.
     pub max_age: Duration,
 }
 

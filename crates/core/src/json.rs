@@ -13,6 +13,7 @@ pub struct Json(Arc<str>);
 /// The maximum nesting depth of JSON arrays and objects.
 pub const MAX_NESTING: usize = 100;
 
+/// The error of a text that is not JSON, or that not every JSON parser accepts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} at byte {offset}")]
 pub struct BadJson {
@@ -43,14 +44,17 @@ impl Json {
         Ok(Self(text.into()))
     }
 
+    /// The JSON value `null`.
     pub fn null() -> Self {
         Self("null".into())
     }
 
+    /// The JSON text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
+    /// Deserialises the value.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> serde_json::Result<T> {
         serde_json::from_str(&self.0)
     }

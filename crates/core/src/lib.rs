@@ -21,6 +21,10 @@
 //!
 //! It has no async runtime, no SQL, no HTTP and no clock: callers pass the time, so that everything here can be tested
 //! to the microsecond.
+//!
+//! Enums are not `#[non_exhaustive]`: when one grows, each match on it (the HTTP status of an error, say) has to decide.
+
+#![warn(missing_docs)]
 
 pub mod chain;
 pub mod cron;

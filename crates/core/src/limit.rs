@@ -14,7 +14,9 @@ use crate::{Priority, Timestamp, Weight};
 /// A number of starts per period (`100/m`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
+    /// The number of attempts that may start in each period.
     pub count: u32,
+    /// The length of a period.
     #[serde(rename = "per")]
     pub period: Duration,
 }
@@ -37,6 +39,7 @@ impl Rate {
     }
 }
 
+/// The error of a text that is no [`Rate`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a rate; write one like `10/s`, `100/m`, `1000/h` or `5000/d`")]
 pub struct BadRate(String);
@@ -120,8 +123,11 @@ pub enum TargetHealth {
     Healthy,
     /// The target could not be reached, or failed.
     Failing,
-    /// The target requested a pause until then (Retry-After).
-    Busy { until: Timestamp },
+    /// The target requested a pause (Retry-After).
+    Busy {
+        /// The end of the pause.
+        until: Timestamp,
+    },
 }
 
 /// The number of consecutive failures that trips the circuit breaker: from then on one task at a time tries the target.

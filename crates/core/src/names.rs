@@ -28,6 +28,7 @@ pub const MAX_NAME_BYTES: usize = 128;
 pub struct EventType(Arc<str>);
 
 impl EventType {
+    /// Validates an event type.
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
         let text = text.as_ref();
         if text.is_empty() || text.len() > MAX_EVENT_TYPE_BYTES {
@@ -51,6 +52,7 @@ impl EventType {
         Ok(Self(text.into()))
     }
 
+    /// The type as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -73,6 +75,7 @@ impl EventType {
 pub struct ObjectKey(Arc<str>);
 
 impl ObjectKey {
+    /// Validates a key.
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
         let text = text.as_ref();
         if text.is_empty() || text.len() > MAX_OBJECT_KEY_BYTES {
@@ -87,6 +90,7 @@ impl ObjectKey {
         Ok(Self(text.into()))
     }
 
+    /// The key as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -99,10 +103,12 @@ const DEFAULT_TENANT: &str = "default";
 pub struct Tenant(Arc<str>);
 
 impl Tenant {
+    /// Validates a tenant's name.
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
         check_plain_name("tenant", text.as_ref()).map(|()| Self(text.as_ref().into()))
     }
 
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -138,10 +144,12 @@ impl Default for Tenant {
 pub struct HandlerName(Arc<str>);
 
 impl HandlerName {
+    /// Validates the name of a handler or a source.
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
         check_plain_name("name", text.as_ref()).map(|()| Self(text.as_ref().into()))
     }
 
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -152,10 +160,12 @@ impl HandlerName {
 pub struct CollectionName(Arc<str>);
 
 impl CollectionName {
+    /// Validates the name of a collection.
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
         check_plain_name("collection", text.as_ref()).map(|()| Self(text.as_ref().into()))
     }
 
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -166,6 +176,7 @@ impl CollectionName {
 pub struct ScheduleName(Arc<str>);
 
 impl ScheduleName {
+    /// Validates the name of a schedule.
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
         let text = text.as_ref();
         match text.split_once('/') {
@@ -178,6 +189,7 @@ impl ScheduleName {
         Ok(Self(text.into()))
     }
 
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -186,7 +198,9 @@ impl ScheduleName {
 /// A source and one of its collections. Each is synchronised by one task at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SourceCollection {
+    /// The source.
     pub source: HandlerName,
+    /// The collection of the source.
     pub collection: CollectionName,
 }
 
@@ -300,8 +314,10 @@ pub const STREAM_FRAME_TYPES: &[&str] = &["Torn", "task"];
 /// Why producers may not emit events of a well-formed type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReservedEventTypeError {
+    /// The type of an engine event.
     #[error("only the engine itself emits {0}")]
     EngineEvent(EventType),
+    /// The name of a frame of the event stream.
     #[error("{0} is the name of a frame of the event stream; use another type, such as {0}.changed")]
     StreamFrame(EventType),
 }

@@ -20,9 +20,20 @@ pub struct OutageTracker {
 /// A change of an outage that is worth a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutageNotice {
+    /// The outage has begun.
     Started,
-    Ongoing { failures: u64 },
-    Ended { duration: Duration, failures: u64 },
+    /// The outage goes on.
+    Ongoing {
+        /// The number of failures so far.
+        failures: u64,
+    },
+    /// The outage is over.
+    Ended {
+        /// How long it lasted.
+        duration: Duration,
+        /// The number of failures.
+        failures: u64,
+    },
 }
 
 impl OutageTracker {

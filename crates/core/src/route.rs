@@ -10,6 +10,7 @@ use crate::{EventType, HandlerName};
 /// A handler in the list of an event type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandlerBinding {
+    /// The handler.
     pub handler: HandlerName,
     /// The handler's task is synchronous: synchronous tasks run one after the other, in list order, before the event's
     /// queued tasks.
@@ -17,10 +18,12 @@ pub struct HandlerBinding {
 }
 
 impl HandlerBinding {
+    /// A binding whose tasks are queued.
     pub fn new_queued(handler: HandlerName) -> Self {
         Self { handler, sync: false }
     }
 
+    /// A binding whose tasks are synchronous.
     pub fn new_sync(handler: HandlerName) -> Self {
         Self { handler, sync: true }
     }
@@ -31,6 +34,7 @@ impl HandlerBinding {
 pub struct Routes(BTreeMap<EventType, Vec<HandlerBinding>>);
 
 impl Routes {
+    /// No routes.
     pub fn new() -> Self {
         Self::default()
     }
@@ -45,6 +49,7 @@ impl Routes {
         merge_lists(&mut self.0, other.0);
     }
 
+    /// The event types and the handlers of each, in the configured order.
     pub fn iter(&self) -> impl Iterator<Item = (&EventType, &[HandlerBinding])> {
         self.0.iter().map(|(event_type, list)| (event_type, list.as_slice()))
     }
@@ -87,6 +92,7 @@ impl ChainRoutes {
         merge_lists(&mut self.0, other.0);
     }
 
+    /// The event types and the chains of each, in the configured order.
     pub fn iter(&self) -> impl Iterator<Item = (&EventType, &[ChainPath])> {
         self.0.iter().map(|(event_type, list)| (event_type, list.as_slice()))
     }

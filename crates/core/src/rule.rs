@@ -18,8 +18,10 @@ pub enum RuleKind {
 }
 
 impl RuleKind {
+    /// All kinds.
     pub const ALL: [Self; 2] = [Self::Pause, Self::Block];
 
+    /// The kind's name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pause => "pause",
@@ -78,14 +80,19 @@ impl RuleScope {
 /// A rule that is set: while it is, no new attempt in its scope starts, and no planned time fires.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
+    /// Whether an operator or an admin set the rule.
     pub kind: RuleKind,
+    /// The work that the rule applies to.
     #[serde(rename = "place")]
     pub scope: RuleScope,
     /// The rule applies only to this tenant's tasks; to all tenants' if not given. A schedule has no tenants.
     pub tenant: Option<Tenant>,
+    /// The person or program that set the rule.
     #[serde(rename = "by")]
     pub set_by: String,
+    /// Why the rule was set, as a text for people; may be empty.
     pub reason: String,
+    /// When the rule was set.
     pub since: Timestamp,
 }
 

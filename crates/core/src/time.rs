@@ -10,22 +10,27 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Timestamp(i64);
 
 impl Timestamp {
+    /// The first instant of 1970.
     pub const MIN: Self = Self(0);
     /// The last instant of the year 9999.
     pub const MAX: Self = Self(253_402_300_799_999_999);
 
+    /// The instant this many microseconds after 1970 began.
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 
+    /// The instant this many milliseconds after 1970 began.
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis.saturating_mul(1000))
     }
 
+    /// The microseconds since 1970 began.
     pub const fn micros(self) -> i64 {
         self.0
     }
 
+    /// The milliseconds since 1970 began, rounded down.
     pub const fn millis(self) -> i64 {
         self.0.div_euclid(1000)
     }
@@ -58,6 +63,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// The error of a text that is no [`Timestamp`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a time; write one like 2026-01-31T12:00:00Z")]
 pub struct BadTime(String);
@@ -83,6 +89,7 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
+/// The error of a text that is no duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a duration; write one like {examples}")]
 pub struct BadDuration {

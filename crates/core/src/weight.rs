@@ -8,12 +8,15 @@ use serde::{Deserialize, Serialize};
 pub struct Weight(u16);
 
 impl Weight {
+    /// The largest weight.
     pub const MAX: u16 = 1000;
 
+    /// Validates a weight, 1 to [`MAX`](Self::MAX).
     pub fn new(weight: u16) -> Option<Self> {
         (1..=Self::MAX).contains(&weight).then_some(Self(weight))
     }
 
+    /// The weight as a number.
     pub fn get(self) -> u16 {
         self.0
     }

@@ -9,6 +9,8 @@
 //! The names in an attribute are checked by the same types as at run time, so a type that compiles can be emitted.
 //! Every error points at its attribute.
 
+#![warn(missing_docs)]
+
 mod attributes;
 mod expand;
 mod template;

@@ -13,10 +13,13 @@ use crate::{BoundedRun, HandlerSpec, Setup};
 /// Why a bounded run cannot use a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BoundedRunError {
+    /// No node has registered handlers in the store.
     #[error("no handlers are registered in the store yet")]
     NoHandlersRegistered,
+    /// The store has no handler of this name.
     #[error("handler {0} is not registered in the store")]
     HandlerNotRegistered(HandlerName),
+    /// The store's definition of this handler differs from this node's.
     #[error("handler {0} is registered in the store with other settings than in this configuration")]
     HandlerDiffers(HandlerName),
 }

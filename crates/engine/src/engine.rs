@@ -32,6 +32,7 @@ const BACKLOG_READ_TIMEOUT: Duration = Duration::from_secs(2);
 /// stored; an idempotency key makes it safe to repeat the emit.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EmitError {
+    /// The idempotency key was used for another request. Nothing was stored.
     #[error(transparent)]
     IdempotencyRefused(#[from] IdempotencyError),
     /// The node's queue of unjournaled emissions is full. Nothing was stored.
@@ -40,6 +41,7 @@ pub enum EmitError {
     /// The node's clock is wrong. Nothing was stored; another node may accept the emit.
     #[error("{0}")]
     NodeClockWrong(String),
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -174,6 +176,7 @@ impl Engine {
         self.inner.node.active_setup().setup.clone()
     }
 
+    /// The store of this node.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.inner.node.store
     }
@@ -198,6 +201,7 @@ impl Engine {
         self.inner.node.task_changes.subscribe()
     }
 
+    /// The metrics of this node.
     pub fn metrics(&self) -> &Metrics {
         &self.inner.node.metrics
     }

@@ -29,6 +29,11 @@
 //! Each service is one module and one spawned future that can be killed at any instant: all state is in the store. The
 //! supervisor restarts a service that panics. Services wake each other by signals; timers are used only for things that
 //! have a due time.
+//!
+//! It has no SQL, no HTTP server and no configuration files: a store implements the traits of `pointsman-core`, and
+//! callers pass the handlers.
+
+#![warn(missing_docs)]
 
 mod attempt;
 mod attempt_ending;

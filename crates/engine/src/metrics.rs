@@ -39,7 +39,9 @@ pub struct Metrics {
 /// The number of ended attempts of all handlers, by how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndedAttemptCounts {
+    /// The number of attempts that succeeded.
     pub succeeded: u64,
+    /// The number of attempts that failed.
     pub failed: u64,
     /// Attempts whose handler asked to run the task again later.
     pub snoozed: u64,

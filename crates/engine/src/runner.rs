@@ -16,6 +16,7 @@ use crate::TimeSource;
 /// A handler: its definition as it is registered in the store, and how it is run.
 #[derive(Clone, Debug)]
 pub struct HandlerSpec {
+    /// The definition that is registered.
     pub def: HandlerDef,
     /// An attempt that takes longer fails.
     pub attempt_timeout: Duration,
@@ -49,7 +50,9 @@ impl fmt::Debug for dyn Runner {
 /// A claimed task that is handed to a runner for one attempt.
 #[derive(Clone, Debug)]
 pub struct Delivery {
+    /// The task, with the number and the token of the attempt.
     pub task: ClaimedTask,
+    /// Takes the attempt's log lines while it runs.
     pub log_sink: LogSink,
     /// Cancelled when the attempt's time is up, when the task was cancelled, or when the node stops.
     pub cancel_token: CancellationToken,
@@ -58,15 +61,18 @@ pub struct Delivery {
 /// How an attempt ended, and what commits with its end.
 #[derive(Clone, Debug)]
 pub struct HandlerOutcome {
+    /// How the attempt ended.
     pub result: AttemptResult,
     /// The health of the target behind the handler, as far as this attempt shows. `None` if the handler has no target.
     pub target_health: Option<TargetHealth>,
     /// Emitted only if the attempt succeeded or snoozed. The worker fills in the cause.
     pub emitted_events: Vec<NewEvent>,
+    /// The last log lines of the attempt.
     pub log_lines: Vec<LogLine>,
 }
 
 impl HandlerOutcome {
+    /// A success without a result.
     pub fn succeeded() -> Self {
         Self {
             result: AttemptResult::Succeeded { result: None },
@@ -101,6 +107,7 @@ pub struct LogSink {
 }
 
 impl LogSink {
+    /// A sink that sends lines to the log writer.
     pub fn new(line_sender: tokio::sync::mpsc::Sender<LogLine>, time_source: Arc<TimeSource>) -> Self {
         Self { line_sender, time_source }
     }
@@ -110,6 +117,7 @@ impl LogSink {
         &self.time_source
     }
 
+    /// The current time according to the store's clock.
     pub fn now(&self) -> Timestamp {
         self.time_source.now()
     }

@@ -13,7 +13,9 @@ use crate::{EmitError, Engine};
 /// The event, task or order that a schedule created when it was run on request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScheduleRunResult {
+    /// The event.
     Event(EventId),
+    /// The task of the collection.
     Task(CollectionRunReceipt),
     /// An order, or why it could not be added: its chain does not exist, or an order of that id is running.
     Order(Result<AddedOrder, OrderError>),

@@ -15,6 +15,7 @@ use crate::{HandlerSpec, TimeSource};
 /// Settings that are fixed for the life of the process.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// The node's name, for people.
     pub node_name: String,
     /// The name under which the node registers its handlers and routes. Nodes with the same configuration share a name,
     /// and the last registration under a name replaces the earlier ones; registrations under different names add up.
@@ -25,10 +26,13 @@ pub struct Settings {
     pub node_lease_duration: Duration,
     /// How often the rescuer sends heartbeats and frees tasks of dead nodes.
     pub sweep_interval: Duration,
+    /// How many events are kept, and how long.
     pub journal_retention: Retention,
+    /// How many ended tasks are kept, and how long.
     pub history_retention: Retention,
     /// How long an unused object is kept after its last event.
     pub object_retention: Duration,
+    /// The services that this process runs.
     pub enabled_services: EnabledServices,
     /// The time source of the node. Measure the clock of a store's server before opening the store, so that nothing is
     /// written with a wrong time.
@@ -70,10 +74,15 @@ impl Default for Settings {
 /// The services that this process runs. Emitting and reading always work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnabledServices {
+    /// Schedules tasks ahead of free slots.
     pub scheduler: bool,
+    /// Runs handlers.
     pub worker: bool,
+    /// Fires schedules.
     pub clock: bool,
+    /// Frees the tasks of dead nodes and workers.
     pub rescuer: bool,
+    /// Deletes old events, tasks and objects.
     pub pruner: bool,
 }
 
@@ -86,11 +95,15 @@ impl Default for EnabledServices {
 /// Handlers, routes, schedules and chains, from the configuration and the program. Can be replaced while running.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
+    /// The handlers.
     pub handlers: Vec<HandlerSpec>,
+    /// Which handlers events go to.
     pub routes: Routes,
     /// The weights of tenants in the round robin; 1 for tenants that are not named.
     pub tenant_weights: BTreeMap<Tenant, Weight>,
+    /// The schedules.
     pub schedules: Vec<ScheduleSpec>,
+    /// The chains.
     pub chains: Vec<Chain>,
     /// The chains for which events create orders.
     pub chain_routes: ChainRoutes,
@@ -101,12 +114,17 @@ pub struct Setup {
 /// A schedule, which creates an event, a task or an order at planned times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScheduleSpec {
+    /// The schedule's name.
     pub name: ScheduleName,
+    /// The planned times.
     pub cron: cron::Schedule,
+    /// What each fire creates.
     pub action: FireAction,
+    /// Which missed times are caught up.
     pub catch_up: CatchUpPolicy,
     /// Missed times are caught up only if they are at most this old.
     pub catch_up_window: Duration,
+    /// What happens at a planned time at which the previous fire's task or order is unfinished.
     pub overlap: OverlapPolicy,
     /// The maximum delay of each fire. Each planned time is delayed by a part of it, which is the same on every node.
     pub jitter: Duration,

@@ -14,21 +14,29 @@ use crate::claimed_task_summary::ClaimedTaskSummary;
 /// A task changed its status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskChange {
+    /// The task's id.
     pub id: TaskId,
+    /// The handler.
     pub handler: HandlerName,
+    /// The tenant.
     pub tenant: Tenant,
     /// The type of the task's event, or the collection that its source synchronises.
     pub subject_name: Arc<str>,
+    /// The object that the task's event or order is about.
     pub key: Option<ObjectKey>,
     /// The event of the task; `None` for the task of a source or a step.
     pub event_id: Option<EventId>,
+    /// The task's status now.
     pub status: TaskStatus,
     /// Why the task ended in `error`, if not just by a failure.
     pub error_reason: Option<ErrorReason>,
+    /// The number of the latest attempt.
     pub attempt: u32,
+    /// The error of the latest failed attempt.
     pub error: Option<String>,
     /// When the task will run, or run again; `None` if it does not wait for a time.
     pub due_at: Option<Timestamp>,
+    /// When the task changed.
     pub changed_at: Timestamp,
 }
 

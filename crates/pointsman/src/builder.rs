@@ -1,4 +1,4 @@
-//! Builds a bus: its handlers, their routes, chains and shared state.
+//! Builds a bus: its handlers, their routes, schedules, chains and shared state.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
@@ -7,15 +7,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::chain::{Chain, ChainNodeId, ChainNodeRole, ChainPath, ChainStep};
+use pointsman_core::cron::{self, BadExpression};
+use pointsman_core::fire::FireAction;
 use pointsman_core::names::BadName;
 use pointsman_core::route::{ChainRoutes, HandlerBinding};
 use pointsman_core::store::StoreError;
 use pointsman_core::task::retry::RetryPolicy;
-use pointsman_core::{EventType, HandlerDef, HandlerName, LaneFailurePolicy, LaneOrdering, Routes};
+use pointsman_core::{
+    EventType, HandlerDef, HandlerName, LaneFailurePolicy, LaneOrdering, Routes, ScheduleName, Timestamp,
+};
 use pointsman_engine::handlers::in_process::InProcessHandler;
-use pointsman_engine::{Delivery, Engine, HandlerSpec, Settings, Setup};
+use pointsman_engine::{Delivery, Engine, HandlerSpec, ScheduleSpec, Settings, Setup};
 
 use crate::bus_store::BusStore;
+use crate::emit::{EmitOptions, InvalidEvent};
+use crate::event::to_new_event;
 use crate::handler::{Handler, run_attempt};
 use crate::shared_state::{BusResources, MissingState, StateMap};
 use crate::{Bus, Event};
@@ -25,34 +31,90 @@ const DEFAULT_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Why a bus did not start.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StartError {
+    /// The URL names no store that this program can open.
     #[error(
         "{0:?} is not a kind of store; write `sqlite:app.db`, `sqlite::memory:`, `postgres://user@host/database` or \
          `redis://host:6379`"
     )]
     UnknownStoreKind(String),
+    /// The SQLite file cannot be opened.
     #[error("the SQLite store cannot be opened")]
     OpenSqlite(#[from] pointsman_store_sqlite::OpenError),
+    /// The PostgreSQL database cannot be opened.
     #[error("the PostgreSQL store cannot be opened")]
     OpenPostgres(#[from] pointsman_store_postgres::OpenError),
+    /// The Redis database cannot be opened.
     #[error("the Redis store cannot be opened")]
     OpenRedis(#[from] pointsman_store_redis::OpenError),
+    /// The name of a handler, schedule, event type or chain is invalid.
     #[error(transparent)]
     InvalidName(#[from] BadName),
+    /// Two handlers have the same name.
     #[error("there are two handlers named {0}")]
     DuplicateHandler(HandlerName),
+    /// An event type is routed to a handler that was not added.
     #[error("{event_type} is routed to the handler {handler}, which does not exist; add it with `handler`")]
-    UnknownHandler { event_type: EventType, handler: HandlerName },
+    UnknownHandler {
+        /// The event type.
+        event_type: EventType,
+        /// The handler.
+        handler: HandlerName,
+    },
+    /// A schedule has the name of another one, or of a handler.
+    #[error("there is another schedule or handler named {0}; they share one namespace, so use another name")]
+    DuplicateSchedule(ScheduleName),
+    /// The cron expression of a schedule is invalid.
+    #[error("the schedule {schedule} has an invalid cron expression")]
+    InvalidCron {
+        /// The schedule.
+        schedule: ScheduleName,
+        /// The mistake.
+        #[source]
+        mistake: BadExpression,
+    },
+    /// The event of a schedule cannot be emitted.
+    #[error(transparent)]
+    InvalidEvent(#[from] InvalidEvent),
+    /// The handler of a chain's step was not added.
     #[error("the node {node} of the chain {chain} names the handler {handler}, which does not exist")]
-    UnknownStepHandler { chain: ChainPath, node: ChainNodeId, handler: HandlerName },
+    UnknownStepHandler {
+        /// The chain.
+        chain: ChainPath,
+        /// The node of the step.
+        node: ChainNodeId,
+        /// The handler.
+        handler: HandlerName,
+    },
+    /// A chain leads nowhere, or is otherwise invalid.
     #[error("the chain {chain} is invalid: {reason}")]
-    InvalidChain { chain: ChainPath, reason: String },
+    InvalidChain {
+        /// The chain.
+        chain: ChainPath,
+        /// The first mistake, as a text for people.
+        reason: String,
+    },
+    /// Two chains have the same path.
     #[error("there are two chains {0}")]
     DuplicateChain(ChainPath),
+    /// An event type is routed to a chain that was not added.
     #[error("{event_type} is routed to the chain {chain}, which does not exist")]
-    UnknownChain { event_type: EventType, chain: ChainPath },
+    UnknownChain {
+        /// The event type.
+        event_type: EventType,
+        /// The chain.
+        chain: ChainPath,
+    },
+    /// A handler takes a state that was not given.
     #[error("the handler {handler} cannot run: {missing_state}")]
-    MissingState { handler: HandlerName, missing_state: MissingState },
+    MissingState {
+        /// The handler.
+        handler: HandlerName,
+        /// The state that it takes.
+        missing_state: MissingState,
+    },
+    /// The store failed while the engine started.
     #[error("the engine did not start")]
     EngineNotStarted(#[from] StoreError),
 }
@@ -81,6 +143,7 @@ struct BusPlan {
     states: StateMap,
     handlers: Vec<BuilderHandler>,
     routes: Routes,
+    schedules: Vec<ScheduleSpec>,
     chains: Vec<Chain>,
     chain_routes: ChainRoutes,
     first_error: Option<StartError>,
@@ -108,6 +171,7 @@ impl BusBuilder {
             states: StateMap::default(),
             handlers: Vec::new(),
             routes: Routes::new(),
+            schedules: Vec::new(),
             chains: Vec::new(),
             chain_routes: ChainRoutes::default(),
             first_error: None,
@@ -179,6 +243,23 @@ impl<Last> BusBuilder<Last> {
         self
     }
 
+    /// Emits this event at the planned times of a cron expression of five (Vixie) or six to seven (Quartz) fields, in
+    /// UTC. Each planned time fires once, on one of the programs and servers that have the schedule. After a time
+    /// without any of them, the latest missed time of the last day is caught up.
+    pub fn schedule<E: Event>(mut self, name: &str, cron: &str, event: E) -> Self {
+        match new_event_schedule(name, cron, &event) {
+            Ok(schedule) => self.plan.schedules.push(schedule),
+            Err(error) => self.plan.record_first_error(error),
+        }
+        self
+    }
+
+    /// Adds a schedule with policies of its own: a time zone, catching up, overlaps, jitter; or one that adds orders.
+    pub fn schedule_spec(mut self, schedule: ScheduleSpec) -> Self {
+        self.plan.schedules.push(schedule);
+        self
+    }
+
     /// Adds a chain for orders; its steps are handlers of this bus.
     pub fn chain(mut self, chain: Chain) -> Self {
         self.plan.chains.push(chain);
@@ -198,6 +279,7 @@ impl<Last> BusBuilder<Last> {
     pub async fn start(self) -> Result<Bus, StartError> {
         let plan = self.plan;
         plan.check_handlers()?;
+        plan.check_schedules()?;
         plan.check_chains()?;
         if let Some(error) = plan.first_error {
             return Err(error);
@@ -217,14 +299,16 @@ impl<Last> BusBuilder<Last> {
         let setup = Setup {
             handlers: plan.handlers.into_iter().map(to_spec).collect(),
             routes: plan.routes,
+            schedules: plan.schedules,
             chains: plan.chains,
             chain_routes: plan.chain_routes,
             ..Setup::default()
         };
         let store = BusStore::open(&plan.store_url, &plan.settings.time_source).await?;
+        let program_name = plan.settings.registration_name.clone();
         match Engine::start(store.to_dyn_store(), plan.settings, setup).await {
             Ok(engine) => {
-                let bus = Bus::new(engine, store, resources.clone());
+                let bus = Bus::new(engine, store, &program_name, resources.clone());
                 resources.set_bus(bus.clone());
                 Ok(bus)
             }
@@ -305,9 +389,17 @@ impl BusPlan {
             }),
         }
     }
-}
 
-impl BusPlan {
+    /// Checks that no schedule has the name of another one or of a handler.
+    fn check_schedules(&self) -> Result<(), StartError> {
+        let mut names: BTreeSet<&str> =
+            self.handlers.iter().map(|handler| handler.def.name.as_str()).collect();
+        match self.schedules.iter().find(|schedule| !names.insert(schedule.name.as_str())) {
+            None => Ok(()),
+            Some(duplicate) => Err(StartError::DuplicateSchedule(duplicate.name.clone())),
+        }
+    }
+
     /// Checks that chains are unique and valid, and that routes lead to chains that exist.
     fn check_chains(&self) -> Result<(), StartError> {
         let mut paths = BTreeSet::new();
@@ -344,6 +436,16 @@ impl BusPlan {
         }
         Ok(())
     }
+}
+
+/// A schedule that emits an event, with the default policies.
+fn new_event_schedule<E: Event>(name: &str, cron: &str, event: &E) -> Result<ScheduleSpec, StartError> {
+    let name = ScheduleName::new(name)?;
+    let cron = cron::Schedule::parse_utc(cron)
+        .map_err(|mistake| StartError::InvalidCron { schedule: name.clone(), mistake })?;
+    // Only an event with a delay depends on the current time.
+    let event = to_new_event(event, &EmitOptions::new(), None, Timestamp::MIN)?;
+    Ok(ScheduleSpec::new(name, cron, FireAction::EmitEvent(Box::new(event))))
 }
 
 fn build_runner<Args: 'static, H: Handler<Args>>(

@@ -1,15 +1,13 @@
-//! The bus: emits events, watches the journal, and waits for tasks.
+//! The bus: emits events and watches the journal. Its other operations are in `tasks`, `redrives`, `orders`, `schedules`
+//! and `rules`.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::journal::EventFilter;
 use pointsman_core::store::{EmitBatch, StoreError};
-use pointsman_core::task::{LogLine, Task};
-use pointsman_core::{EventId, TaskId, TaskStatus, Timestamp};
-use pointsman_engine::Engine;
-use tokio::time::timeout;
+use pointsman_core::{EventId, Timestamp};
+use pointsman_engine::{Engine, ServiceFailure};
 
 use crate::builder::BusBuilder;
 use crate::bus_store::BusStore;
@@ -21,19 +19,16 @@ use crate::{Event, UnitOfWork, attempt_scope};
 
 /// How long [`Bus::stop`] waits for running attempts.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
-/// The interval at which [`Bus::wait_for_tasks`] reads the tasks again, in case it missed a notification.
-const TASK_RECHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// The number of log lines that are read at a time.
-const LOG_LINES_PER_PAGE: usize = 1000;
-
 /// A durable event bus inside a program. Cheap to clone.
 ///
-/// Everything it has acknowledged survives the program: a bus that is started again on the same file continues
+/// Everything it has acknowledged survives the program: a bus that is started again on the same store continues
 /// where the last one was killed.
 #[derive(Clone)]
 pub struct Bus {
-    engine: Engine,
-    store: BusStore,
+    pub(crate) engine: Engine,
+    pub(crate) store: BusStore,
+    /// The name in whose name rules are set and redrives are started.
+    pub(crate) program_name: Arc<str>,
     resources: Arc<BusResources>,
 }
 
@@ -44,8 +39,13 @@ impl Bus {
         BusBuilder::new(store_url)
     }
 
-    pub(crate) fn new(engine: Engine, store: BusStore, resources: Arc<BusResources>) -> Self {
-        Self { engine, store, resources }
+    pub(crate) fn new(
+        engine: Engine,
+        store: BusStore,
+        program_name: &str,
+        resources: Arc<BusResources>,
+    ) -> Self {
+        Self { engine, store, program_name: program_name.into(), resources }
     }
 
     pub(crate) fn states(&self) -> &StateMap {
@@ -55,10 +55,6 @@ impl Bus {
     /// The current time according to the store's clock.
     pub(crate) fn now(&self) -> Timestamp {
         self.engine.now()
-    }
-
-    pub(crate) fn store(&self) -> &BusStore {
-        &self.store
     }
 
     /// Emits an event. When this returns, the event and its tasks are durable; handlers run in the background.
@@ -114,68 +110,30 @@ impl Bus {
         JournalWatch::new(self.engine.clone(), after, filter)
     }
 
-    /// Waits until all tasks of an event have finished, and returns them. Retries and snoozes are waited for too.
-    pub async fn wait_for_tasks(&self, emitted: &EmittedEvent) -> Result<Vec<Task>, StoreError> {
-        // Subscribe first, so that no change is missed between the read and the wait.
-        let mut changes = self.engine.subscribe_task_changes();
-        let ids: HashSet<&TaskId> = emitted.tasks.iter().collect();
-        loop {
-            let mut tasks = Vec::new();
-            for id in &emitted.tasks {
-                tasks.extend(self.read_task(id).await?);
-            }
-            if tasks.iter().all(|task| has_task_finished(task.lifecycle.state.status())) {
-                return Ok(tasks);
-            }
-            let wait_for_a_finished_task = async {
-                while let Ok(change) = changes.recv().await {
-                    if ids.contains(&change.id) && has_task_finished(change.status) {
-                        break;
-                    }
-                }
-            };
-            // A receiver that lagged, or whose engine has stopped, reads the tasks again after the interval.
-            let _ = timeout(TASK_RECHECK_INTERVAL, wait_for_a_finished_task).await;
-        }
+    /// The metrics of this program's engine in the Prometheus text format.
+    pub async fn metrics_text(&self) -> String {
+        self.engine.metrics_text().await
     }
 
-    /// Reads a task with its attempts.
-    pub async fn read_task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
-        Ok(self.engine.store().read_task(id).await?.map(|(task, _)| task))
-    }
-
-    /// Reads a task's log so far; empty if there is no such task.
-    pub async fn read_task_logs(&self, id: &TaskId) -> Result<Vec<LogLine>, StoreError> {
-        let mut lines = Vec::new();
-        let mut from = 0;
-        while let Some(page) = self.engine.store().read_logs(id, from, LOG_LINES_PER_PAGE).await? {
-            let Some(last) = page.lines.last() else { break };
-            from = last.number + 1;
-            lines.extend(page.lines.into_iter().map(|stored| stored.line));
-        }
-        Ok(lines)
-    }
-
-    /// The engine of the bus, for operations that the bus has no method for.
-    pub fn engine(&self) -> &Engine {
-        &self.engine
+    /// Waits until a service of the engine has failed more often than it is restarted. Then [`stop`](Self::stop) the
+    /// bus and end the program, so that other nodes take over its tasks, or the next start does.
+    pub async fn wait_for_service_failure(&self) -> ServiceFailure {
+        self.engine.wait_for_service_failure().await
     }
 
     /// Waits up to 30 seconds for running attempts, releases the rest without costing a retry, and closes the store.
     pub async fn stop(self) {
-        self.engine.stop(DRAIN_TIMEOUT).await;
+        self.stop_within(DRAIN_TIMEOUT).await;
+    }
+
+    /// Like [`stop`](Self::stop), but waits for running attempts up to `drain_timeout`.
+    pub async fn stop_within(self, drain_timeout: Duration) {
+        self.engine.stop(drain_timeout).await;
         self.resources.clear_bus();
         let store = self.store.to_dyn_store();
         // Closing waits for the last commit, which must not block the runtime. A runtime that is shutting down may
         // skip the closing, which loses nothing that was acknowledged.
         let _ = tokio::task::spawn_blocking(move || store.close()).await;
-    }
-}
-
-fn has_task_finished(status: TaskStatus) -> bool {
-    match status {
-        TaskStatus::Done | TaskStatus::Error | TaskStatus::Missing => true,
-        TaskStatus::New | TaskStatus::Scheduled | TaskStatus::Locked => false,
     }
 }
 

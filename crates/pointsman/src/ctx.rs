@@ -41,8 +41,11 @@ struct AttemptEffects {
 
 /// The task of an attempt, and the number of the attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TaskInfo {
+    /// The task's id.
     pub id: TaskId,
+    /// The handler that runs.
     pub handler: HandlerName,
     /// The event of the task; `None` for a step of an order.
     pub event_id: Option<EventId>,
@@ -63,7 +66,9 @@ pub struct TaskInfo {
 
 /// Why a context rejected an event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CtxError {
+    /// The event cannot be emitted.
     #[error(transparent)]
     InvalidEvent(#[from] InvalidEvent),
     /// The effects of the attempt are already committed or dropped.

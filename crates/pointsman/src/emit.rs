@@ -21,6 +21,7 @@ pub struct EmitOptions {
 }
 
 impl EmitOptions {
+    /// The default options.
     pub fn new() -> Self {
         Self::default()
     }
@@ -133,7 +134,9 @@ const MAX_IDEMPOTENCY_KEY_BYTES: usize = 255;
 
 /// An event that is now in the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EmittedEvent {
+    /// The event's id, larger than that of every earlier event.
     pub id: EventId,
     /// The preceding event of the same object.
     pub prev: Option<EventId>,
@@ -167,9 +170,12 @@ impl InvalidEvent {
 
 /// Why an emit failed. An invalid event is not stored; after a store error the event may or may not be stored.
 #[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EmitError {
+    /// The event cannot be emitted.
     #[error(transparent)]
     InvalidEvent(#[from] InvalidEvent),
+    /// The event was not acknowledged.
     #[error(transparent)]
     EmitFailed(#[from] pointsman_engine::EmitError),
 }

@@ -75,6 +75,7 @@ pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
 
 /// A value that an expression in `key = …` or `sub = …` may have.
 pub trait IntoKey {
+    /// The key, if there is one.
     fn into_key(self) -> Option<String>;
 }
 

@@ -127,6 +127,7 @@ impl From<Snooze> for HandlerError {
 
 /// An error that a handler may return: a [`HandlerError`], or any type that implements `Display`.
 pub trait IntoHandlerError {
+    /// The error as the end of an attempt.
     fn into_handler_error(self) -> HandlerError;
 }
 

@@ -1,8 +1,11 @@
 //! Pointsman inside a Rust program: a durable event bus, with handlers and a unit of work.
 //!
 //! Emit an event, and it reaches every handler that should act on it, in order, and again if it fails; kill
-//! the program at any instant, and nothing that was acknowledged is lost. All state is in one SQLite file, or in a
-//! PostgreSQL or Redis database.
+//! the program at any instant, and nothing that was acknowledged is lost. Schedules emit events at planned times, and
+//! orders run chains of handlers, one step at a time. All state is in a [store](#stores): a SQLite file, a PostgreSQL
+//! database or a Redis server.
+//!
+//! # Quick start
 //!
 //! ```
 //! use pointsman::prelude::*;
@@ -36,6 +39,18 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Stores
+//!
+//! | URL | the store | the bus |
+//! |---|---|---|
+//! | `sqlite:app.db` | a file, and a few beside it with the same beginning of their names | is the only program that uses it |
+//! | `sqlite::memory:` | the memory of the program | for tests |
+//! | `postgres://user@host/database` | the schema `pointsman` of a database, PostgreSQL 15 or newer | shares it with other programs and servers |
+//! | `redis://host:6379` | Redis 7.0 or newer: a server, a master behind Sentinel, or a cluster | likewise |
+//!
+//! Programs on one store are nodes of a cluster: they share the work, and take over the tasks of those that die.
+//! Programs with different handlers have different names ([`BusBuilder::program_name`]).
 //!
 //! # Handlers
 //!
@@ -76,6 +91,25 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Schedules, orders, and people
+//!
+//! | to | use |
+//! |---|---|
+//! | emit an event at planned times | [`BusBuilder::schedule`], [`BusBuilder::schedule_spec`], [`Bus::run_schedule`], [`Bus::list_fires`] |
+//! | run a chain of handlers, one step at a time | [`BusBuilder::chain`], [`BusBuilder::on_chain`], [`Bus::add_order`], [`Bus::suspend_order`], [`Bus::stop_chain`] |
+//! | keep work from starting | [`Bus::pause`], [`Bus::resume`], [`Bus::set_rule`] |
+//! | see and change tasks | [`Bus::list_tasks`], [`Bus::explain_waiting`], [`Bus::retry_task`], [`Bus::cancel_task`] |
+//! | retry many failed tasks | [`Bus::start_redrive`] |
+//! | read the journal | [`Bus::watch`], [`Bus::watch_after`] |
+//! | receive events elsewhere, in order | [`gate`] |
+//!
+//! # What it lacks
+//!
+//! There is no server, no configuration file and no console: the binary `pointsman` has them, and may use the same
+//! store. The library handles events with functions of the program only, not by HTTP or by commands.
+
+#![warn(missing_docs)]
 
 mod attempt_scope;
 pub mod builder;
@@ -87,10 +121,15 @@ pub mod event;
 pub mod gate;
 mod handler;
 pub mod handler_result;
+mod orders;
+mod redrives;
 mod request_context;
+mod rules;
+mod schedules;
 mod shared_state;
 mod step;
 mod task_log;
+mod tasks;
 mod unit_of_work;
 mod watch;
 
@@ -101,20 +140,38 @@ pub use emit::{EmitError, EmitOptions, EmittedEvent, InvalidEvent};
 pub use event::{Event, RawEvent};
 pub use handler::{Extract, Handler};
 pub use handler_result::{HandlerError, Snooze};
+pub use orders::OrderOperationError;
+pub use redrives::NewRedrive;
 pub use request_context::RequestContext;
+pub use rules::{NewRule, PauseError};
+pub use schedules::RunScheduleError;
 pub use shared_state::{MissingState, State, StateMap};
 pub use step::Step;
 pub use task_log::TaskLogLayer;
+pub use tasks::TaskOperationError;
 pub use unit_of_work::{BoxError, CommitError, CommittedEvents, EventReceipt, Operation, Tx, UnitOfWork};
 pub use watch::{JournalWatch, WatchError};
 
-pub use pointsman_core::chain;
-pub use pointsman_core::journal::EventFilter;
-pub use pointsman_core::store::{NewOrder, OrderError, OrderView, StoreError};
+pub use pointsman_core::journal::{EventFilter, PathFilter};
+pub use pointsman_core::order::{Order, OrderStatistics};
+pub use pointsman_core::store::{
+    AddedOrder, ChainView, FirePage, IdempotencyError, IdempotencyKey, NewOrder, OrderBatch,
+    OrderBatchReceipt, OrderCommand, OrderCursor, OrderError, OrderPage, OrderView, StoreError, TaskFilter,
+    TaskPage,
+};
+pub use pointsman_core::task::gates::{Gate as TaskGate, GateKind as TaskGateKind};
 pub use pointsman_core::task::retry::{Backoff, RetryPolicy};
-pub use pointsman_core::task::{LogLevel, LogLine, Task};
-pub use pointsman_core::{EventId, Json, LaneFailurePolicy, LaneOrdering, TaskId, TaskStatus};
+pub use pointsman_core::task::{ErrorReason, LogLevel, LogLine, Task, TaskCommandError};
+pub use pointsman_core::{
+    EventId, HandlerName, Json, LaneFailurePolicy, LaneOrdering, NewEvent, ObjectKey, Rate, Rule, RuleKind,
+    RuleScope, ScheduleName, TaskId, TaskSeq, TaskStatus, Tenant, Timestamp,
+};
+pub use pointsman_core::{chain, cron, fire};
 pub use pointsman_derive::Event;
+pub use pointsman_engine::{
+    EmitError as EmitFailure, RedriveError, RedriveState, RedriveStatus, ScheduleRunResult, ScheduleSpec,
+    ServiceFailure,
+};
 pub use pointsman_store::sql::{SqlError, SqlRow, SqlValue};
 
 /// The items that most programs use.

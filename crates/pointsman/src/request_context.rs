@@ -11,9 +11,13 @@ use crate::{Ctx, Extract, HandlerError};
 /// emits; a handler of the event takes it as an argument.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestContext {
+    /// The address of the client.
     pub ip: Option<IpAddr>,
+    /// The program of the client.
     pub user_agent: Option<String>,
+    /// The page from which the request came.
     pub referer: Option<String>,
+    /// The id under which the request is logged.
     pub request_id: Option<String>,
     /// The `traceparent` header of the W3C trace context.
     pub traceparent: Option<String>,
@@ -22,6 +26,7 @@ pub struct RequestContext {
 }
 
 impl RequestContext {
+    /// A context without any of its members.
     pub fn new() -> Self {
         Self::default()
     }
@@ -47,22 +52,27 @@ impl RequestContext {
         }
     }
 
+    /// Sets the address of the client.
     pub fn ip(self, ip: IpAddr) -> Self {
         Self { ip: Some(ip), ..self }
     }
 
+    /// Sets the program of the client.
     pub fn user_agent(self, user_agent: impl Into<String>) -> Self {
         Self { user_agent: Some(user_agent.into()), ..self }
     }
 
+    /// Sets the page from which the request came.
     pub fn referer(self, referer: impl Into<String>) -> Self {
         Self { referer: Some(referer.into()), ..self }
     }
 
+    /// Sets the id under which the request is logged.
     pub fn request_id(self, request_id: impl Into<String>) -> Self {
         Self { request_id: Some(request_id.into()), ..self }
     }
 
+    /// Sets the trace that the request belongs to, as the header `traceparent` of W3C Trace Context has it.
     pub fn traceparent(self, traceparent: impl Into<String>) -> Self {
         Self { traceparent: Some(traceparent.into()), ..self }
     }

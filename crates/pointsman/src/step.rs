@@ -32,8 +32,11 @@ const STEP_EVENT_TYPE: &str = "pointsman.step";
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step<T> {
+    /// The order.
     pub order: OrderKey,
+    /// The node of the step.
     pub node: ChainNodeId,
+    /// The order's value before the step.
     pub value: T,
 }
 

@@ -41,6 +41,7 @@ pub struct TaskLogLayer {
 }
 
 impl TaskLogLayer {
+    /// A layer for the attempts of all buses of the program.
     pub fn new() -> Self {
         Self { max_level: tracing::Level::INFO }
     }

@@ -26,10 +26,12 @@ pub struct JournalWatch {
 
 /// Why a watch ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WatchError {
     /// Events that the watch has not returned have expired, or it began after an id that was never assigned.
     #[error("the journal is torn after event {0}: later events have expired before they were read")]
     Torn(EventId),
+    /// The store failed, or the bus has stopped.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -8,6 +8,8 @@
 //!   readers ◀─────── StoreReader: own connections, one transaction per read, never blocks the writer
 //! ```
 //!
+//! It has no SQL and no connections, and makes no decision about tasks, orders and limits: `pointsman-core` does.
+//!
 //! A store is a [`BackendStore`]: it has a [`Writer`] over its [`tables::Tables`], and a [`StoreReader`].
 //!
 //! - `tables/`: operations that a database provides, a trait for each table; `row.rs` and `phase.rs`: its rows; `store_reader.rs`: read

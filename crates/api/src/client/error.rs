@@ -11,13 +11,18 @@ pub enum ClientError {
     /// No response: no server listens there, or the connection broke.
     #[error("no answer from {url}")]
     Unreachable {
+        /// The address of the server.
         url: String,
+        /// Why no response was received.
         #[source]
         source: reqwest::Error,
     },
     /// A stream delivered nothing for so long, not even a keep-alive comment, that the connection must be dead.
     #[error("the stream from {url} timed out; reconnect to continue")]
-    StreamTimeout { url: String },
+    StreamTimeout {
+        /// The address of the server.
+        url: String,
+    },
     /// The server responded with an error status.
     #[error("{}", describe_problem(.0))]
     ErrorResponse(Box<ProblemDetails>),
@@ -25,7 +30,12 @@ pub enum ClientError {
     #[error(
         "{url} did not respond as a Pointsman server does: {reason}; check the URL and the server's version"
     )]
-    InvalidResponse { url: String, reason: String },
+    InvalidResponse {
+        /// The address of the server.
+        url: String,
+        /// The part that it does not understand.
+        reason: String,
+    },
 }
 
 impl ClientError {

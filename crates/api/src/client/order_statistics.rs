@@ -13,6 +13,7 @@ pub struct OrderStatisticsBody {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
+    /// The counts.
     #[serde(flatten)]
     pub statistics: OrderStatistics,
 }

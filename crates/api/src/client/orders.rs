@@ -11,6 +11,7 @@ use crate::{AddOrdersResponse, ChangeOrderBody, OrderBody, OrderList};
 /// An order's key and the tenant it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TenantOrderKey {
+    /// The order's path and id.
     pub key: OrderKey,
     /// The token's tenant, or `default`, if not given.
     pub tenant: Option<Tenant>,

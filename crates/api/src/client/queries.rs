@@ -7,23 +7,31 @@ use serde::Serialize;
 /// An event to emit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EmitBody {
+    /// The event's type.
     #[serde(rename = "type")]
     pub event_type: EventType,
+    /// The object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<ObjectKey>,
+    /// The part of the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sub: Option<ObjectKey>,
+    /// The payload; null if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Json>,
+    /// The context, such as the request that the event comes from.
     #[serde(skip_serializing_if = "Context::is_empty")]
     pub context: Context,
+    /// The tenant; that of the token if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<Tenant>,
     /// How long its tasks wait, in one of the forms of an HTTP duration. Excludes `at`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
+    /// When its tasks are due. Excludes `delay`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
+    /// The priority of its tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
 }
@@ -52,8 +60,11 @@ pub struct EventQuery {
     pub event_type: Option<String>,
     /// Only events after this id.
     pub after: Option<u64>,
+    /// Only events whose key matches: `/` everything, `/a/` the tree below, `/a/*` its children.
     pub path: Option<String>,
+    /// Only events of this object.
     pub key: Option<String>,
+    /// Only events of this tenant.
     pub tenant: Option<String>,
     /// How long to wait for a first match. Not for streams.
     pub timeout: Option<String>,
@@ -78,19 +89,25 @@ impl EventQuery {
 /// A filter of tasks; the default matches all, the newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskQuery {
+    /// Only tasks of this status.
     pub status: Option<String>,
     /// A handler or a source.
     pub handler: Option<String>,
     /// An event's type or a source's collection.
     pub subject_name: Option<String>,
+    /// Only tasks of this tenant.
     pub tenant: Option<String>,
+    /// Only tasks for this object.
     pub key: Option<String>,
+    /// Only tasks for this event.
     pub event_id: Option<u64>,
     /// Only tasks created at or after this time.
     pub created_from: Option<String>,
     /// Only tasks created before this time.
     pub created_before: Option<String>,
+    /// 1 to 1000.
     pub limit: Option<u32>,
+    /// The `next` of the previous page.
     pub cursor: Option<String>,
 }
 
@@ -116,6 +133,7 @@ impl TaskQuery {
 pub struct OrderQuery {
     /// `/` everything, `/a/` the tree below, `/a/*` its children, `/a/chain` that chain's orders.
     pub path: Option<String>,
+    /// Only orders of this tenant.
     pub tenant: Option<String>,
     /// 1 to 1000.
     pub limit: Option<u32>,

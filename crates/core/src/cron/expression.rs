@@ -39,6 +39,7 @@ impl Expression {
         self.dialect
     }
 
+    /// The expression as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
     }

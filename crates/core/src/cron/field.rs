@@ -18,12 +18,19 @@ pub(super) const WEEKDAY_ABBREVIATIONS: [&str; 7] = ["SUN", "MON", "TUE", "WED",
 /// A field of a cron expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CronField {
+    /// The second, 0 to 59.
     Second,
+    /// The minute, 0 to 59.
     Minute,
+    /// The hour, 0 to 23.
     Hour,
+    /// The day of the month, 1 to 31.
     DayOfMonth,
+    /// The month, 1 to 12.
     Month,
+    /// The day of the week.
     DayOfWeek,
+    /// The year.
     Year,
 }
 

@@ -53,10 +53,13 @@ pub enum Dialect {
     /// Five fields as Vixie's, six or seven as Quartz's.
     #[default]
     Auto,
+    /// Five fields, as Vixie's cron reads them.
     Vixie,
+    /// Six or seven fields, as Quartz reads them.
     Quartz,
 }
 
+/// The error of a text that is no [`Dialect`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a dialect; write `auto`, `vixie` or `quartz`")]
 pub struct BadDialect(String);

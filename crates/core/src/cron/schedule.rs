@@ -33,6 +33,7 @@ const MICROS_PER_SECOND: i64 = 1_000_000;
 const LAST_POSSIBLE_FIRE_SECOND: i64 = 7_258_118_400 + 86_400;
 
 impl Schedule {
+    /// Combines an expression with a time zone.
     pub fn new(expression: Expression, zone: Zone) -> Self {
         Self { expression, zone }
     }
@@ -42,10 +43,12 @@ impl Schedule {
         Ok(Self::new(Expression::parse(text, Dialect::Auto)?, Zone::utc()))
     }
 
+    /// The expression.
     pub fn expression(&self) -> &Expression {
         &self.expression
     }
 
+    /// The time zone in which the expression is evaluated.
     pub fn zone(&self) -> &Zone {
         &self.zone
     }

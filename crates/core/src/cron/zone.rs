@@ -17,11 +17,13 @@ pub struct Zone {
     time_zone: TimeZone,
 }
 
+/// The error of a text that is no time zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a time zone; write one like `UTC`, `Europe/Berlin` or `America/New_York`")]
 pub struct BadZone(String);
 
 impl Zone {
+    /// Coordinated universal time.
     pub fn utc() -> Self {
         Self { name: "UTC".into(), time_zone: TimeZone::UTC }
     }
@@ -39,6 +41,7 @@ impl Zone {
         Ok(Self { name: rules.iana_name().unwrap_or(name).into(), time_zone: rules })
     }
 
+    /// The zone's name in the IANA database.
     pub fn name(&self) -> &str {
         &self.name
     }

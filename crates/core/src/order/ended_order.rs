@@ -18,6 +18,7 @@ pub enum OrderOutcome {
 }
 
 impl OrderOutcome {
+    /// The outcome's name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Finished => "finished",
@@ -51,11 +52,15 @@ impl FromStr for OrderOutcome {
 /// The stored summary of an order that has ended, so that its id is not reused by accident.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedOrder {
+    /// The order's chain and id.
     pub key: OrderKey,
+    /// The order's tenant.
     pub tenant: Tenant,
+    /// How the order ended.
     pub outcome: OrderOutcome,
     /// The node at which the order ended.
     pub node: ChainNodeId,
+    /// When the order ended.
     pub ended_at: Timestamp,
 }
 

@@ -28,17 +28,25 @@ use crate::{EventId, HandlerName, Json, Priority, TaskId, Tenant, Timestamp};
 /// An unfinished order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Order {
+    /// The order's chain and id.
     pub key: OrderKey,
+    /// The order's tenant.
     pub tenant: Tenant,
+    /// The node at which the order is.
     pub node: ChainNodeId,
+    /// The value that the next step gets.
     pub value: Json,
+    /// The priority of the order's tasks.
     pub priority: Priority,
     /// The order does not start before this time.
     pub planned_at: Option<Timestamp>,
+    /// When the order was added.
     pub created_at: Timestamp,
     /// The event for which the order was created.
     pub origin: Option<OrderOrigin>,
+    /// When the first step started; `None` if no step has.
     pub started_at: Option<Timestamp>,
+    /// Whether the order is suspended: no step starts until a person resumes it.
     pub suspended: bool,
     /// The task of the step at the order's node, waiting or running.
     pub task_seq: Option<TaskSeq>,
@@ -56,6 +64,7 @@ pub struct Order {
 /// The event that an order was created for; it is the cause of the events that the order's steps emit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderOrigin {
+    /// The event.
     pub event_id: EventId,
     /// The length of the chain of causes before the event; 0 if nothing caused it.
     pub cause_depth: u16,
@@ -68,46 +77,63 @@ pub enum OrderInput {
     Added,
     /// An attempt of the order's step starts.
     StepStarted {
+        /// The task of the step.
         task: TaskId,
     },
     /// An attempt of the order's step has ended.
     StepEnded(StepOutcome),
+    /// A person suspends the order.
     Suspend,
+    /// A person resumes the order.
     Resume,
     /// The order's chain, the chain's settings, or the order's planned time has changed.
     Reevaluate,
     /// A person moves the order to another node. Not allowed while a step runs.
     MoveTo {
+        /// The node to which the order moves.
         node: ChainNodeId,
     },
+    /// A person removes the order.
     Remove,
 }
 
 /// How an attempt of a step ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepOutcome {
-    /// `value`: the new value of the order, if the step returned one.
-    Success { value: Option<Json> },
+    /// The step succeeded.
+    Success {
+        /// The new value of the order, if the step returned one.
+        value: Option<Json>,
+    },
     /// The step failed for good.
-    FailedForGood { return_code: i64 },
+    FailedForGood {
+        /// The exit code of a command, the HTTP status, or what a worker reported.
+        return_code: i64,
+    },
     /// The step failed and will be retried.
     WillRetry,
     /// The step runs again without having failed: it was snoozed or released, or the node that ran it died.
     Unfinished,
-    /// A person cancelled the task. `was_running`: an attempt was running.
-    Canceled { was_running: bool },
+    /// A person cancelled the task.
+    Canceled {
+        /// An attempt was running.
+        was_running: bool,
+    },
 }
 
 /// A write that [`Order::apply`] requires of the store, in the same transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OrderEffect {
+    /// Publish an engine event.
     Publish(EngineEvent),
     /// Create the task of the order's step.
     CreateTask {
+        /// The handler that runs the step.
         handler: HandlerName,
     },
     /// Keep the order's waiting task, or replace it if it is a task of another handler.
     KeepOrReplaceTask {
+        /// The handler that runs the step.
         handler: HandlerName,
     },
     /// Cancel the order's previous task; the order no longer refers to it.

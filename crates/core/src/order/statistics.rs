@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderStatistics {
+    /// All unfinished orders.
     pub total: u64,
     /// Not started, without a planned time.
     pub not_planned: u64,
@@ -13,6 +14,7 @@ pub struct OrderStatistics {
     pub planned: u64,
     /// Not started, its planned time has passed.
     pub due: u64,
+    /// Orders whose first step has started.
     pub started: u64,
     /// Orders that have a task.
     pub in_task: u64,
@@ -20,6 +22,7 @@ pub struct OrderStatistics {
     pub in_process: u64,
     /// Orders whose step failed and will be retried.
     pub setback: u64,
+    /// Orders that are suspended.
     pub suspended: u64,
     /// Always 0: an order that cannot continue is suspended.
     pub blacklisted: u64,
@@ -30,6 +33,7 @@ pub struct OrderStatistics {
 }
 
 impl OrderStatistics {
+    /// Adds the counts of `other` to these.
     pub fn add(&mut self, other: &Self) {
         for (sum, count) in self.counts_mut().into_iter().zip(other.counts()) {
             *sum += count;

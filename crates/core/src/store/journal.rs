@@ -15,30 +15,39 @@ use crate::{Event, EventId, NewEvent, ObjectKey, TaskId, Tenant, Timestamp};
 /// The events that one producer emits in one request: all or nothing.
 #[derive(Clone, Debug)]
 pub struct EmitBatch {
+    /// The events, in the order in which they are journaled.
     pub events: Vec<NewEvent>,
+    /// The key under which the request may be repeated.
     pub idempotency_key: Option<IdempotencyKey>,
 }
 
 /// A caller's key for a request that it may repeat, and a digest of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey {
+    /// The tenant; keys of different tenants are independent.
     pub tenant: Tenant,
+    /// The caller's key.
     pub key: String,
+    /// A digest of the request: a repeat with another one is refused.
     pub request_digest: [u8; 32],
 }
 
 /// An event that was appended to the journal, and the tasks that were created for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EmittedEventReceipt {
+    /// The event's id.
     #[serde(rename = "eventId")]
     pub id: EventId,
+    /// The id of the preceding event of the same object.
     pub prev: Option<EventId>,
+    /// The event's tasks, one for each handler that it is routed to.
     pub tasks: Vec<TaskId>,
 }
 
 /// The result of an [`EmitBatch`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmitReceipt {
+    /// The appended events, in the order of the batch.
     pub events: Vec<EmittedEventReceipt>,
     /// The idempotency key was used before: this is the result of the first request.
     pub repeated: bool,
@@ -47,6 +56,7 @@ pub struct EmitReceipt {
 /// Why a request with an idempotency key was refused. Nothing of it was stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdempotencyError {
+    /// The key was used before, for another request.
     #[error("the idempotency key {0:?} was used before with other content")]
     Conflict(String),
 }
@@ -54,6 +64,7 @@ pub enum IdempotencyError {
 /// The stored response to a request with an idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyRecord {
+    /// The response, as the first request got it.
     pub response: String,
     /// The response was recorded by an earlier request.
     pub repeated: bool,
@@ -66,6 +77,7 @@ pub struct JournalQuery {
     pub after_event_id: EventId,
     /// Only events up to and including this id, if given.
     pub up_to_event_id: Option<EventId>,
+    /// Only events that match.
     pub filter: EventFilter,
     /// The largest number of matching events.
     pub limit: usize,
@@ -76,11 +88,14 @@ pub struct JournalQuery {
 /// An event, its tasks and the events that it caused.
 #[derive(Clone, Debug)]
 pub struct EventView {
+    /// The event.
     pub event: Arc<Event>,
+    /// The event's tasks.
     pub tasks: Vec<Task>,
     /// The events that it caused directly or indirectly and that have not expired: direct ones first, at most
     /// [`MAX_CAUSED_EVENTS`]. Each names its cause.
     pub caused_events: Vec<Arc<Event>>,
+    /// The ids in the journal when the event was read.
     pub journal_range: JournalRange,
 }
 
@@ -98,6 +113,7 @@ pub struct ObjectView {
     pub lanes: Vec<LaneView>,
     /// The object has more lanes than are listed.
     pub has_more_lanes: bool,
+    /// The ids in the journal when the object was read.
     pub journal_range: JournalRange,
 }
 
@@ -140,13 +156,17 @@ impl LaneView {
 /// The numbers of rows that one call of [`Journal::prune_events_tasks_and_objects`] deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PruneReport {
+    /// The number of deleted events.
     pub deleted_event_count: u64,
+    /// The number of deleted tasks.
     pub deleted_task_count: u64,
+    /// The number of deleted objects.
     pub deleted_object_count: u64,
     /// There is more to delete: the call stopped early so that other writers can write.
     pub has_more: bool,
 }
 
+/// Appends and reads events.
 #[async_trait]
 pub trait Journal: Send + Sync {
     /// Appends events: gives each its id and `prev`, creates its tasks by the registered routes, and, if `claim` is
@@ -186,6 +206,7 @@ pub trait Journal: Send + Sync {
     /// page has the id up to which it was read.
     async fn read_events(&self, query: JournalQuery) -> StoreResult<EventPage>;
 
+    /// Reads an event with its tasks and the events that it caused; `None` if there is no such event.
     async fn read_event(&self, id: EventId) -> StoreResult<Option<EventView>>;
 
     /// Reads an object with at most `limit` of its events in one transaction. The work for its lanes is bounded,

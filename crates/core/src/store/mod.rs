@@ -79,6 +79,7 @@ pub enum StoreSignal {
 
 /// Is notified of commits: see [`Store::add_listener`].
 pub trait StoreListener: Send + Sync {
+    /// Called after a commit, on a thread of the store; must not block.
     fn on_signal(&self, signal: StoreSignal);
 }
 

@@ -18,15 +18,19 @@ use crate::{EventId, Json, Priority, TaskId, TaskStatus, Tenant, Timestamp};
 /// An order to be added.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewOrder {
+    /// The chain that the order runs through.
     pub chain: ChainPath,
     /// The id of the order; if not given, the store generates a number.
     pub id: Option<OrderId>,
     /// The node at which the order starts; the chain's first node if not given.
     pub start_node: Option<ChainNodeId>,
+    /// The value that the first step gets.
     pub value: Json,
     /// When the order starts; at once if not given.
     pub planned_at: Option<Timestamp>,
+    /// The priority of the order's tasks.
     pub priority: Priority,
+    /// The order's tenant.
     pub tenant: Tenant,
     /// The event for which the order is created.
     pub origin: Option<OrderOrigin>,
@@ -51,23 +55,30 @@ impl NewOrder {
 /// Why a request for an order or a chain was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
+    /// No chain of this path is defined.
     #[error("there is no chain {0}")]
     NoSuchChain(ChainPath),
+    /// The chain has no node of this id.
     #[error("the chain {0} has no node {1}")]
     NoSuchNode(ChainPath, ChainNodeId),
+    /// An unfinished order has this id.
     #[error("the chain {0} has an order {1} already")]
     AlreadyExists(ChainPath, OrderId),
+    /// An order of this id has ended recently.
     #[error(
         "the order {} has ended: {} at the node {}, {}; its id cannot be reused for a day",
         .0.key, .0.outcome, .0.node, .0.ended_at
     )]
     IdOfEndedOrder(Box<EndedOrder>),
+    /// The id looks like a generated one.
     #[error(
         "numbers of {MIN_GENERATED_ID_DIGITS} digits and more are reserved for generated ids; use another id than {0}"
     )]
     ReservedId(OrderId),
+    /// No unfinished order has this key.
     #[error("there is no order {0}")]
     NoSuchOrder(OrderKey),
+    /// The command is not possible while a step runs.
     #[error("a step of the order {0} is running; suspend it and wait for the step to end")]
     StepRunning(OrderKey),
 }
@@ -75,9 +86,11 @@ pub enum OrderError {
 /// Orders to be added in one transaction, all or none.
 #[derive(Clone, Debug, Default)]
 pub struct OrderBatch {
+    /// The orders, in the order in which they are added.
     pub orders: Vec<NewOrder>,
     /// The id of an ended order may be reused, as by a schedule with a fixed order id.
     pub reuse_ended_ids: bool,
+    /// The key under which the request may be repeated.
     pub idempotency_key: Option<IdempotencyKey>,
 }
 
@@ -90,6 +103,7 @@ impl From<Vec<NewOrder>> for OrderBatch {
 /// The result of an [`OrderBatch`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderBatchReceipt {
+    /// The added orders, in the order of the batch.
     pub orders: Vec<AddedOrder>,
     /// The idempotency key was used before: this is the result of the first request.
     pub repeated: bool,
@@ -101,6 +115,7 @@ pub enum OrderBatchError {
     /// The index of the first order that was refused, and the reason.
     #[error("{1}")]
     OrderRefused(usize, OrderError),
+    /// The idempotency key was used for another request.
     #[error(transparent)]
     Idempotency(#[from] IdempotencyError),
 }
@@ -108,7 +123,9 @@ pub enum OrderBatchError {
 /// An order that was added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddedOrder {
+    /// The order's chain and id.
     pub order: OrderKey,
+    /// The order's tenant.
     pub tenant: Tenant,
     /// The engine event that announces the order.
     pub event: EventId,
@@ -117,6 +134,7 @@ pub struct AddedOrder {
 /// An order with the state of its task, for readers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OrderView {
+    /// The order.
     pub order: Order,
     /// The task of the order's step, the task's status, and when the task is due.
     pub task: Option<(TaskId, TaskStatus, Option<Timestamp>)>,
@@ -133,16 +151,20 @@ pub struct OrderView {
 /// A page of orders, sorted by key, then by tenant.
 #[derive(Clone, Debug)]
 pub struct OrderPage {
+    /// The orders.
     pub orders: Vec<OrderView>,
     /// The cursor of the next page, if there is one.
     pub next_cursor: Option<OrderCursor>,
+    /// The ids in the journal when the page was read.
     pub journal_range: JournalRange,
 }
 
 /// The last order of a page: the next page starts after it. Written as `/chain/path,id@tenant`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderCursor {
+    /// The order's chain and id.
     pub key: OrderKey,
+    /// The order's tenant.
     pub tenant: Tenant,
 }
 
@@ -167,7 +189,9 @@ impl FromStr for OrderCursor {
 /// A chain with its state and order counts, for readers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChainView {
+    /// The chain's definition.
     pub chain: Chain,
+    /// The operator's settings.
     pub state: ChainState,
     /// The number of orders at each node, including nodes that the chain no longer has.
     pub order_counts_by_node: Vec<(ChainNodeId, u64)>,
@@ -176,17 +200,24 @@ pub struct ChainView {
 /// A change of an order that a person requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OrderCommand {
+    /// No step starts until the order is resumed.
     Suspend,
+    /// Lifts a suspension.
     Resume,
+    /// Removes the order; a running step ends without effect on it.
     Remove,
     /// Sets the order's value, moves it to another node, or changes its planned start. Refused while a step runs.
     Change {
+        /// The new value.
         value: Option<Json>,
+        /// The node to which the order moves.
         node: Option<ChainNodeId>,
+        /// The new planned start.
         planned_at: Option<Timestamp>,
     },
 }
 
+/// Stores chains and the orders that run through them.
 #[async_trait]
 pub trait Orders: Send + Sync {
     /// Adds all of these orders in one transaction, or none of them. An order whose id an earlier one of the batch has
@@ -229,6 +260,7 @@ pub trait Orders: Send + Sync {
         now: Timestamp,
     ) -> StoreResult<(OrderStatistics, JournalRange)>;
 
+    /// Suspends, resumes, changes or removes an order.
     async fn apply_order_command(
         &self,
         tenant: &Tenant,
@@ -248,6 +280,7 @@ pub trait Orders: Send + Sync {
         now: Timestamp,
     ) -> StoreResult<Result<(), OrderError>>;
 
+    /// Sets the action of a chain node. When this returns, no step of a stopped chain node starts.
     async fn set_chain_node_action(
         &self,
         chain: &ChainPath,

@@ -21,12 +21,16 @@ pub struct Registration {
     /// of all registrants are in effect together.
     #[serde(rename = "by")]
     pub registrant: String,
+    /// The handlers.
     pub handlers: Vec<HandlerDef>,
+    /// Which handlers events go to.
     pub routes: Routes,
     /// The weights of tenants in the round robin; 1 for tenants not listed.
     #[serde(rename = "tenants")]
     pub tenant_weights: BTreeMap<Tenant, Weight>,
+    /// The chains.
     pub chains: Vec<Chain>,
+    /// Which chains events create orders for.
     pub chain_routes: ChainRoutes,
     /// The objects configured in files, by their key in the stream (`Job:/index`, `JobChain:/a/b`,
     /// `Schedule:/nightly`), each with a digest. Differences to the previous registration are published in the journal.
@@ -93,7 +97,9 @@ pub struct BootReference {
     /// A number that identifies this boot of this machine.
     #[serde(rename = "boot")]
     pub boot_id: u64,
+    /// The machine's uptime at that time.
     pub uptime_ms: u64,
+    /// The node's time at that uptime.
     pub at: Timestamp,
     /// `at` is not confirmed: the machine booted with a clock far ahead of the last write to the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,12 +128,17 @@ pub struct ClockStep {
 /// A node of the cluster, live or gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeView {
+    /// The node's id.
     pub id: NodeId,
+    /// The node's name, which the operator chose.
     pub name: String,
+    /// When the node joined the cluster.
     pub joined_at: Timestamp,
+    /// When the node last sent a heartbeat.
     pub last_heartbeat_at: Timestamp,
     /// The node has left the cluster, or was declared dead.
     pub has_left_or_died: bool,
+    /// The node's handlers, slots and clock.
     pub capabilities: NodeCapabilities,
     /// The number of tasks that the node has leased now.
     pub running_task_count: u64,
@@ -136,6 +147,7 @@ pub struct NodeView {
 /// An entry of the audit log: one change that a person or program made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
+    /// When the change was made.
     pub at: Timestamp,
     /// The name of the token that was used.
     pub actor: String,
@@ -150,17 +162,23 @@ pub struct AuditEntry {
 /// Task counts of one queue of a handler.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueView {
+    /// The handler.
     pub handler: HandlerName,
+    /// What the queue's tasks are for.
     pub subject: QueueSubject,
+    /// The tenant of the queue's tasks.
     pub tenant: Tenant,
     /// The number of tasks that could run now.
     pub ready_count: u64,
     /// Unfinished tasks that wait: for their due time, their lane or the event's synchronous handlers.
     pub waiting_count: u64,
+    /// The number of tasks that a node has scheduled.
     pub scheduled_count: u64,
+    /// The number of tasks that run.
     pub running_count: u64,
     /// Tasks in `error` that halt their lane.
     pub halted_count: u64,
+    /// The number of tasks whose handler is not defined.
     pub missing_count: u64,
     /// A rule pauses or blocks the queue, or its chain or node is stopped.
     pub is_paused_or_blocked: bool,
@@ -168,6 +186,7 @@ pub struct QueueView {
     pub next_ready_task_created_at: Option<Timestamp>,
 }
 
+/// Stores registrations, nodes, rules and the audit log.
 #[async_trait]
 pub trait Registry: Send + Sync {
     /// Replaces the definitions of a registrant, for all events journaled from now on. A definition that it registered
@@ -213,11 +232,13 @@ pub trait Registry: Send + Sync {
         tenant: Option<&Tenant>,
     ) -> StoreResult<bool>;
 
+    /// Lists all rules that are set.
     async fn list_rules(&self) -> StoreResult<Vec<Rule>>;
 
     /// Lists the queues that have unfinished tasks, of one handler or of all. Read from counters, not by counting.
     async fn list_queues(&self, handler: Option<&HandlerName>) -> StoreResult<Vec<QueueView>>;
 
+    /// Appends an entry to the audit log.
     async fn append_audit_entry(&self, entry: AuditEntry) -> StoreResult<()>;
 
     /// Lists audit entries with their numbers, newest first, below the number `before` if given.

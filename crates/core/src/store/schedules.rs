@@ -10,6 +10,7 @@ use crate::{ScheduleName, Timestamp};
 /// A configured schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleDef {
+    /// The schedule's name.
     pub name: ScheduleName,
     /// The expression, with everything else that changes the planned times. If it differs from the stored one, the
     /// schedule starts anew: times of another expression were never planned.
@@ -30,18 +31,24 @@ pub struct ScheduleProgress {
 /// A planned time that has passed, and the decision whether it fires.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FireRequest {
+    /// The schedule.
     pub schedule: ScheduleName,
+    /// The planned time.
     pub planned_at: Timestamp,
+    /// Whether and how it fires.
     pub decision: FireDecision,
 }
 
 /// Rows of the fire ledger, the latest planned time first.
 #[derive(Clone, Debug)]
 pub struct FirePage {
+    /// The rows.
     pub fires: Vec<Fire>,
+    /// The ids in the journal when the rows were read.
     pub journal_range: JournalRange,
 }
 
+/// Stores schedules and the fire ledger.
 #[async_trait]
 pub trait Schedules: Send + Sync {
     /// Registers the caller's schedules; returns the progress of each, in the same order. Other nodes may have other

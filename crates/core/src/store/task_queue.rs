@@ -17,6 +17,7 @@ use crate::{
 /// A request of a node or a worker for tasks to run.
 #[derive(Clone, Debug)]
 pub struct ClaimRequest {
+    /// The node or worker that claims.
     pub claimant: Claimant,
     /// The handlers that the claimant can run. A node is given no tasks of pull handlers, a worker only those.
     pub handlers: Arc<BTreeSet<HandlerName>>,
@@ -25,6 +26,7 @@ pub struct ClaimRequest {
 }
 
 impl ClaimRequest {
+    /// Whether a pull worker claims, and not a node.
     pub fn is_by_pull_worker(&self) -> bool {
         matches!(self.claimant, Claimant::PullWorker { .. })
     }
@@ -35,22 +37,33 @@ impl ClaimRequest {
 pub enum Claimant {
     /// The lease lasts as long as the node sends heartbeats.
     Node(NodeId),
-    /// The lease ends at `lease_until` unless it is renewed. Only tasks of `tenant` are claimed, if given.
-    PullWorker { lease_until: Timestamp, tenant: Option<Tenant> },
+    /// The lease lasts until a given time, unless it is renewed.
+    PullWorker {
+        /// When the lease ends.
+        lease_until: Timestamp,
+        /// Only tasks of this tenant are claimed, if given.
+        tenant: Option<Tenant>,
+    },
 }
 
 /// A task that a node or a worker has leased.
 #[derive(Clone, Debug)]
 pub struct ClaimedTask {
+    /// The task's number in the store.
     pub seq: TaskSeq,
+    /// The task's id.
     pub id: TaskId,
+    /// The handler to run.
     pub handler: HandlerName,
+    /// The event, the collection or the step to handle.
     pub subject: TaskSubject,
     /// The time for which a schedule planned the task.
     pub planned_at: Option<Timestamp>,
     /// The number of this attempt: 1 for the first run.
     pub attempt: u32,
+    /// The number of failures after which the task was retried.
     pub retries: u32,
+    /// The token that the end of the attempt has to present.
     pub fence: i64,
     /// When a pull worker's lease ends; None if a node claimed the task.
     pub pull_worker_lease_until: Option<Timestamp>,
@@ -63,6 +76,7 @@ pub struct ClaimedTask {
 /// The result of a [`ClaimRequest`].
 #[derive(Clone, Debug, Default)]
 pub struct ClaimResult {
+    /// The claimed tasks.
     pub tasks: Vec<ClaimedTask>,
     /// More tasks are ready than this claim could take.
     pub has_more: bool,
@@ -76,18 +90,25 @@ pub struct ClaimResult {
 /// How an attempt ended, with the data of that end.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttemptResult {
+    /// The handler has succeeded.
     Succeeded {
+        /// The value that the handler returned.
         result: Option<Json>,
     },
+    /// The handler has failed.
     Failed {
+        /// The error, as a text for people.
         error: String,
+        /// The exit code of a command, the HTTP status, or what a worker reported.
         return_code: i64,
         /// When the target asked to be tried again.
         retry_at: Option<Timestamp>,
         /// The handler said not to retry.
         permanent: bool,
     },
+    /// The handler asked to run the task again later.
     Snoozed {
+        /// When the task runs again.
         until: Timestamp,
     },
     /// A node that stops gave the task back unfinished.
@@ -97,36 +118,46 @@ pub enum AttemptResult {
 /// The end of an attempt with everything that commits together with it.
 #[derive(Clone, Debug)]
 pub struct FinishedAttempt {
+    /// The task.
     pub task_seq: TaskSeq,
+    /// The token of the attempt's claim.
     pub fence: i64,
+    /// How the attempt ended.
     pub result: AttemptResult,
     /// The health of the handler's target, if the attempt reports it.
     pub target_health: Option<TargetHealth>,
     /// The events that the handler emitted; each names its cause.
     pub emitted_events: Vec<NewEvent>,
+    /// The last log lines of the attempt.
     pub log_lines: Vec<LogLine>,
 }
 
 /// The state of a task after an attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FinishReceipt {
+    /// The task's status now.
     pub status: TaskStatus,
     /// When the task will be retried, if it will.
     pub next_attempt_due_at: Option<Timestamp>,
+    /// The events that the handler emitted, as they were journaled.
     pub emitted_events: Vec<EmittedEventReceipt>,
 }
 
 /// A log line of a running attempt.
 #[derive(Clone, Debug)]
 pub struct AttemptLogLine {
+    /// The task.
     pub task_seq: TaskSeq,
+    /// The token of the attempt's claim.
     pub fence: i64,
+    /// The line.
     pub line: LogLine,
 }
 
 /// A request to synchronise a collection of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewCollectionRun {
+    /// The source and its collection.
     pub source_collection: SourceCollection,
     /// The collection's configured priority if not given.
     pub priority: Option<Priority>,
@@ -135,6 +166,7 @@ pub struct NewCollectionRun {
 /// The result of [`TaskQueue::run_collection`]: the task of the collection that is queued or running.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CollectionRunReceipt {
+    /// The task.
     pub task: TaskId,
     /// This call created the task; otherwise it existed before.
     pub created: bool,
@@ -146,8 +178,10 @@ pub struct CollectionRunReceipt {
 /// Why no task was created for a collection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CollectionRunError {
+    /// The collection is not defined.
     #[error(transparent)]
     NoSuchCollection(#[from] NoSuchCollection),
+    /// The idempotency key was used for another request.
     #[error(transparent)]
     Idempotency(#[from] IdempotencyError),
 }
@@ -185,6 +219,7 @@ pub struct RescueReport {
     pub marked_missing_count: u64,
 }
 
+/// Schedules, claims and finishes tasks.
 #[async_trait]
 pub trait TaskQueue: Send + Sync {
     /// Schedules tasks ahead of free slots: `new` → `scheduled`, selected fairly, until `max_scheduled` tasks are

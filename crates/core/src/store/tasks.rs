@@ -11,6 +11,7 @@ use crate::{EventId, HandlerName, ObjectKey, TaskId, TaskStatus, Tenant, Timesta
 /// Selects tasks; the default selects all.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskFilter {
+    /// Only tasks in one of these statuses, if any are given.
     pub statuses: Vec<TaskStatus>,
     /// Tasks in `error` match only if they ended for one of these reasons, if any are given.
     pub error_reasons: Vec<ErrorReason>,
@@ -18,11 +19,15 @@ pub struct TaskFilter {
     pub handler: Option<HandlerName>,
     /// The event's type, the source's collection, or the order's node.
     pub subject_name: Option<String>,
+    /// Only tasks for this event.
     pub event_id: Option<EventId>,
+    /// Only tasks of this tenant.
     pub tenant: Option<Tenant>,
+    /// Only tasks for this object.
     pub key: Option<ObjectKey>,
     /// Only tasks created at or after this time.
     pub created_from: Option<Timestamp>,
+    /// Only tasks created before this time.
     pub created_before: Option<Timestamp>,
 }
 
@@ -33,26 +38,32 @@ pub struct TaskPage {
     pub tasks: Vec<Task>,
     /// The cursor of the next page, if there is one.
     pub next_cursor: Option<TaskSeq>,
+    /// The ids in the journal when the page was read.
     pub journal_range: JournalRange,
 }
 
 /// A log line and its number in the task's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredLogLine {
+    /// The line's number; the first line has 0.
     pub number: u64,
+    /// The line.
     pub line: LogLine,
 }
 
 /// Lines of a task's log, and the task's status when they were read.
 #[derive(Clone, Debug)]
 pub struct LogPage {
+    /// The lines, in order.
     pub lines: Vec<StoredLogLine>,
+    /// The task's status when the lines were read.
     pub task_status: TaskStatus,
 }
 
 /// The result of one call of [`Tasks::replay_events`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayReport {
+    /// The number of tasks that this call created.
     pub created_task_count: u64,
     /// There are more events to replay.
     pub has_more: bool,
@@ -61,6 +72,7 @@ pub struct ReplayReport {
 /// The largest number of attempts that [`Tasks::read_task`] returns.
 pub const MAX_LISTED_ATTEMPTS: usize = 100;
 
+/// Reads, retries and cancels tasks.
 #[async_trait]
 pub trait Tasks: Send + Sync {
     /// Reads a task with its last attempts, at most [`MAX_LISTED_ATTEMPTS`].

@@ -13,8 +13,10 @@ use crate::{HandlerName, Rule, Timestamp};
 /// A condition that a task has to meet before it runs: the gate is open if the task meets it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gate {
+    /// The condition.
     #[serde(rename = "gate")]
     pub kind: GateKind,
+    /// Whether the task meets the condition.
     pub open: bool,
     /// The check and its result, as a text for people.
     pub detail: String,
@@ -62,9 +64,13 @@ pub enum GateKind {
 /// The data from which the gates of a waiting task are computed.
 #[derive(Clone, Debug)]
 pub struct GateInputs {
+    /// The task's state.
     pub task_state: TaskState,
+    /// The task's handler.
     pub handler: HandlerName,
+    /// Whether the handler is registered.
     pub is_handler_defined: bool,
+    /// Whether pull workers run the handler.
     pub is_pull_handler: bool,
     /// The synchronous task of the same event for which the task waits.
     pub blocking_sync_task: Option<(TaskId, TaskStatus)>,
@@ -76,9 +82,11 @@ pub struct GateInputs {
     pub blocking_rules: Vec<Rule>,
     /// The limits of the task's handler, and the state of its limiter.
     pub limits: Limits,
+    /// The state of the handler's rate limiter and circuit breaker.
     pub limiter: LimiterAndBreakerState,
     /// The number of the handler's running tasks, and some of them.
     pub running_task_count: u32,
+    /// Some of the handler's running tasks.
     pub some_running_tasks: Vec<TaskId>,
     /// The running tasks of the same object, if they use up its concurrency limit.
     pub blocking_tasks_of_key: Vec<TaskId>,

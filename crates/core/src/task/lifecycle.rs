@@ -27,6 +27,7 @@ pub struct Lease {
     pub node: i64,
     /// The token of the attempt, larger than that of every earlier claim in the store.
     pub fence: i64,
+    /// When the attempt was claimed.
     pub since: Timestamp,
     /// When the lease expires unless it is renewed. None: it lasts as long as its node sends heartbeats.
     pub until: Option<Timestamp>,
@@ -47,18 +48,26 @@ pub enum ErrorReason {
 /// The state of a task, with the data that only this state has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TaskState {
+    /// The task waits to be scheduled or claimed.
     New {
+        /// When the task is due.
         due: Timestamp,
     },
+    /// A node will run the task in one of its next free slots.
     Scheduled,
+    /// A node or a pull worker runs the task.
     Locked(Lease),
+    /// The task has succeeded.
     Done,
+    /// The task has ended without success.
     Error {
+        /// Why the task ended.
         reason: ErrorReason,
         /// The task keeps its lane halted until a person retries or cancels it.
         #[serde(rename = "halts")]
         halts_lane: bool,
     },
+    /// The task's handler is not defined.
     Missing {
         /// When the task would have been due.
         due: Timestamp,
@@ -66,6 +75,7 @@ pub enum TaskState {
 }
 
 impl TaskState {
+    /// The status, without the data of the state.
     pub fn status(&self) -> TaskStatus {
         match self {
             Self::New { .. } => TaskStatus::New,
@@ -77,6 +87,7 @@ impl TaskState {
         }
     }
 
+    /// The reason if the state is `error`.
     pub fn error_reason(&self) -> Option<ErrorReason> {
         match self {
             Self::Error { reason, .. } => Some(*reason),
@@ -88,6 +99,7 @@ impl TaskState {
 /// The state of a task and the counts of its attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskLifecycle {
+    /// The current state.
     pub state: TaskState,
     /// The number of times that the task was claimed, and so the number of its latest attempt.
     pub attempt: u32,
@@ -107,6 +119,7 @@ pub struct TaskLifecycle {
 }
 
 impl TaskLifecycle {
+    /// A task that has not run.
     pub fn new(due: Timestamp, has_lane: bool) -> Self {
         let state = TaskState::New { due };
         Self { state, attempt: 0, retries: 0, crashes: 0, out_of_order: false, has_lane, in_lane: has_lane }
@@ -128,18 +141,43 @@ pub enum TaskCommand {
     /// A worker claims the task. From `new` this is scheduling and locking in one step.
     Lock(Lease),
     /// The handler has succeeded.
-    Succeed { fence: i64 },
-    /// The handler has failed. `retry_at`: when the target asked to be tried again; `permanent`: the handler said not
-    /// to retry.
-    Fail { fence: i64, retry_at: Option<Timestamp>, permanent: bool },
+    Succeed {
+        /// The token of the attempt.
+        fence: i64,
+    },
+    /// The handler has failed.
+    Fail {
+        /// The token of the attempt.
+        fence: i64,
+        /// When the target asked to be tried again.
+        retry_at: Option<Timestamp>,
+        /// The handler said not to retry.
+        permanent: bool,
+    },
     /// The handler asks to run the task again at a later time.
-    Snooze { fence: i64, until: Timestamp },
+    Snooze {
+        /// The token of the attempt.
+        fence: i64,
+        /// When the task runs again.
+        until: Timestamp,
+    },
     /// The node gives the task back unfinished: a drain, a deploy.
-    Release { fence: i64 },
+    Release {
+        /// The token of the attempt.
+        fence: i64,
+    },
     /// The worker that runs the task extends its lease.
-    RenewLease { fence: i64, until: Timestamp },
+    RenewLease {
+        /// The token of the attempt.
+        fence: i64,
+        /// When the lease expires now.
+        until: Timestamp,
+    },
     /// The node or the worker that ran the task is dead.
-    ExpireLease { fence: i64 },
+    ExpireLease {
+        /// The token of the attempt.
+        fence: i64,
+    },
     /// The task's handler is no longer defined.
     MarkMissing,
     /// The handler is defined again, and a person wants its tasks run.
@@ -154,11 +192,17 @@ pub enum TaskCommand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AttemptOutcome {
+    /// The handler succeeded.
     Succeeded,
+    /// The handler failed.
     Failed,
+    /// The handler asked to run the task again later.
     Snoozed,
+    /// A stopping node gave the task back.
     Released,
+    /// The node or the worker died.
     Crashed,
+    /// A person cancelled the task.
     Canceled,
 }
 
@@ -182,16 +226,22 @@ pub enum TaskEffect {
 /// Why a command on a task was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskCommandError {
+    /// The task's status does not allow the command.
     #[error("the task is `{}`, which does not allow this command", .0.as_str())]
     WrongState(TaskStatus),
+    /// The lease of the attempt has ended; another attempt may have the task.
     #[error("another attempt has leased the task")]
     StaleFence,
+    /// There is no such task.
     #[error("no such task")]
     NoSuchTask,
+    /// The task's event has expired.
     #[error("the task's event has expired, so it cannot be run again")]
     EventExpired,
+    /// The task is a step of an order.
     #[error("it is a step of an order; resume the order to run it again")]
     IsOrderStep,
+    /// The collection has another active task.
     #[error("another task of its source and collection is queued or running")]
     CollectionBusy,
 }
@@ -453,6 +503,7 @@ pub mod all_states_and_commands {
     /// The fence of the lease of the locked state, which the commands carry.
     pub const LOCKED_STATE_FENCE: i64 = 7;
 
+    /// Each state, with and without each flag that it has.
     pub fn all_states(now: Timestamp) -> Vec<TaskState> {
         let lease = Lease { node: 1, fence: LOCKED_STATE_FENCE, since: now, until: None };
         vec![
@@ -466,6 +517,7 @@ pub mod all_states_and_commands {
         ]
     }
 
+    /// Each command, as the holder of the lease of the locked state would give it.
     pub fn all_commands(now: Timestamp) -> Vec<TaskCommand> {
         vec![
             TaskCommand::Schedule,

@@ -22,18 +22,26 @@ pub use lifecycle::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskStatus {
+    /// Waits for its time, its lane or a slot.
     New,
+    /// Will run in one of the next free slots of a node.
     Scheduled,
+    /// Runs.
     Locked,
+    /// Has succeeded.
     Done,
+    /// Has failed for good, or was cancelled.
     Error,
+    /// Its handler is not defined.
     Missing,
 }
 
 impl TaskStatus {
+    /// All statuses.
     pub const ALL: [Self; 6] =
         [Self::New, Self::Scheduled, Self::Locked, Self::Done, Self::Error, Self::Missing];
 
+    /// The status in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -100,6 +108,7 @@ impl TaskIdNamespace {
 pub struct TaskId(Arc<str>);
 
 impl TaskId {
+    /// Composes an id from the handler, the name of the subject and a UUID.
     pub fn new(handler: &str, subject_name: &str, uuid: uuid::Uuid) -> Self {
         Self(format!("{handler}_{subject_name}_{uuid}").into())
     }
@@ -109,6 +118,7 @@ impl TaskId {
         Self(text.into())
     }
 
+    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -146,7 +156,12 @@ pub enum QueueSubject {
     /// The tasks synchronise one collection of a source.
     Collection(CollectionName),
     /// The tasks are steps at one node of a chain.
-    ChainNode { chain: ChainPath, node: ChainNodeId },
+    ChainNode {
+        /// The chain.
+        chain: ChainPath,
+        /// The node of the chain.
+        node: ChainNodeId,
+    },
 }
 
 impl QueueSubject {
@@ -159,6 +174,7 @@ impl QueueSubject {
         }
     }
 
+    /// Parses the text form.
     pub fn from_text(text: &str) -> Result<Self, BadName> {
         if text.is_empty() {
             return Ok(Self::Events);
@@ -171,6 +187,7 @@ impl QueueSubject {
         }
     }
 
+    /// The collection, if the queue's tasks synchronise one.
     pub fn collection(&self) -> Option<&CollectionName> {
         match self {
             Self::Collection(name) => Some(name),
@@ -182,10 +199,13 @@ impl QueueSubject {
 /// One step of an order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepRun {
+    /// The order.
     pub order_key: OrderKey,
     /// The order's key as an object key.
     pub object_key: ObjectKey,
+    /// The node of the step.
     pub node: ChainNodeId,
+    /// The order's tenant.
     pub tenant: Tenant,
     /// The event that the order was created for.
     pub origin: Option<OrderOrigin>,
@@ -196,11 +216,14 @@ pub struct StepRun {
 /// One synchronisation of one collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectionRun {
+    /// The source and its collection.
     pub source_collection: SourceCollection,
+    /// The tenant of the source's tasks.
     pub tenant: Tenant,
 }
 
 impl TaskSubject {
+    /// The event, if the task handles one.
     pub fn event(&self) -> Option<&Arc<Event>> {
         match self {
             Self::Event(event) => Some(event),
@@ -208,6 +231,7 @@ impl TaskSubject {
         }
     }
 
+    /// The tenant of the task.
     pub fn tenant(&self) -> &Tenant {
         match self {
             Self::Event(event) => &event.tenant,
@@ -216,6 +240,7 @@ impl TaskSubject {
         }
     }
 
+    /// The object of the task's lane: the event's, or the order.
     pub fn key(&self) -> Option<&ObjectKey> {
         match self {
             Self::Event(event) => event.key.as_ref(),
@@ -266,26 +291,36 @@ fn max_result_bytes_for(is_step: bool) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
+    /// Information.
     Info,
+    /// An error, or what a command wrote to its standard error.
     Error,
 }
 
 /// A line of a task's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
+    /// When the line was written.
     pub time: Timestamp,
+    /// The line's severity.
     pub level: LogLevel,
+    /// The text, without a line break at its end.
     pub message: String,
 }
 
 /// An attempt that has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptRecord {
+    /// The attempt's number: 1 for the first run.
     pub number: u32,
+    /// When the attempt started.
     pub started_at: Timestamp,
+    /// When the attempt ended.
     pub ended_at: Timestamp,
+    /// How the attempt ended.
     #[serde(rename = "end")]
     pub outcome: AttemptOutcome,
+    /// The error of a failed attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -293,23 +328,35 @@ pub struct AttemptRecord {
 /// A task with its attempts, as readers get it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
+    /// The task's number in the store; a later task has a larger one.
     pub seq: TaskSeq,
+    /// The task's id.
     pub id: TaskId,
+    /// The handler.
     pub handler: HandlerName,
+    /// The tenant.
     pub tenant: Tenant,
     /// The type of its event, the collection of its source, or the node of its order. `collection` in task JSON.
     pub subject_name: Arc<str>,
+    /// The object that the task's event or order is about.
     pub key: Option<ObjectKey>,
     /// The event that the task handles; None for a source's task and for an order's step.
     pub event_id: Option<EventId>,
+    /// The task's priority.
     pub priority: Priority,
+    /// The state, and the counts of attempts.
     pub lifecycle: TaskLifecycle,
     /// The time for which a schedule planned the task.
     pub planned_at: Option<Timestamp>,
+    /// When the task was created.
     pub created_at: Timestamp,
+    /// When the latest attempt started.
     pub started_at: Option<Timestamp>,
+    /// When the task ended.
     pub finished_at: Option<Timestamp>,
+    /// The error of the latest failed attempt.
     pub error: Option<String>,
+    /// The value that the handler returned.
     pub result: Option<Json>,
     /// The attempts that have ended, in order.
     pub attempts: Vec<AttemptRecord>,

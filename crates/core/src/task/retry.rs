@@ -25,9 +25,11 @@ pub struct RetryPolicy {
     /// The maximum number of retries: with 2, the third failure is final.
     #[serde(rename = "max")]
     pub max_retries: u32,
+    /// How the delay grows from one retry to the next.
     pub backoff: Backoff,
     /// The delay before the first retry, from which `backoff` computes the others.
     pub delay: Duration,
+    /// The longest delay.
     pub max_delay: Duration,
 }
 

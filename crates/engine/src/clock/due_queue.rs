@@ -13,6 +13,7 @@ pub struct DueQueue {
 }
 
 impl DueQueue {
+    /// An empty queue.
     pub fn new() -> Self {
         Self::default()
     }

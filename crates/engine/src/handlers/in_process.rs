@@ -19,6 +19,7 @@ where
     F: Fn(Delivery) -> Fut + Send + Sync,
     Fut: Future<Output = HandlerOutcome> + Send,
 {
+    /// A handler that calls this function.
     pub fn new(function: F) -> Self {
         Self { function }
     }

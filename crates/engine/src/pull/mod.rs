@@ -53,6 +53,7 @@ pub struct PullRequest {
 /// The part of a leased task that is needed to authorise and check a worker's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeasedTaskInfo {
+    /// The tenant of the task.
     pub tenant: Tenant,
     /// The maximum size of its JSON result.
     pub max_result_bytes: usize,

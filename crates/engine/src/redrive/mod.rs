@@ -47,12 +47,19 @@ pub struct RedriveRequest {
 
 /// A redrive and its progress.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct RedriveStatus {
+    /// The redrive's id, unique across nodes and restarts.
     pub id: String,
+    /// Selects the tasks that are retried.
     pub filter: TaskFilter,
+    /// The maximum rate of retries; unlimited if not given.
     pub rate: Option<Rate>,
+    /// The number of tasks that are retried first.
     pub canary_count: Option<usize>,
+    /// The person or program that requested the redrive.
     pub requested_by: String,
+    /// How far the redrive is.
     pub state: RedriveState,
     /// The number of matching tasks that the job has read so far.
     pub matched_count: u64,
@@ -60,15 +67,20 @@ pub struct RedriveStatus {
     pub retried_count: u64,
     /// The number of tasks that the store refused to retry: they were retried meanwhile, or their events have expired.
     pub refused_count: u64,
+    /// When the redrive was started.
     pub started_at: Timestamp,
+    /// When the redrive ended.
     pub ended_at: Option<Timestamp>,
 }
 
+/// How far a redrive is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RedriveState {
+    /// Tasks are read and retried.
     Running,
     /// The canaries have been retried, and the job waits for them to end.
     WaitingForCanaries,
+    /// All matching tasks have been retried, or refused.
     Done,
     /// The redrive ended before all tasks were retried, for this reason.
     Stopped(String),
@@ -85,6 +97,7 @@ impl RedriveState {
         }
     }
 
+    /// Whether the redrive retries no further tasks.
     pub fn has_ended(&self) -> bool {
         match self {
             Self::Running | Self::WaitingForCanaries => false,
@@ -96,6 +109,7 @@ impl RedriveState {
 /// Why a redrive was not started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RedriveError {
+    /// This node runs as many redrives as it may.
     #[error("{MAX_RUNNING_JOBS} redrives are running already; wait for one of them to end, or stop it")]
     TooManyRunning,
     /// The redrive with this id runs already and would retry the same tasks.

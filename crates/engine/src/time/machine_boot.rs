@@ -11,6 +11,7 @@ use pointsman_core::store::BootReference;
 pub struct MachineBoot {
     /// Differs for each boot of each machine.
     pub boot_id: u64,
+    /// How long the machine has been running.
     pub uptime: Duration,
 }
 

@@ -29,6 +29,7 @@ pub fn machine_clock_now() -> Timestamp {
 
 /// Reads the clocks of a machine.
 pub trait MachineClocks: fmt::Debug + Send + Sync {
+    /// Reads both clocks.
     fn read(&self) -> ClockReading;
 
     /// Which boot of the machine this is, and for how long it has been running; `None` where that is not known.

@@ -10,11 +10,14 @@ use crate::{Ctx, RawEvent};
 /// An object of a tenant, whose events are ordered. Parts of an object share its order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TenantObjectKey {
+    /// The tenant.
     pub tenant: Tenant,
+    /// The object's key.
     pub key: ObjectKey,
 }
 
 impl TenantObjectKey {
+    /// Validates the names of a tenant and an object.
     pub fn new(tenant: impl AsRef<str>, key: impl AsRef<str>) -> Result<Self, BadName> {
         Ok(Self { tenant: Tenant::new(tenant)?, key: ObjectKey::new(key)? })
     }
@@ -29,10 +32,12 @@ impl TenantObjectKey {
 pub struct IncomingEvent<T> {
     /// The object of the event; `None` for an event without a key.
     pub object: Option<TenantObjectKey>,
+    /// The event's id.
     pub id: EventId,
     /// The preceding event of the object that is sent to this consumer: `prev` for a consumer of the whole journal,
     /// `prev_sent` for a handler.
     pub prev: Option<EventId>,
+    /// The event itself, or whatever the consumer needs to handle it.
     pub payload: T,
 }
 
@@ -69,11 +74,13 @@ pub enum GateDecision<T> {
 pub struct EventAfterHole<T> {
     /// The returned event. Its `prev` is the missing event, or contradicts the object's position.
     pub event: IncomingEvent<T>,
+    /// Why the gate cannot keep the event.
     pub reason: HoleReason,
 }
 
 /// Why a gate returns an event with a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum HoleReason {
     /// The buffer of the gate or of the object is full. Pass the event to the gate again when there is space.
     BufferFull,
@@ -84,6 +91,7 @@ pub enum HoleReason {
 /// A missing event that buffered events wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingEvent {
+    /// The object.
     pub object: TenantObjectKey,
     /// The id of the missing event.
     pub missing_id: EventId,

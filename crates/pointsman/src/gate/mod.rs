@@ -133,6 +133,7 @@ pub struct Gate<T, P> {
 }
 
 impl<T, P: PositionStore> Gate<T, P> {
+    /// A gate that continues after the stored positions.
     pub fn new(positions: P) -> Self {
         Self {
             positions,

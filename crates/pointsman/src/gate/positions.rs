@@ -52,6 +52,7 @@ impl ObjectPosition {
 
 /// Stores the positions of objects. When `write_position` returns, the position is as durable as the store.
 pub trait PositionStore {
+    /// Why positions cannot be read or written.
     type Error: Error + 'static;
 
     /// Reads the position of an object; `None` if none is stored.

@@ -57,6 +57,7 @@ impl CommittedEvents {
         }
     }
 
+    /// Whether the unit of work emitted no event.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -92,13 +93,13 @@ impl CommittedEvents {
 }
 
 async fn wait_for_event_of_receipt(bus: &Bus, receipt: EventReceipt) -> Result<EmittedEvent, StoreError> {
-    let (observer, any_event) = (bus.engine().observer(), EventFilter::default());
+    let (observer, any_event) = (bus.engine.observer(), EventFilter::default());
     loop {
         let mut head = observer.read_journal_range().await?.newest_event_id;
-        if let Some(id) = bus.store().find_event_id_of_receipt(receipt).await? {
+        if let Some(id) = bus.store.find_event_id_of_receipt(receipt).await? {
             let no_such_event =
                 || StoreError::Damaged(format!("the event of the receipt {receipt} does not exist"));
-            let view = bus.engine().store().read_event(id).await?.ok_or_else(no_such_event)?;
+            let view = bus.engine.store().read_event(id).await?.ok_or_else(no_such_event)?;
             let tasks = view.tasks.into_iter().map(|task| task.id).collect();
             return Ok(EmittedEvent { id, prev: view.event.prev, tasks, is_repeat: false });
         }

@@ -55,10 +55,12 @@ type Operations = Vec<Box<dyn Operation>>;
 
 /// Why a commit failed. Nothing was stored, except as [`CommitError::OutcomeUnknown`] says.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CommitError {
     /// An operation returned an error or panicked.
     #[error("an operation failed, and everything was rolled back")]
     Operation(#[source] BoxError),
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The connection to the database broke during the commit, and the outcome could not be read afterwards.
@@ -155,7 +157,7 @@ async fn run_commit(
         operations.iter_mut().try_for_each(|operation| operation.before_commit(&mut tx))?;
         Ok(tx.into_events())
     };
-    let committed = bus.store().transact(work, now).await;
+    let committed = bus.store.transact(work, now).await;
     let operations = std::mem::take(&mut *operations.lock().unwrap_or_else(PoisonError::into_inner));
     match committed {
         Ok(events) => {

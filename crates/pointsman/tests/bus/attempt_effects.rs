@@ -2,7 +2,6 @@ use std::time::Duration;
 
 use pointsman::{Backoff, CtxError, LogLevel, RetryPolicy};
 use pointsman_core::event::MAX_CAUSE_DEPTH;
-use pointsman_core::store::TaskFilter;
 
 use super::*;
 
@@ -184,9 +183,8 @@ async fn event_storm_is_stopped_whether_emitted_by_context_or_bus() {
     assert_eq!(depths.iter().filter(|depth| **depth == MAX_CAUSE_DEPTH).count(), 2);
 
     let failed = TaskFilter { statuses: vec![TaskStatus::Error], ..TaskFilter::default() };
-    let store = bus.engine().store();
     let wait_until_both_failed = async {
-        while store.list_tasks(failed.clone(), None, 10).await.unwrap().tasks.len() < 2 {
+        while bus.list_tasks(failed.clone(), None, 10).await.unwrap().tasks.len() < 2 {
             tokio::task::yield_now().await
         }
     };

@@ -8,16 +8,21 @@ mod derive;
 mod emit;
 mod extract;
 mod handler_results;
+mod orders;
 mod postgres;
+mod redrives;
+mod rules;
+mod schedules;
 mod shared_stores;
 mod steps;
+mod tasks;
 mod unit_of_work;
 
 use std::future::Future;
 use std::time::Duration;
 
 use pointsman::prelude::*;
-use pointsman::{EmittedEvent, Task};
+use pointsman::{EmittedEvent, Task, TaskFilter};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -108,7 +113,7 @@ async fn wait_until_only_task_finished(bus: &Bus, emitted: &EmittedEvent) -> Tas
 
 /// Reads all emitted events, oldest first, without engine events.
 async fn read_emitted_events(bus: &Bus) -> Vec<RawEvent> {
-    let head = bus.engine().store().read_journal_range().await.unwrap().newest_event_id;
+    let head = bus.list_tasks(TaskFilter::default(), None, 1).await.unwrap().journal_range.newest_event_id;
     let mut watch = bus.watch_after(pointsman::EventId::ZERO, pointsman::EventFilter::default());
     let mut events = Vec::new();
     while events.last().map_or(pointsman::EventId::ZERO, |event: &RawEvent| event.id) < head {

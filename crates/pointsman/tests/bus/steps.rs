@@ -1,14 +1,13 @@
 use pointsman::chain::{Chain, ChainNode, ChainNodeId, ChainNodeRole, ChainPath, ChainStep, OrderKey};
-use pointsman::{EventFilter, Json, NewOrder, StartError, TaskStatus};
-use pointsman_core::store::TaskFilter;
+use pointsman::{EventFilter, Json, NewOrder, StartError};
 
 use super::*;
 
-fn chain_node_id(id: &str) -> ChainNodeId {
+pub(super) fn chain_node_id(id: &str) -> ChainNodeId {
     ChainNodeId::new(id).unwrap()
 }
 
-fn step_node(id: &str, handler: &str, next: &str) -> ChainNode {
+pub(super) fn step_node(id: &str, handler: &str, next: &str) -> ChainNode {
     let handler = handler.parse().unwrap();
     let role =
         ChainNodeRole::Step(ChainStep { handler, next: chain_node_id(next), on_error: None, retry: None });
@@ -19,13 +18,13 @@ fn chain(nodes: Vec<ChainNode>) -> Chain {
     Chain { path: ChainPath::new("/publish").unwrap(), nodes }
 }
 
-fn chain_with_end(mut nodes: Vec<ChainNode>) -> Chain {
+pub(super) fn chain_with_end(mut nodes: Vec<ChainNode>) -> Chain {
     nodes.push(ChainNode { id: chain_node_id("end"), role: ChainNodeRole::End });
     chain(nodes)
 }
 
 /// Waits for an event of this type.
-async fn wait_for_event_of_type(bus: &Bus, event_type: &str) -> RawEvent {
+pub(super) async fn wait_for_event_of_type(bus: &Bus, event_type: &str) -> RawEvent {
     let filter = EventFilter { event_types: vec![event_type.parse().unwrap()], ..EventFilter::default() };
     with_timeout(bus.watch_after(pointsman::EventId::ZERO, filter).next()).await.unwrap()
 }
@@ -64,7 +63,7 @@ async fn value_returned_by_a_step_becomes_the_value_of_the_order() {
     let order: OrderKey = "/publish,7".parse().unwrap();
     let value = Json::from_value(&RecordPublished::new(5)).unwrap();
     let new_order = NewOrder { id: Some(order.id.clone()), value, ..NewOrder::new(order.chain.clone()) };
-    bus.engine().add_orders(vec![new_order]).await.unwrap().unwrap();
+    bus.add_order(new_order).await.unwrap();
     let (step, task) = receive_probed_value(&mut received).await;
     assert_eq!((step.order, step.node), (order, chain_node_id("c")));
     assert_eq!(step.value, RecordPublished { id: 5, title: "renamed".into() });
@@ -114,7 +113,7 @@ async fn returned_value_may_be_as_large_as_an_order_value_and_no_larger() {
     let add = async |text_len: usize| {
         let value = Json::from_value(&text_len).unwrap();
         let new_order = NewOrder { value, ..NewOrder::new(ChainPath::new("/publish").unwrap()) };
-        bus.engine().add_orders(vec![new_order]).await.unwrap().unwrap();
+        bus.add_order(new_order).await.unwrap();
     };
     // JSON adds two quotation marks.
     for text_len in [200_000, (1 << 20) - 2] {
@@ -124,7 +123,7 @@ async fn returned_value_may_be_as_large_as_an_order_value_and_no_larger() {
     add((1 << 20) - 1).await;
     wait_for_event_of_type(&bus, "OrderSuspended").await;
     let failed = TaskFilter { statuses: vec![TaskStatus::Error], ..TaskFilter::default() };
-    let failed = bus.engine().store().list_tasks(failed, None, 10).await.unwrap().tasks;
+    let failed = bus.list_tasks(failed, None, 10).await.unwrap().tasks;
     assert_eq!(failed.len(), 1);
     let error = failed[0].error.as_deref().unwrap();
     assert_eq!(error, "a result has at most 1048576 bytes, this one has 1048577");

@@ -1,5 +1,4 @@
-//! Serves the web console at `/`. Its files are in `console/` at the root of the repository and embedded in the binary; a
-//! debug build reads them from there, so that they can be edited while it runs.
+//! Serves the web console at `/`. Its files are in the crate `pointsman-console`.
 //!
 //! ```text
 //!  GET /                            index.html for browsers, a short text for other programs; revalidated each time
@@ -9,19 +8,16 @@
 //! The console uses only the public API, so that nothing here depends on events or tasks.
 
 mod accept_encoding;
-mod assets;
-mod module_imports;
-mod strip_comments;
 
 use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use pointsman_console::Asset;
 
 use crate::app_state::App;
 use crate::problem::Problem;
-use assets::Asset;
 
 /// Only this server's own files are loaded and run, data is sent only to this server, and the page cannot be framed.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -45,7 +41,7 @@ pub(crate) fn http_routes() -> Router<App> {
 
 async fn serve_root(headers: HeaderMap) -> Response {
     let mut response = match prefers_html(&headers) {
-        true => asset_response(&assets::index_page(), &headers, REVALIDATE_CACHE_CONTROL),
+        true => asset_response(&pointsman_console::index_page(), &headers, REVALIDATE_CACHE_CONTROL),
         false => {
             ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], PLAIN_TEXT_ROOT_RESPONSE).into_response()
         }
@@ -61,12 +57,14 @@ async fn serve_file(
     Path((version, file)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let asset = (version == assets::console_files_version()).then(|| assets::find_asset(&file)).flatten();
+    let asset = (version == pointsman_console::files_version())
+        .then(|| pointsman_console::find_asset(&file))
+        .flatten();
     let asset = asset.ok_or_else(|| Problem::not_found("the console has no such file in this version"))?;
     Ok(asset_response(
         &asset,
         &headers,
-        if assets::READS_FROM_DISK { REVALIDATE_CACHE_CONTROL } else { IMMUTABLE_CACHE_CONTROL },
+        if pointsman_console::READS_FROM_DISK { REVALIDATE_CACHE_CONTROL } else { IMMUTABLE_CACHE_CONTROL },
     ))
 }
 

@@ -1,9 +1,5 @@
 //! The files of the console as they are served. Its behaviour is tested with a browser in `console/tests`.
 
-use std::path::Path;
-
-use pointsman_server::auth::hash_token;
-
 use crate::raw_http_client::TestResponse;
 use crate::test_server::TestServer;
 
@@ -112,22 +108,4 @@ async fn development_files_of_the_console_are_not_served() {
         404
     );
     assert_eq!(get_without_token(&test_server, "/console/", &[]).await.checked_problem_status(), 404);
-}
-
-#[test]
-fn vendored_files_match_their_checksums() {
-    let vendor = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../console/vendor");
-    let list = std::fs::read_to_string(vendor.join("checksums.txt")).unwrap();
-    assert!(list.lines().count() >= 11);
-    for line in list.lines() {
-        let (sum, name) = line.split_once("  ").unwrap();
-        let file = std::fs::read_to_string(vendor.join(name)).unwrap();
-        let found: String = hash_token(&file).iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(found, sum, "console/vendor/{name} is not what checksums.txt says");
-    }
-    for entry in std::fs::read_dir(&vendor).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        let known = name.ends_with(".d.ts") || ["checksums.txt", "licences"].contains(&name.as_str());
-        assert!(known || list.lines().any(|line| line.ends_with(&format!("  {name}"))), "{name}");
-    }
 }

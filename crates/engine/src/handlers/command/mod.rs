@@ -68,10 +68,13 @@ pub struct CommandSpec {
 /// Why a command is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCommand {
+    /// The command has no program.
     #[error("the command is empty; name at least a program")]
     NoProgram,
+    /// An argument cannot be passed to a process.
     #[error("an argument of the command contains a NUL character")]
     NulInArgument,
+    /// The name of an environment variable is invalid.
     #[error("{0:?} cannot be the name of an environment variable, or its value contains a NUL character")]
     InvalidVariable(String),
 }
@@ -94,6 +97,7 @@ pub struct CommandHandler {
 }
 
 impl CommandHandler {
+    /// A handler that runs this command.
     pub fn new(spec: CommandSpec) -> Result<Self, BadCommand> {
         if spec.argv.first().is_none_or(String::is_empty) {
             return Err(BadCommand::NoProgram);

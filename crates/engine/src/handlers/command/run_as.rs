@@ -25,17 +25,21 @@ pub struct RunAsUser {
 /// Why no command can run as the requested user or group.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRunAsUser {
+    /// Only root can run commands as another user.
     #[error(
         "this process may not run commands as another user or group: it needs to be root, or to have the \
          capabilities CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL and CAP_DAC_READ_SEARCH (or CAP_DAC_OVERRIDE)"
     )]
     NotPermitted,
+    /// There is no user of this name.
     #[error(
         "there is no user {0:?} on this machine; name one that exists, or a number together with `group`"
     )]
     UnknownUser(String),
+    /// There is no group of this name.
     #[error("there is no group {0:?} on this machine; name one that exists, or a number")]
     UnknownGroup(String),
+    /// The system's user database could not be read.
     #[error("cannot look up {0:?} among the users and groups of this machine: {1}")]
     LookupFailed(String, nix::errno::Errno),
 }

@@ -44,11 +44,13 @@ use response::TargetResponse;
 /// An HTTP endpoint, and how requests are sent to it.
 #[derive(Clone)]
 pub struct HttpTarget {
+    /// The URL that attempts are posted to.
     pub url: Url,
     /// Each secret signs every request, so that a secret can be rotated while the receiver still expects the old one.
     pub webhook_secrets: Vec<WebhookSecret>,
     /// Headers that are sent with every request. They never replace the headers that describe the event.
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The networks that the handler may connect to.
     pub network_access: NetworkAccess,
 }
 
@@ -68,8 +70,10 @@ impl fmt::Debug for HttpTarget {
 /// Why a target is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum BadHttpTarget {
+    /// The URL is neither `http` nor `https`.
     #[error("an HTTP handler's URL begins with http:// or https://, not {0}:")]
     UnsupportedScheme(String),
+    /// The HTTP client could not be created.
     #[error("cannot create the HTTP client")]
     ClientCreation(#[source] reqwest::Error),
 }
@@ -82,6 +86,7 @@ pub struct HttpHandler {
 }
 
 impl HttpHandler {
+    /// A handler that posts attempts to this target.
     pub fn new(target: HttpTarget) -> Result<Self, BadHttpTarget> {
         if !matches!(target.url.scheme(), "http" | "https") {
             return Err(BadHttpTarget::UnsupportedScheme(target.url.scheme().into()));

@@ -17,14 +17,18 @@ use url::{Host, Url};
 pub struct NetworkAccess {
     /// Whether 127.0.0.0/8 and ::1 may be reached.
     pub allows_loopback: bool,
+    /// Destinations that are allowed although they are not public.
     pub allowed_destinations: Vec<AllowedDestination>,
 }
 
 /// A network or host that may be reached although it is not public: `10.1.0.0/16`, `fd00::7`, `db.internal`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllowedDestination {
+    /// All addresses of a network.
     Network {
+        /// An address of the network.
         address: IpAddr,
+        /// The number of bits that all its addresses share.
         prefix_length: u8,
     },
     /// A host name in lower case, whatever its address.

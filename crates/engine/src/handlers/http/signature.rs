@@ -19,15 +19,19 @@ pub struct WebhookSecret(Vec<u8>);
 /// Why a secret was refused. The secret itself is never repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSecret {
+    /// The text does not begin with `whsec_`.
     #[error("a webhook secret begins with whsec_")]
     MissingPrefix,
+    /// The rest of the text is not Base64.
     #[error("the part after whsec_ is not base64")]
     InvalidBase64,
+    /// The key is too short or too long.
     #[error("a webhook secret has 24 to 64 bytes, this one has {0}")]
     InvalidLength(usize),
 }
 
 impl WebhookSecret {
+    /// Validates the length of a key.
     pub fn new(key: impl Into<Vec<u8>>) -> Result<Self, BadSecret> {
         let key = key.into();
         if ALLOWED_KEY_LENGTHS.contains(&key.len()) {

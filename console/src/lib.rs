@@ -1,4 +1,20 @@
-//! The files of the console: embedded in the binary, with one version for all of them, and compressed once.
+//! The web console of Pointsman as it is served: the files in this package's folder, embedded in the binary, with one
+//! version for all of them, and compressed once.
+//!
+//! ```text
+//!  files ─▶ strip_comments ─▶ version, etag, gzip ─▶ Asset
+//!  index.html + module_imports + version ─▶ index_page
+//! ```
+//!
+//! A debug build reads the files from disk on each request, so that they can be edited while it runs.
+//!
+//! It has no HTTP: the server decides about paths, headers and caching. The files use only the public API, so nothing
+//! here depends on another crate of Pointsman.
+
+#![warn(missing_docs)]
+
+mod module_imports;
+mod strip_comments;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -10,16 +26,14 @@ use flate2::write::GzEncoder;
 use rust_embed::RustEmbed;
 use sha2::{Digest, Sha256};
 
-use super::module_imports;
-use super::strip_comments::strip_comment_lines;
-use crate::auth::encode_sha256_hex;
+use strip_comments::strip_comment_lines;
 
-/// A debug build reads the files from disk, where they may change at any time.
-pub(super) const READS_FROM_DISK: bool = cfg!(debug_assertions);
+/// Whether the files are read from disk, where they may change at any time: in a debug build.
+pub const READS_FROM_DISK: bool = cfg!(debug_assertions);
 
 /// The files that are served. Tests, types and texts for contributors in the same folder are not.
 #[derive(RustEmbed)]
-#[folder = "../../console"]
+#[folder = "."]
 #[include = "index.html"]
 #[include = "main.js"]
 #[include = "data/*"]
@@ -34,13 +48,16 @@ struct ConsoleFiles;
 
 /// A file, ready to be sent.
 #[derive(Clone, Debug)]
-pub(super) struct Asset {
-    pub(super) media_type: &'static str,
+#[non_exhaustive]
+pub struct Asset {
+    /// The value for `Content-Type`.
+    pub media_type: &'static str,
     /// A weak tag: it is the same for the compressed and the uncompressed body.
-    pub(super) etag: String,
-    pub(super) body: Bytes,
-    /// None if compression does not make the body smaller.
-    pub(super) gzip_body: Option<Bytes>,
+    pub etag: String,
+    /// The uncompressed content.
+    pub body: Bytes,
+    /// The content compressed with gzip; `None` if compression does not make it smaller.
+    pub gzip_body: Option<Bytes>,
 }
 
 impl Asset {
@@ -51,8 +68,8 @@ impl Asset {
     }
 }
 
-/// The version of all files together. It changes with any of them.
-pub(super) fn console_files_version() -> &'static str {
+/// The version of all files together, which changes with any of them; `dev` if they are read from disk.
+pub fn files_version() -> &'static str {
     static VERSION: OnceLock<String> = OnceLock::new();
     VERSION.get_or_init(|| {
         if READS_FROM_DISK {
@@ -79,22 +96,22 @@ fn compute_files_version(files: BTreeMap<String, Bytes>) -> String {
 
 /// The page that loads the other files. It contains their version, and preloads all modules that the first one imports,
 /// which a browser would otherwise discover one after the other.
-pub(super) fn index_page() -> Asset {
+pub fn index_page() -> Asset {
     get_or_build_asset("index.html", || {
         let file = ConsoleFiles::get("index.html")?;
         let text = String::from_utf8_lossy(&file.data);
         let link = |name| format!("  <link rel=\"modulepreload\" href=\"/console/{{version}}/{name}\">\n");
         let preload_links: String =
             module_imports::collect_imports("main.js", read_source_text).into_iter().map(link).collect();
-        let text = text
-            .replace("</head>", &format!("{preload_links}</head>"))
-            .replace("{version}", console_files_version());
+        let text =
+            text.replace("</head>", &format!("{preload_links}</head>")).replace("{version}", files_version());
         Some(Asset::new("index.html", text.into()))
     })
     .unwrap_or_else(|| Asset::new("index.html", Bytes::new()))
 }
 
-pub(super) fn find_asset(name: &str) -> Option<Asset> {
+/// Finds a file that the page loads, by its path in the folder of the console.
+pub fn find_asset(name: &str) -> Option<Asset> {
     if name == "index.html" || !is_safe_path(name) {
         return None;
     }
@@ -141,8 +158,9 @@ fn compress_gzip(body: &[u8]) -> Option<Bytes> {
     encoder.finish().ok().map(Bytes::from)
 }
 
+/// The first 8 bytes of a digest, in hexadecimal.
 fn short_hash(digest: [u8; 32]) -> String {
-    encode_sha256_hex(&digest).chars().take(16).collect()
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn media_type_of(name: &str) -> &'static str {
@@ -158,6 +176,8 @@ fn media_type_of(name: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -179,12 +199,31 @@ mod tests {
         assert!(find_asset("screens/registry.js").is_some());
         for name in [
             "index.html",
+            "src/lib.rs",
+            "Cargo.toml",
             "tests/one.mjs",
             "screens/../tests/one.mjs",
             "screens/./registry.js",
             "screens//registry.js",
         ] {
             assert!(find_asset(name).is_none(), "{name}");
+        }
+    }
+    #[test]
+    fn vendored_files_match_their_checksums() {
+        let vendor = Path::new(env!("CARGO_MANIFEST_DIR")).join("vendor");
+        let list = std::fs::read_to_string(vendor.join("checksums.txt")).unwrap();
+        assert!(list.lines().count() >= 11);
+        for line in list.lines() {
+            let (sum, name) = line.split_once("  ").unwrap();
+            let digest = Sha256::digest(std::fs::read(vendor.join(name)).unwrap());
+            let found: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(found, sum, "console/vendor/{name} is not what checksums.txt says");
+        }
+        for entry in std::fs::read_dir(&vendor).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let known = name.ends_with(".d.ts") || ["checksums.txt", "licences"].contains(&name.as_str());
+            assert!(known || list.lines().any(|line| line.ends_with(&format!("  {name}"))), "{name}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// All modules that `first` imports statically, directly or indirectly, without itself.
-pub(super) fn collect_imports(first: &str, read_text: impl Fn(&str) -> Option<String>) -> BTreeSet<String> {
+pub(crate) fn collect_imports(first: &str, read_text: impl Fn(&str) -> Option<String>) -> BTreeSet<String> {
     let mut modules = BTreeSet::from([first.to_owned()]);
     let mut pending = vec![first.to_owned()];
     while let Some(name) = pending.pop() {

@@ -4,7 +4,7 @@
 //! console compares the served modules with the files.
 
 /// Removes the comment lines and the type annotations of a module.
-pub(super) fn strip_comment_lines(text: &str) -> String {
+pub(crate) fn strip_comment_lines(text: &str) -> String {
     let mut stripped = String::with_capacity(text.len());
     let mut inside_comment = false;
     for line in text.lines() {

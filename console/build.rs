@@ -5,7 +5,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     if std::env::var("PROFILE").is_ok_and(|profile| profile == "release") {
         for path in ["index.html", "main.js", "data", "parts", "screens", "shell", "styles", "vendor"] {
-            println!("cargo::rerun-if-changed=../../console/{path}");
+            println!("cargo::rerun-if-changed={path}");
         }
     }
 }
