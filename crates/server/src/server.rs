@@ -118,7 +118,7 @@ impl Server {
         let stop_signal = CancellationToken::new();
         let tokens = build_accepted_tokens(&config.tokens, first.as_ref());
         let app = AppState::new(engine.clone(), &config, tokens, stop_signal.clone());
-        app.config_status.record_initial_config(build_node_name(), &config);
+        app.config_status.record_initial_config(build_node_name(), &config, app.now());
         let address = listener.as_ref().and_then(|listener| listener.local_addr().ok());
         let http_server = listener.map(|listener| {
             let drain_timeout = REQUEST_DRAIN_TIMEOUT.min(config.drain_timeout);
@@ -316,7 +316,7 @@ impl ConfigReloader {
             match applied {
                 Ok(()) => tracing::info!("configuration reloaded; its changes are active"),
                 Err(ref error) => {
-                    self.app.config_status.record_rejected_reload(error);
+                    self.app.config_status.record_rejected_reload(error, self.app.now());
                     tracing::error!(
                         "configuration reload rejected; the previous configuration stays active until the \
                          files are corrected: {}",
@@ -348,7 +348,7 @@ impl ConfigReloader {
         self.app
             .accepted_tokens
             .send_replace(build_accepted_tokens(&config.tokens, self.first_token.as_ref()));
-        self.app.config_status.record_applied_reload(config);
+        self.app.config_status.record_applied_reload(config, self.app.now());
         Ok(())
     }
 }

@@ -13,6 +13,7 @@ mod table_contents;
 use std::future::Future;
 use std::time::Duration;
 
+use pointsman_core::Timestamp;
 use pointsman_store::finding::Finding;
 use tokio_postgres::{Error, Row};
 
@@ -35,12 +36,18 @@ struct Doctor {
     migrations: &'static [Migration],
     /// Transactions that are open for longer are reported.
     long_transaction_threshold: Duration,
+    /// Reads the clock of this machine.
+    machine_clock: fn() -> Timestamp,
 }
 
 /// Examines the database at a URL and its server. Transactions of other sessions that are open for longer than
-/// `long_transaction` are reported.
-pub async fn examine(url: &str, long_transaction: Duration) -> Vec<Finding> {
-    examine_with_migrations(url, MIGRATIONS, long_transaction).await
+/// `long_transaction` are reported. `machine_clock` reads the clock of this machine.
+pub async fn examine(
+    url: &str,
+    long_transaction: Duration,
+    machine_clock: fn() -> Timestamp,
+) -> Vec<Finding> {
+    examine_with_migrations(url, MIGRATIONS, long_transaction, machine_clock).await
 }
 
 /// Examines the database with other migrations than those of this version. For tests.
@@ -49,6 +56,7 @@ pub async fn examine_with_migrations(
     url: &str,
     migrations: &'static [Migration],
     long_transaction: Duration,
+    machine_clock: fn() -> Timestamp,
 ) -> Vec<Finding> {
     let endpoint = match Endpoint::parse(url) {
         Ok(endpoint) => endpoint,
@@ -56,7 +64,8 @@ pub async fn examine_with_migrations(
     };
     match endpoint.without_prepared_statements().connect_with_timeout().await {
         Ok(session) => {
-            Doctor { endpoint, session, migrations, long_transaction_threshold: long_transaction }
+            let long_transaction_threshold = long_transaction;
+            Doctor { endpoint, session, migrations, long_transaction_threshold, machine_clock }
                 .examine()
                 .await
         }

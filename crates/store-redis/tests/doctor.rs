@@ -1,10 +1,17 @@
 //! The doctor finds problems of real servers, and its advice fixes them.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod common;
+
+use common::now;
 use pointsman_core::store::{Registry as _, Store as _};
 use pointsman_store::finding::{Finding, FindingSeverity};
-use pointsman_store_redis::doctor::examine;
+use pointsman_store_redis::doctor;
 use pointsman_testing::{RedisCluster, RedisSentinelGroup, RedisServer, RedisSettings};
+
+async fn examine(url: &str) -> Vec<Finding> {
+    doctor::examine(url, now).await
+}
 
 /// Returns the only finding with a name.
 fn finding_named<'a>(findings: &'a [Finding], name: &str) -> &'a Finding {

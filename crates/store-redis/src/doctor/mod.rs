@@ -12,6 +12,7 @@ mod write_and_pubsub;
 use std::future::Future;
 use std::time::Duration;
 
+use pointsman_core::Timestamp;
 use pointsman_store::finding::Finding;
 use redis::RedisResult;
 use redis::aio::MultiplexedConnection;
@@ -27,16 +28,18 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 struct Doctor {
     endpoint: Endpoint,
     connection: MultiplexedConnection,
+    /// Reads the clock of this machine.
+    machine_clock: fn() -> Timestamp,
 }
 
-/// Diagnoses the Redis at a URL.
-pub async fn examine(url: &str) -> Vec<Finding> {
+/// Diagnoses the Redis at a URL. `machine_clock` reads the clock of this machine.
+pub async fn examine(url: &str, machine_clock: fn() -> Timestamp) -> Vec<Finding> {
     let endpoint = match Endpoint::parse(url) {
         Ok(endpoint) => endpoint,
         Err(error) => return vec![open_error_finding("connection", &error)],
     };
     match endpoint.connect().await {
-        Ok(connection) => Doctor { endpoint, connection }.run_all_checks().await,
+        Ok(connection) => Doctor { endpoint, connection, machine_clock }.run_all_checks().await,
         Err(error) => vec![open_error_finding("connection", &error)],
     }
 }
