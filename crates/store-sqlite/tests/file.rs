@@ -9,8 +9,10 @@ use pointsman_core::store::{
     EmitBatch, Journal, JournalQuery, NewOrder, Orders, Registration, Registry, Store, StoreError,
 };
 use pointsman_core::{EventId, EventType, NewEvent, Timestamp};
+use pointsman_store::finding::FindingSeverity;
 use pointsman_store::tables::Tables;
 use pointsman_store_conformance::fixture::{NewOrderExt, RegistrationBuilder, new_order};
+use pointsman_store_sqlite::doctor::{CheckDepth, examine};
 use pointsman_store_sqlite::{OpenError, SqlTransaction, Sqlite, SqliteStore, TransactError};
 use rusqlite::Connection;
 
@@ -59,6 +61,21 @@ async fn a_newer_layout_is_refused_with_advice() {
     let layout: i64 =
         conn.query_row("SELECT value FROM pointsman_meta WHERE name = 'layout'", [], |r| r.get(0)).unwrap();
     assert_eq!(layout, 99);
+}
+
+#[tokio::test]
+async fn a_negative_layout_is_refused_as_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    Sqlite::open(&path, NOW).unwrap().close();
+    let conn = Connection::open(&path).unwrap();
+    conn.execute("UPDATE pointsman_meta SET value = -1 WHERE name = 'layout'", []).unwrap();
+    drop(conn);
+    let refused = Sqlite::open(&path, NOW).unwrap_err();
+    assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
+    let findings = examine(&path, CheckDepth::Quick);
+    let layout = findings.iter().find(|finding| finding.name == "layout").unwrap();
+    assert_eq!(layout.severity, FindingSeverity::Fault, "{layout:?}");
 }
 
 #[tokio::test]
