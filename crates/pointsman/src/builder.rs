@@ -51,8 +51,8 @@ pub enum StartError {
     DuplicateChain(ChainPath),
     #[error("{event_type} is routed to the chain {chain}, which does not exist")]
     UnknownChain { event_type: EventType, chain: ChainPath },
-    #[error("the handler {handler} cannot run: {missing_state}")]
-    MissingState { handler: HandlerName, missing_state: MissingState },
+    #[error("the handler {handler} cannot run")]
+    MissingState { handler: HandlerName, source: MissingState },
     #[error("the engine did not start")]
     EngineNotStarted(#[from] StoreError),
 }
@@ -203,10 +203,8 @@ impl<Last> BusBuilder<Last> {
             return Err(error);
         }
         for handler in &plan.handlers {
-            (handler.check_states)(&plan.states).map_err(|missing_state| StartError::MissingState {
-                handler: handler.def.name.clone(),
-                missing_state,
-            })?;
+            (handler.check_states)(&plan.states)
+                .map_err(|source| StartError::MissingState { handler: handler.def.name.clone(), source })?;
         }
         let resources = Arc::new(BusResources::new(plan.states));
         let to_spec = |handler: BuilderHandler| HandlerSpec {

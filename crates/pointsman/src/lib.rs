@@ -113,7 +113,7 @@ pub use pointsman_core::journal::EventFilter;
 pub use pointsman_core::store::{NewOrder, OrderError, OrderView, StoreError};
 pub use pointsman_core::task::retry::{Backoff, RetryPolicy};
 pub use pointsman_core::task::{LogLevel, LogLine, Task};
-pub use pointsman_core::{EventId, Json, LaneFailurePolicy, LaneOrdering, TaskId, TaskStatus};
+pub use pointsman_core::{ErrorChain, EventId, Json, LaneFailurePolicy, LaneOrdering, TaskId, TaskStatus};
 pub use pointsman_derive::Event;
 pub use pointsman_store::sql::{SqlError, SqlRow, SqlValue};
 

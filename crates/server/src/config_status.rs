@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use http::Uri;
 use pointsman_api::{ConfigBody, ConfigFaultBody, ConfigReloadBody};
-use pointsman_core::Timestamp;
+use pointsman_core::{ErrorChain, Timestamp};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -16,7 +16,7 @@ use crate::auth::Admin;
 use crate::config::{Config, ConfigFault};
 use crate::problem::Problem;
 use crate::request_query::RequestQuery;
-use crate::server::{ErrorChain, StartOrReloadError};
+use crate::server::StartOrReloadError;
 
 /// Maximum number of reloads that are kept.
 const MAX_KEPT_RELOADS: usize = 50;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pointsman_core::ErrorChain;
 use pointsman_core::store::{Store, StoreError};
 use pointsman_engine::{Engine, ServiceFailure, Settings, Setup, TimeSource};
 use tokio::net::TcpListener;
@@ -349,21 +350,6 @@ impl ConfigReloader {
             .accepted_tokens
             .send_replace(build_accepted_tokens(&config.tokens, self.first_token.as_ref()));
         self.app.config_status.record_applied_reload(config, self.app.now());
-        Ok(())
-    }
-}
-
-/// Displays an error with its chain of causes.
-pub(crate) struct ErrorChain<'a>(pub(crate) &'a dyn std::error::Error);
-
-impl std::fmt::Display for ErrorChain<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut source = self.0.source();
-        while let Some(error) = source {
-            write!(f, ": {error}")?;
-            source = error.source();
-        }
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use tokio_postgres::error::SqlState;
 
 use crate::connect::Endpoint;
-use crate::error::{OpenError, format_driver_error, quote_identifier};
+use crate::error::{DriverError, OpenError, format_driver_error, quote_identifier};
 use crate::privileges::RolePrivileges;
 use crate::schema_objects::{ExistingSchemaObjects, list_never_empty_tables, list_schema_object_names};
 use crate::session::{Session, query};
@@ -87,7 +87,7 @@ pub(crate) async fn list_missing_schema_objects(
 pub(crate) async fn check_schema_complete(session: &Session, endpoint: &Endpoint) -> Result<(), OpenError> {
     let migrator = Migrator::new(session, endpoint, MIGRATIONS);
     let mut missing =
-        list_missing_schema_objects(session).await.map_err(|error| migrator.to_open_error(&error))?;
+        list_missing_schema_objects(session).await.map_err(|error| migrator.to_open_error(error))?;
     // The store also works without an index, and an index that was recreated under another name is as good.
     missing.retain(|object| !object.starts_with("index "));
     match missing.is_empty() {
@@ -140,7 +140,7 @@ impl<'a> Migrator<'a> {
             .session
             .query(query!("open/server_version"), &[])
             .await
-            .map_err(|e| self.to_open_error(&e))?;
+            .map_err(|e| self.to_open_error(e))?;
         let Some(row) = rows.first() else { return Ok(()) };
         let (number, encoding): (i32, String) = (row.get(0), row.get(1));
         let found = number / 10_000;
@@ -155,9 +155,9 @@ impl<'a> Migrator<'a> {
             .session
             .query(query!("open/privileges", TEXT_ARRAY), &[&list_schema_object_names()])
             .await
-            .map_err(|e| self.to_open_error(&e))?;
+            .map_err(|e| self.to_open_error(e))?;
         let privileges = rows.first().map(RolePrivileges::from_row).transpose();
-        self.privileges = privileges.map_err(|error| self.to_open_error(&error))?;
+        self.privileges = privileges.map_err(|error| self.to_open_error(error))?;
         Ok(())
     }
 
@@ -180,7 +180,7 @@ impl<'a> Migrator<'a> {
     async fn schema_locked_error(&self) -> Result<OpenError, OpenError> {
         let (high, low) = (MIGRATION_LOCK_KEY >> 32, MIGRATION_LOCK_KEY & 0xffff_ffff);
         let found = self.session.query(query!("open/lock_holders", INT8, INT8), &[&high, &low]).await;
-        let rows = found.map_err(|error| self.to_open_error(&error))?;
+        let rows = found.map_err(|error| self.to_open_error(error))?;
         let descriptions = rows.iter().map(|row| {
             let (pid, role, program): (i32, &str, &str) = (row.get(0), row.get(1), row.get(2));
             format!("{program} of {role}, pid {pid}, for {}", format_age(row.get(3)))
@@ -190,14 +190,14 @@ impl<'a> Migrator<'a> {
             Some(row) => OpenError::SchemaLocked { holders, pid: row.get(0) },
             None => OpenError::OpenFailed {
                 address: self.endpoint.address(),
-                reason: "other sessions locked the schema for too long; start again".into(),
+                source: "other sessions locked the schema for too long; start again".into(),
             },
         })
     }
 
     /// Applies the missing migrations under the migration lock; returns whether anything was changed.
     async fn apply_migrations(&mut self) -> Result<bool, OpenError> {
-        let to_error = |error: tokio_postgres::Error| self.to_open_error(&error);
+        let to_error = |error: tokio_postgres::Error| self.to_open_error(error);
         self.session
             .query(query!("open/take_migration_lock", INT8), &[&MIGRATION_LOCK_KEY])
             .await
@@ -209,7 +209,7 @@ impl<'a> Migrator<'a> {
             self.execute_batch(sql).await?;
             let query = query!("open/record_migration", INT4, TEXT, TEXT);
             let recorded = self.session.execute(query, &[&version, name, &checksum]).await;
-            recorded.map_err(|error| self.to_open_error(&error))?;
+            recorded.map_err(|error| self.to_open_error(error))?;
             tracing::info!(name, database = %self.endpoint, "applied a schema migration");
         }
         let inserted = self.insert_random_store_numbers().await?;
@@ -230,7 +230,7 @@ impl<'a> Migrator<'a> {
     /// Reads the state of the schema, and rejects it if an applied migration differs from the one of this version.
     async fn verify_schema_state(&mut self) -> Result<SchemaState, OpenError> {
         let rows =
-            self.session.query(query!("open/schema_state"), &[]).await.map_err(|e| self.to_open_error(&e))?;
+            self.session.query(query!("open/schema_state"), &[]).await.map_err(|e| self.to_open_error(e))?;
         let Some(row) = rows.first() else { return Ok(SchemaState::Absent) };
         match (row.get(0), row.get(1)) {
             (true, _) => {}
@@ -243,7 +243,7 @@ impl<'a> Migrator<'a> {
             .session
             .query(query!("open/list_migrations"), &[])
             .await
-            .map_err(|e| self.to_open_error(&e))?;
+            .map_err(|e| self.to_open_error(e))?;
         let (found, supported) = (rows.last().map_or(0, |row| row.get(0)), self.migrations.len() as i32);
         if found > supported {
             return Err(OpenError::SchemaTooNew { found, supported });
@@ -268,15 +268,15 @@ impl<'a> Migrator<'a> {
             .session
             .execute(query!("open/insert_store_numbers", TEXT, TEXT), &[&task_id_namespace, &salt])
             .await;
-        Ok(inserted.map_err(|error| self.to_open_error(&error))? > 0)
+        Ok(inserted.map_err(|error| self.to_open_error(error))? > 0)
     }
 
     async fn execute_batch(&self, sql: &str) -> Result<(), OpenError> {
-        self.session.execute_batch(sql).await.map_err(|error| self.to_open_error(&error))
+        self.session.execute_batch(sql).await.map_err(|error| self.to_open_error(error))
     }
 
-    fn to_open_error(&self, error: &tokio_postgres::Error) -> OpenError {
-        let reason = format_driver_error(error);
+    fn to_open_error(&self, error: tokio_postgres::Error) -> OpenError {
+        let reason = format_driver_error(&error);
         match (error.code(), &self.privileges) {
             (Some(code), _) if *code == SqlState::LOCK_NOT_AVAILABLE => {
                 OpenError::SchemaLocked { holders: String::new(), pid: 0 }
@@ -287,7 +287,9 @@ impl<'a> Migrator<'a> {
             (Some(code), Some(privileges)) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
                 self.missing_privilege_error(privileges, reason)
             }
-            _ => OpenError::OpenFailed { address: self.endpoint.address(), reason },
+            _ => {
+                OpenError::OpenFailed { address: self.endpoint.address(), source: DriverError(error).into() }
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 mod common;
 
 use common::now;
+use pointsman_core::ErrorChain;
 use pointsman_core::store::{Registry as _, Store as _};
 use pointsman_store::finding::{Finding, FindingSeverity};
 use pointsman_store_redis::doctor;
@@ -340,7 +341,7 @@ async fn store_lost_under_running_nodes_is_reported() {
     let finding = finding_named(&findings, "keys");
     assert_eq!(finding.severity, FindingSeverity::Fault, "{finding:?}");
     assert!(finding.observation.contains("FLUSHALL") && advice_of(finding).contains("backup"), "{finding:?}");
-    let refused = store.join_node("one", now).await.unwrap_err().to_string();
+    let refused = ErrorChain(&store.join_node("one", now).await.unwrap_err()).to_string();
     assert!(refused.contains("FLUSHALL") && refused.contains("start the nodes again"), "{refused}");
     store.close();
 }

@@ -131,8 +131,8 @@ fn migrate(conn: &mut Connection, path: &Path, migrations: &[&str]) -> Result<()
     let found = read_layout(&tx).map_err(fault)?;
     let supported = migrations.len() as i64;
     let Ok(applied_count) = usize::try_from(found) else {
-        let detail = format!("its layout is {found}");
-        return Err(OpenError::Damaged { path: path.into(), detail });
+        let source = format!("its layout is {found}").into();
+        return Err(OpenError::Damaged { path: path.into(), source });
     };
     let Some(missing_migrations) = migrations.get(applied_count..) else {
         return Err(OpenError::NewerLayout { path: path.into(), found, supported });

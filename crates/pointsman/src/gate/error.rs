@@ -14,6 +14,6 @@ pub enum GateError<E> {
         "cannot skip to event {id}, because the older event {older_id} of the object waits; skip to that one first"
     )]
     OlderEventWaits { id: EventId, older_id: EventId },
-    #[error("cannot read or write the position of an object: {0}")]
+    #[error("cannot read or write the position of an object")]
     PositionStore(#[source] E),
 }

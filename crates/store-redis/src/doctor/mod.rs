@@ -18,7 +18,7 @@ use redis::RedisResult;
 use redis::aio::MultiplexedConnection;
 
 use crate::connect::Endpoint;
-use crate::error::{OpenError, error_reason};
+use crate::error::error_reason;
 use crate::server_settings::ServerSettings;
 
 /// Timeout of each check.
@@ -36,11 +36,11 @@ struct Doctor {
 pub async fn examine(url: &str, machine_clock: fn() -> Timestamp) -> Vec<Finding> {
     let endpoint = match Endpoint::parse(url) {
         Ok(endpoint) => endpoint,
-        Err(error) => return vec![open_error_finding("connection", &error)],
+        Err(error) => return vec![Finding::from_open_error("connection", &error)],
     };
     match endpoint.connect().await {
         Ok(connection) => Doctor { endpoint, connection, machine_clock }.run_all_checks().await,
-        Err(error) => vec![open_error_finding("connection", &error)],
+        Err(error) => vec![Finding::from_open_error("connection", &error)],
     }
 }
 
@@ -99,20 +99,4 @@ async fn run_check(
             );
         }
     }
-}
-
-/// Converts an error of opening into a finding. The text after the last `; ` of the message is the advice.
-fn open_error_finding(name: &'static str, error: &OpenError) -> Finding {
-    let message = error.to_string();
-    match message.rsplit_once("; ") {
-        Some((problem, advice)) => Finding::fault(name, problem).with_advice(capitalize(advice)),
-        None => Finding::fault(name, message),
-    }
-}
-
-/// Capitalizes the first letter.
-fn capitalize(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().into_iter().flat_map(char::to_uppercase);
-    first.chain(letters).collect()
 }
