@@ -9,9 +9,9 @@ use clap::Args;
 use pointsman_api::EventSeq;
 use pointsman_api::client::{Client, EmitBody, EventQuery};
 use pointsman_core::event::Priority;
+use pointsman_core::suggestion::did_you_mean_suffix;
 use pointsman_core::time::parse_http_duration;
 use pointsman_core::{EventType, Json, ObjectKey, Tenant, Timestamp};
-use pointsman_server::config::suggestion::did_you_mean_suffix;
 
 use crate::args::{GlobalOptions, parse_time};
 use crate::failure::{CommandResult, Failure};

@@ -99,10 +99,11 @@ impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         match &error {
             ClientError::InvalidRequest(_) => Self::usage(&error),
+            ClientError::ClientCreation(_) => Self::usage(format_with_root_cause(&error)),
             ClientError::Unreachable { .. } | ClientError::StreamTimeout { .. } => {
                 Self::new(ExitReason::Unavailable, format_with_root_cause(&error)).with_hint(NO_SERVER_HINT)
             }
-            ClientError::InvalidResponse { .. } => Self::runtime(&error)
+            ClientError::InvalidResponse { .. } => Self::runtime(format_with_root_cause(&error))
                 .with_hint("Check --url: is it a Pointsman server of the same version as this command?"),
             ClientError::ErrorResponse(refusal) => match refusal.status {
                 401 => Self::runtime(&error).with_hint(TOKEN_HINT),
@@ -158,7 +159,7 @@ pub(crate) fn is_problem_from_pointsman_server(error: &ClientError) -> bool {
 }
 
 /// The message of the error and that of its root cause. The causes between them are details of the HTTP client.
-fn format_with_root_cause(error: &dyn std::error::Error) -> String {
+pub(crate) fn format_with_root_cause(error: &dyn std::error::Error) -> String {
     match std::iter::successors(error.source(), |cause| cause.source()).last() {
         Some(root) => format!("{error}: {root}"),
         None => error.to_string(),

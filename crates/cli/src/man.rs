@@ -54,7 +54,7 @@ fn find_command<'a>(
     for word in words {
         let subcommand = command.find_subcommand(word).ok_or_else(|| {
             let names = command.get_subcommands().map(Command::get_name);
-            let near = pointsman_server::config::suggestion::did_you_mean_suffix(word, names);
+            let near = pointsman_core::suggestion::did_you_mean_suffix(word, names);
             Failure::usage(format!(
                 "`{}` has no command {word:?}{near}",
                 page_name(command).replace('-', " ")

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::path::Path;
 
 use clap::Args;
+use pointsman_core::ErrorChain;
 use pointsman_core::store::StoreError;
 use pointsman_server::StartOrReloadError;
 use pointsman_server::config::StoreUrl;
@@ -173,10 +174,7 @@ fn box_copy_endpoint<M: CopyEndpoint + 'static, E: Error + 'static>(
 
 /// Converts an error of the copy, with a hint.
 fn store_copy_failure(error: CopyError) -> Failure {
-    let message = match error.source() {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    };
+    let message = ErrorChain(&error).to_string();
     match error {
         CopyError::ReadSource(StoreError::Unavailable(_))
         | CopyError::WriteTarget(StoreError::Unavailable(_)) => {

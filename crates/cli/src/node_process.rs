@@ -1,9 +1,9 @@
 //! The process of the commands that run a node, `serve` and `work`: logging, signals and start errors. `tasks redrive`
 //! and `bench` use the signals as well.
 
-use std::error::Error;
 use std::time::Duration;
 
+use pointsman_core::ErrorChain;
 use pointsman_engine::ServiceFailure;
 use pointsman_engine::handlers::command::{adopt_orphans, kill_orphans};
 use pointsman_server::StartOrReloadError;
@@ -129,12 +129,7 @@ pub(crate) fn start_failure(error: StartOrReloadError) -> Failure {
         }
         _ => None,
     };
-    let mut message = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        message = format!("{message}: {error}");
-        cause = error.source();
-    }
+    let mut message = ErrorChain(&error).to_string();
     if let StartOrReloadError::Sqlite(OpenError::InUse { path }) = &error
         && let Ok(Some(holder)) = find_lock_holder(path)
     {

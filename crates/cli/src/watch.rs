@@ -18,8 +18,8 @@ use pointsman_api::client::{Client, EventQuery, SseFrame, SseFrameStream};
 use pointsman_api::{EventCauseBody, EventSeq};
 use pointsman_core::journal::PathFilter;
 use pointsman_core::names::ENGINE_EVENT_TYPES;
+use pointsman_core::suggestion::did_you_mean_suffix;
 use pointsman_core::{EventId, EventType, ObjectKey, Tenant};
-use pointsman_server::config::suggestion::did_you_mean_suffix;
 
 use crate::args::GlobalOptions;
 use crate::failure::{CommandResult, Failure};

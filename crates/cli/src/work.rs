@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use pointsman_core::store::{ChainView, QueueView, Store, StoreError};
+use pointsman_core::suggestion::did_you_mean_suffix;
 use pointsman_core::task::QueueSubject;
 use pointsman_core::time::parse_http_duration;
 use pointsman_core::{HandlerName, Rule};
 use pointsman_engine::metrics::EndedAttemptCounts;
 use pointsman_engine::{BoundedRun, BoundedRunError, EnabledServices, Engine, Settings, Setup};
 use pointsman_server::StartOrReloadError;
-use pointsman_server::config::suggestion::did_you_mean_suffix;
 use pointsman_server::config::{Config, StoreUrl};
 use pointsman_server::server;
 use pointsman_store_sqlite::OpenError;

@@ -15,6 +15,7 @@
 //!  cron                   expressions, schedules and their instants
 //!  journal                ranges of event ids, event filters, retention
 //!  event_json_parser      parses the JSON of an event to emit
+//!  error_chain            displays an error with its causes
 //!  suggestion, outage     suggestions for mistyped names; throttling of log lines about an outage
 //!  store                  the traits, in domain verbs, that SQLite, PostgreSQL and Redis implement
 //! ```
@@ -29,6 +30,7 @@
 pub mod chain;
 pub mod cron;
 pub mod engine_event;
+mod error_chain;
 pub mod event;
 pub mod event_id;
 pub mod event_json_parser;
@@ -48,6 +50,7 @@ pub mod task;
 pub mod time;
 pub mod weight;
 
+pub use error_chain::ErrorChain;
 pub use event::{Cause, Context, Event, NewEvent, Priority};
 pub use event_id::{EventId, EventIdGenerator};
 pub use handler::{HandlerDef, LaneFailurePolicy, LaneOrdering, SourceDef};

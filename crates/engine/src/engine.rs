@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pointsman_core::engine_event::EngineState;
 use pointsman_core::store::{EmitBatch, EmitReceipt, IdempotencyError, Registry, Store, StoreError};
-use pointsman_core::{HandlerName, Timestamp};
+use pointsman_core::{ErrorChain, HandlerName, Timestamp};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -292,7 +292,7 @@ impl Engine {
         services.observing_services.stop().await;
         if let Err(error) = node.store.remove_node(node.id(), node.time_source.now()).await {
             tracing::warn!(
-                %error,
+                error = %ErrorChain(&error),
                 "could not remove this node from the store; it is listed until its lease has expired"
             );
         }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use pointsman_core::store::{AttemptLogLine, StoreError, TaskQueue};
 use pointsman_core::task::{LogLevel, LogLine};
-use pointsman_core::{TaskSeq, Timestamp};
+use pointsman_core::{ErrorChain, TaskSeq, Timestamp};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -177,7 +177,7 @@ impl LogWriter {
                 Err(error) => {
                     self.metrics.store_errors.inc();
                     tracing::debug!(
-                        %error, lines = self.unwritten.lines.len(),
+                        error = %ErrorChain(&error), lines = self.unwritten.lines.len(),
                         "could not store log lines; retrying, and handlers that log wait meanwhile"
                     );
                     tokio::time::sleep(backoff.next_delay()).await;

@@ -10,7 +10,7 @@ use pointsman_core::chain::OrderKey;
 use pointsman_core::store::{
     ClaimRequest, Claimant, FinishReceipt, NodeCapabilities, NodeId, Registration, Store, StoreError,
 };
-use pointsman_core::{HandlerName, NewEvent, TaskStatus, Tenant, Timestamp};
+use pointsman_core::{ErrorChain, HandlerName, NewEvent, TaskStatus, Tenant, Timestamp};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -220,7 +220,7 @@ impl Node {
         self.needs_capability_announcement.store(announced.is_err(), Ordering::Release);
         if let Err(error) = announced {
             self.count_store_error();
-            tracing::debug!(%error, "could not announce this node's handlers; retrying with the next sweep");
+            tracing::debug!(error = %ErrorChain(&error), "could not announce this node's handlers; retrying with the next sweep");
         }
     }
 

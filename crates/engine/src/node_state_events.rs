@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use pointsman_core::ErrorChain;
 use pointsman_core::engine_event::{EngineEvent, EngineState};
 use pointsman_core::store::Journal;
 use tokio::time::timeout;
@@ -41,7 +42,7 @@ async fn publish_or_log(journal: &dyn Journal, settings: &Settings, metrics: &Me
     .await
     {
         Ok(Ok(())) => return,
-        Ok(Err(error)) => error.to_string(),
+        Ok(Err(error)) => ErrorChain(&error).to_string(),
         Err(_) => format!("the store did not answer within {PUBLISH_TIMEOUT:?}"),
     };
     metrics.store_errors.inc();

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use pointsman_core::EventId;
 use pointsman_core::journal::{EventFilter, EventPage, JournalRange};
 use pointsman_core::store::{Journal, JournalQuery, StoreError};
+use pointsman_core::{ErrorChain, EventId};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -191,7 +191,7 @@ impl Observer {
                 while self.has_recent_or_waiting_readers() {
                     if let Err(error) = self.fill_tail_while_readers_exist(&mut backoff).await {
                         tracing::debug!(
-                            %error,
+                            error = %ErrorChain(&error),
                             "could not read the journal for followers; retrying, they get new events later"
                         );
                         sleep(backoff.next_delay()).await;

@@ -1,6 +1,5 @@
 //! Operations on orders, chains and chain nodes.
 
-use pointsman_core::Tenant;
 use pointsman_core::chain::{ChainNodeAction, ChainNodeId, ChainPath, OrderKey};
 use pointsman_core::journal::{JournalRange, PathFilter};
 use pointsman_core::order::OrderStatistics;
@@ -8,6 +7,7 @@ use pointsman_core::store::{
     ChainView, OrderBatch, OrderBatchError, OrderBatchReceipt, OrderCommand, OrderCursor, OrderError,
     OrderPage, OrderView, StoreError,
 };
+use pointsman_core::{ErrorChain, Tenant};
 
 use crate::Engine;
 use crate::start_gate::Pause;
@@ -125,7 +125,7 @@ impl Engine {
         if let Err(error) = self.node().notify_watchers_of_next_step(tenant, key).await {
             self.node().count_store_error();
             tracing::warn!(
-                %error, order = %key,
+                error = %ErrorChain(&error), order = %key,
                 "watchers were not notified of the next step of an order; the order runs all the same"
             );
         }

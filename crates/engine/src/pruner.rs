@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pointsman_core::ErrorChain;
 use pointsman_core::journal::Retention;
 use pointsman_core::store::{PruneReport, StoreError};
 use tokio::time::sleep;
@@ -41,7 +42,7 @@ async fn prune_repeatedly(node: Arc<Node>) {
             }
             Err(error) => {
                 node.count_store_error();
-                tracing::debug!(%error, "pruning failed; expired rows stay until the retry after the prune interval");
+                tracing::debug!(error = %ErrorChain(&error), "pruning failed; expired rows stay until the retry after the prune interval");
                 sleep(PRUNE_INTERVAL).await;
             }
         }

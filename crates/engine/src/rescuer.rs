@@ -11,8 +11,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::Timestamp;
 use pointsman_core::store::{RescueReport, RescueSweep, StoreError};
+use pointsman_core::{ErrorChain, Timestamp};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +30,7 @@ pub(crate) async fn run_attempt_checks(node: Arc<Node>, stop: CancellationToken)
             node.attempt_check_requested.notified().await;
             if let Err(error) = node.running_attempts.stop_lost_attempts(&*node.store).await {
                 node.count_store_error();
-                tracing::debug!(%error, "could not check running attempts; the next sweep checks them");
+                tracing::debug!(error = %ErrorChain(&error), "could not check running attempts; the next sweep checks them");
             }
         }
     };
@@ -48,7 +48,7 @@ async fn sweep_repeatedly(node: Arc<Node>) {
                 node.count_store_error();
                 guard.record_failure();
                 tracing::warn!(
-                    %error,
+                    error = %ErrorChain(&error),
                     lease = ?node.settings.node_lease_duration,
                     "heartbeat or rescue failed; retrying with the next sweep. If this lasts longer than the lease, other \
                      nodes take over this node's tasks: check the store"

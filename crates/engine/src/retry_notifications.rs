@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use pointsman_core::store::{StoreError, TaskFilter};
-use pointsman_core::{HandlerName, TaskSeq, TaskStatus};
+use pointsman_core::{ErrorChain, HandlerName, TaskSeq, TaskStatus};
 
 use crate::Engine;
 
@@ -29,7 +29,7 @@ impl Engine {
         {
             self.node().count_store_error();
             tracing::warn!(
-                %error, tasks = tasks.len(),
+                error = %ErrorChain(&error), tasks = tasks.len(),
                 "watchers were not notified of retried tasks; the tasks run all the same"
             );
         }

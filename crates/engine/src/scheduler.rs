@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pointsman_core::ErrorChain;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -27,7 +28,7 @@ async fn schedule_tasks_ahead(node: Arc<Node>) {
                 node.store.schedule_tasks(2 * node.slots.total(), node.time_source.now()).await
         {
             node.count_store_error();
-            tracing::debug!(%error, "could not select tasks ahead; retrying, claims select tasks themselves meanwhile");
+            tracing::debug!(error = %ErrorChain(&error), "could not select tasks ahead; retrying, claims select tasks themselves meanwhile");
         }
         sleep(LOOK_AHEAD_INTERVAL).await;
     }

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use pointsman_core::NewEvent;
 use pointsman_core::store::{EmitBatch, EmitReceipt, IdempotencyError, StoreError};
+use pointsman_core::{ErrorChain, NewEvent};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -140,7 +140,7 @@ impl EmissionSender {
         let (reply_sender, reply_receiver) = oneshot::channel();
         // Only a sequencer that panicked drops a reply sender unused; its batch may have been committed.
         let sequencer_failed =
-            |_| EmitError::Store(StoreError::Unavailable("the sequencer failed; it is restarted".into()));
+            |_| EmitError::Store(StoreError::unavailable("the sequencer failed; it is restarted"));
         self.pending_sender
             .send(PendingEmission { emission, reply_sender, reservation })
             .map_err(|_| EmitError::Store(StoreError::Closed))?;
@@ -284,7 +284,7 @@ impl Sequencer {
             Err(error) => {
                 node.count_store_error();
                 tracing::debug!(
-                    %error, emissions = producers.len(),
+                    error = %ErrorChain(&error), emissions = producers.len(),
                     "could not append to the journal; the producers get the error and may retry"
                 );
                 for (reply_sender, _reservation) in producers {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use pointsman_core::store::{ClaimResult, FinishReceipt, FinishedAttempt, StoreError};
 use pointsman_core::task::TaskCommandError;
-use pointsman_core::{Timestamp, store::ClaimRequest};
+use pointsman_core::{ErrorChain, Timestamp, store::ClaimRequest};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -215,7 +215,7 @@ impl Worker {
         self.may_have_work = true;
         self.node.slots.set_store_failing(true);
         tracing::debug!(
-            %error, ends = self.unsent_ends.len(),
+            error = %ErrorChain(&error), ends = self.unsent_ends.len(),
             "could not store attempt ends or claim tasks; keeping the ends and retrying"
         );
     }
@@ -233,9 +233,9 @@ impl Worker {
             }
             match self.send_ends(None).await {
                 Ok(_) => {}
-                Err(error) if error == StoreError::Closed || Instant::now() >= deadline => {
+                Err(error) if matches!(error, StoreError::Closed) || Instant::now() >= deadline => {
                     tracing::error!(
-                        %error, ends = self.unsent_ends.len(),
+                        error = %ErrorChain(&error), ends = self.unsent_ends.len(),
                         "could not store the ends of attempts before the stop; other nodes run their tasks again \
                          after the lease"
                     );

@@ -107,12 +107,12 @@ pub enum StartError {
         chain: ChainPath,
     },
     /// A handler takes a state that was not given.
-    #[error("the handler {handler} cannot run: {missing_state}")]
+    #[error("the handler {handler} cannot run")]
     MissingState {
         /// The handler.
         handler: HandlerName,
         /// The state that it takes.
-        missing_state: MissingState,
+        source: MissingState,
     },
     /// The store failed while the engine started.
     #[error("the engine did not start")]
@@ -285,10 +285,8 @@ impl<Last> BusBuilder<Last> {
             return Err(error);
         }
         for handler in &plan.handlers {
-            (handler.check_states)(&plan.states).map_err(|missing_state| StartError::MissingState {
-                handler: handler.def.name.clone(),
-                missing_state,
-            })?;
+            (handler.check_states)(&plan.states)
+                .map_err(|source| StartError::MissingState { handler: handler.def.name.clone(), source })?;
         }
         let resources = Arc::new(BusResources::new(plan.states));
         let to_spec = |handler: BuilderHandler| HandlerSpec {

@@ -73,7 +73,7 @@ impl Bus {
         let receipt =
             self.engine.emit(EmitBatch { events: vec![event], idempotency_key: idempotency }).await?;
         let emitted = EmittedEvent::from_receipt(receipt).pop();
-        let no_receipt = || StoreError::Damaged("the store returned no receipt for a journaled event".into());
+        let no_receipt = || StoreError::damaged("the store returned no receipt for a journaled event");
         emitted.ok_or_else(|| EmitError::EmitFailed(no_receipt().into()))
     }
 

@@ -13,7 +13,7 @@ use std::fmt::{self, Display};
 use std::time::Duration;
 
 use pointsman_core::store::AttemptResult;
-use pointsman_core::{Json, Timestamp};
+use pointsman_core::{ErrorChain, Json, Timestamp};
 use serde::Serialize;
 
 /// Postpones the task: it runs again later, and no retry is counted. The default is five minutes later.
@@ -108,14 +108,7 @@ impl fmt::Debug for HandlerError {
 
 impl<E: Error> From<E> for HandlerError {
     fn from(error: E) -> Self {
-        let mut message = format_error(&error);
-        let mut cause = error.source();
-        while let Some(source) = cause {
-            message.push_str(": ");
-            message.push_str(&source.to_string());
-            cause = source.source();
-        }
-        Self::new(message)
+        Self::new(ErrorChain(&error))
     }
 }
 

@@ -163,8 +163,8 @@ pub use pointsman_core::task::gates::{Gate as TaskGate, GateKind as TaskGateKind
 pub use pointsman_core::task::retry::{Backoff, RetryPolicy};
 pub use pointsman_core::task::{ErrorReason, LogLevel, LogLine, Task, TaskCommandError};
 pub use pointsman_core::{
-    EventId, HandlerName, Json, LaneFailurePolicy, LaneOrdering, NewEvent, ObjectKey, Rate, Rule, RuleKind,
-    RuleScope, ScheduleName, TaskId, TaskSeq, TaskStatus, Tenant, Timestamp,
+    ErrorChain, EventId, HandlerName, Json, LaneFailurePolicy, LaneOrdering, NewEvent, ObjectKey, Rate, Rule,
+    RuleKind, RuleScope, ScheduleName, TaskId, TaskSeq, TaskStatus, Tenant, Timestamp,
 };
 pub use pointsman_core::{chain, cron, fire};
 pub use pointsman_derive::Event;

@@ -25,7 +25,7 @@ pub struct JournalWatch {
 }
 
 /// Why a watch ended.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WatchError {
     /// Events that the watch has not returned have expired, or it began after an id that was never assigned.

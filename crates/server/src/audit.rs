@@ -13,6 +13,7 @@
 use std::fmt::Display;
 use std::panic::resume_unwind;
 
+use pointsman_core::ErrorChain;
 use pointsman_core::store::AuditEntry;
 
 use crate::app_state::AppState;
@@ -55,7 +56,7 @@ impl AppState {
         if let Err(error) = self.store().append_audit_entry(entry.clone()).await {
             let AuditEntry { actor: by, action, target: what, .. } = entry;
             tracing::warn!(
-                %error,
+                error = %ErrorChain(&error),
                 by,
                 action,
                 what,

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use http::Uri;
 use pointsman_api::{ConfigBody, ConfigFaultBody, ConfigReloadBody};
-use pointsman_engine::machine_clock_now;
+use pointsman_core::{ErrorChain, Timestamp};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -16,7 +16,7 @@ use crate::auth::Admin;
 use crate::config::{Config, ConfigFault};
 use crate::problem::Problem;
 use crate::request_query::RequestQuery;
-use crate::server::{ErrorChain, StartOrReloadError};
+use crate::server::StartOrReloadError;
 
 /// Maximum number of reloads that are kept.
 const MAX_KEPT_RELOADS: usize = 50;
@@ -63,8 +63,8 @@ impl ConfigStatus {
     }
 
     /// Records the configuration that the process started with.
-    pub(crate) fn record_initial_config(&self, node: String, config: &Config) {
-        self.lock_record().active_config = Some(config_body(node, config));
+    pub(crate) fn record_initial_config(&self, node: String, config: &Config, now: Timestamp) {
+        self.lock_record().active_config = Some(config_body(node, config, now));
     }
 
     pub(crate) fn mark_files_watched(&self) {
@@ -74,16 +74,16 @@ impl ConfigStatus {
     }
 
     /// Records a reload that was applied.
-    pub(crate) fn record_applied_reload(&self, config: &Config) {
+    pub(crate) fn record_applied_reload(&self, config: &Config, now: Timestamp) {
         let mut record = self.lock_record();
         if let Some(before) = &mut record.active_config {
             *before = ConfigBody {
                 watched: before.watched,
-                ..config_body(std::mem::take(&mut before.node), config)
+                ..config_body(std::mem::take(&mut before.node), config, now)
             };
         }
         record.push_reload(ConfigReloadBody {
-            at: machine_clock_now().to_string(),
+            at: now.to_string(),
             applied: true,
             error: None,
             faults: vec![],
@@ -92,7 +92,7 @@ impl ConfigStatus {
     }
 
     /// Records a reload that was rejected.
-    pub(crate) fn record_rejected_reload(&self, error: &StartOrReloadError) {
+    pub(crate) fn record_rejected_reload(&self, error: &StartOrReloadError, now: Timestamp) {
         let (message, faults) = match error {
             StartOrReloadError::Config(faults) => (error.to_string(), Some(faults)),
             other => (ErrorChain(other).to_string(), None),
@@ -101,7 +101,7 @@ impl ConfigStatus {
         let listed =
             faults.into_iter().flat_map(|faults| faults.iter()).take(MAX_KEPT_FAULTS).map(fault_body);
         self.lock_record().push_reload(ConfigReloadBody {
-            at: machine_clock_now().to_string(),
+            at: now.to_string(),
             applied: false,
             error: Some(message),
             faults: listed.collect(),
@@ -123,8 +123,7 @@ impl ConfigRecord {
     }
 }
 
-fn config_body(node: String, config: &Config) -> ConfigBody {
-    let now = machine_clock_now();
+fn config_body(node: String, config: &Config, now: Timestamp) -> ConfigBody {
     ConfigBody {
         node,
         files: config.files.iter().map(|file| file.display().to_string()).collect(),

@@ -2,10 +2,10 @@
 
 use pointsman_core::HandlerName;
 use pointsman_core::store::TaskFilter;
+use pointsman_core::suggestion::did_you_mean_suffix;
 
 use crate::app_state::App;
 use crate::auth::Caller;
-use crate::config::suggestion::did_you_mean_suffix;
 use crate::problem::Problem;
 
 /// Maximum pages of the history that are searched for tasks of a handler that is no longer defined.

@@ -104,8 +104,7 @@ async fn open_sqlite(
     open: impl FnOnce() -> Result<SqliteStore, pointsman_store_sqlite::OpenError> + Send + 'static,
 ) -> Result<OpenedStore, StartOrReloadError> {
     let opened = tokio::task::spawn_blocking(open).await;
-    let opened =
-        opened.map_err(|error| StartOrReloadError::Engine(StoreError::Damaged(error.to_string())))?;
+    let opened = opened.map_err(|error| StartOrReloadError::Engine(StoreError::damaged(error)))?;
     opened.map(OpenedStore::Sqlite).map_err(StartOrReloadError::Sqlite)
 }
 

@@ -26,7 +26,7 @@ use crate::{
         (name = "administration", description = "Nodes, configuration, audit log, and the caller's token"),
         (name = "health", description = "Health and metrics"),
     ),
-    components(schemas(pointsman_api::ProblemDetails, pointsman_api::TaskChangeBody)),
+    components(schemas(pointsman_api::ProblemDetails, pointsman_api::RuleRequestBody, pointsman_api::TaskChangeBody)),
     security(("token" = []), ("admin_token" = [])),
     modifiers(&TokenSecuritySchemes),
 )]

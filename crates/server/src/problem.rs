@@ -19,6 +19,7 @@ use std::fmt;
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderName, HeaderValue, StatusCode, header};
+use pointsman_core::ErrorChain;
 use pointsman_core::event_json_parser::JsonError;
 use pointsman_core::store::{IdempotencyError, StoreError};
 use pointsman_core::task::TaskCommandError;
@@ -244,13 +245,13 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(_) => {
-                tracing::debug!(%error, "request failed with 503: the store is not available");
+                tracing::debug!(error = %ErrorChain(&error), "request failed with 503: the store is not available");
                 Self::unavailable(STORE_UNAVAILABLE_DETAIL)
             }
             StoreError::Full(_) => Self::unavailable(format!("{error}; nothing was changed")),
             StoreError::Closed => Self::unavailable("the server is stopping; nothing was changed"),
             StoreError::Damaged(_) => {
-                tracing::error!(%error, "request failed with 500: the store is damaged; run `pointsman doctor`");
+                tracing::error!(error = %ErrorChain(&error), "request failed with 500: the store is damaged; run `pointsman doctor`");
                 Self::internal_error(
                     "the store is damaged; see the server's log, and run `pointsman doctor` for what to do",
                 )

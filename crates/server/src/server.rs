@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pointsman_core::ErrorChain;
 use pointsman_core::store::{Store, StoreError};
 use pointsman_engine::{Engine, ServiceFailure, Settings, Setup, TimeSource};
 use tokio::net::TcpListener;
@@ -118,7 +119,7 @@ impl Server {
         let stop_signal = CancellationToken::new();
         let tokens = build_accepted_tokens(&config.tokens, first.as_ref());
         let app = AppState::new(engine.clone(), &config, tokens, stop_signal.clone());
-        app.config_status.record_initial_config(build_node_name(), &config);
+        app.config_status.record_initial_config(build_node_name(), &config, app.now());
         let address = listener.as_ref().and_then(|listener| listener.local_addr().ok());
         let http_server = listener.map(|listener| {
             let drain_timeout = REQUEST_DRAIN_TIMEOUT.min(config.drain_timeout);
@@ -316,7 +317,7 @@ impl ConfigReloader {
             match applied {
                 Ok(()) => tracing::info!("configuration reloaded; its changes are active"),
                 Err(ref error) => {
-                    self.app.config_status.record_rejected_reload(error);
+                    self.app.config_status.record_rejected_reload(error, self.app.now());
                     tracing::error!(
                         "configuration reload rejected; the previous configuration stays active until the \
                          files are corrected: {}",
@@ -348,22 +349,7 @@ impl ConfigReloader {
         self.app
             .accepted_tokens
             .send_replace(build_accepted_tokens(&config.tokens, self.first_token.as_ref()));
-        self.app.config_status.record_applied_reload(config);
-        Ok(())
-    }
-}
-
-/// Displays an error with its chain of causes.
-pub(crate) struct ErrorChain<'a>(pub(crate) &'a dyn std::error::Error);
-
-impl std::fmt::Display for ErrorChain<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut source = self.0.source();
-        while let Some(error) = source {
-            write!(f, ": {error}")?;
-            source = error.source();
-        }
+        self.app.config_status.record_applied_reload(config, self.app.now());
         Ok(())
     }
 }

@@ -7,10 +7,10 @@ use pointsman_core::chain::ChainNodeAction;
 use pointsman_core::journal::EventFilter;
 use pointsman_core::store::{AttemptResult, ClaimedTask, OrderCommand, OrderView, TaskFilter};
 use pointsman_core::{EventId, TaskSeq, TaskStatus};
+use pointsman_testing::Rng;
 
 use crate::Harness;
 use crate::fixture::*;
-use crate::random_walk::rng::Rng;
 
 /// The number of random operations of a walk.
 const OPERATION_COUNT: usize = 400;
@@ -56,22 +56,22 @@ fn json_string_member<'t>(text: &'t str, name: &str) -> &'t str {
 
 impl OrderWalk<'_> {
     async fn run_random_operation(&mut self) {
-        match self.rng.random_below(40) {
+        match self.rng.next_below(40) {
             0..=6 => self.add_random_order().await,
             7..=14 => self.claim_steps().await,
             15..=24 => self.finish_random_step().await,
             25..=28 => self.send_random_order_command().await,
             29..=30 => self.set_random_chain_or_chain_node_state().await,
-            31..=32 => self.fixture.advance_clock(1 + self.rng.random_below(6) as u64),
+            31..=32 => self.fixture.advance_clock(1 + self.rng.next_below(6) as u64),
             33..=34 => self.cancel_random_step().await,
             35..=36 => self.redefine_chains().await,
             37 => self.crash_and_replace_node().await,
-            _ => drop(self.fixture.schedule_tasks(self.rng.random_below(4)).await),
+            _ => drop(self.fixture.schedule_tasks(self.rng.next_below(4)).await),
         }
     }
 
     fn choose_name<'t>(&mut self, names: &[&'t str]) -> &'t str {
-        names[self.rng.random_below(names.len())]
+        names[self.rng.next_below(names.len())]
     }
 
     /// Returns the key of a random existing order, or an unused key if there is no order.
@@ -79,7 +79,7 @@ impl OrderWalk<'_> {
         let keys: Vec<_> = self.observed_orders.keys().cloned().collect();
         match keys.is_empty() {
             true => "/z,nobody".into(),
-            false => keys[self.rng.random_below(keys.len())].clone(),
+            false => keys[self.rng.next_below(keys.len())].clone(),
         }
     }
 
@@ -87,18 +87,18 @@ impl OrderWalk<'_> {
         self.last_order_number += 1;
         let mut new = new_order(&format!("{},{}", self.choose_name(&TESTED_CHAINS), self.last_order_number))
             .with_value("0");
-        if self.rng.random_below(3) == 0 {
+        if self.rng.next_below(3) == 0 {
             new = new.starting_at_chain_node(self.choose_name(&TESTED_CHAIN_NODES));
         }
-        if self.rng.random_below(4) == 0 {
-            new = new.planned_at(self.fixture.seconds_from_now(self.rng.random_below(10) as u64));
+        if self.rng.next_below(4) == 0 {
+            new = new.planned_at(self.fixture.seconds_from_now(self.rng.next_below(10) as u64));
         }
         // An undefined chain or chain node is refused, which is fine.
         let _ = self.fixture.try_add_order(new).await;
     }
 
     async fn claim_steps(&mut self) {
-        let max = 1 + self.rng.random_below(3);
+        let max = 1 + self.rng.next_below(3);
         for task in self.fixture.claim(max).await {
             let step = task.step_run();
             let view = self.fixture.read_order(&step.order_key.to_string()).await;
@@ -112,12 +112,12 @@ impl OrderWalk<'_> {
 
     async fn finish_random_step(&mut self) {
         let Some(seq) =
-            self.running_steps.keys().nth(self.rng.random_below(self.running_steps.len().max(1))).copied()
+            self.running_steps.keys().nth(self.rng.next_below(self.running_steps.len().max(1))).copied()
         else {
             return;
         };
         let Some(task) = self.running_steps.remove(&seq) else { return };
-        let result = match self.rng.random_below(7) {
+        let result = match self.rng.next_below(7) {
             0..=2 => {
                 AttemptResult::Succeeded { result: Some(parse_json(&self.last_order_number.to_string())) }
             }
@@ -131,7 +131,7 @@ impl OrderWalk<'_> {
 
     async fn send_random_order_command(&mut self) {
         let key = self.random_order_key();
-        let command = match self.rng.random_below(7) {
+        let command = match self.rng.next_below(7) {
             0..=1 => OrderCommand::Suspend,
             2..=3 => OrderCommand::Resume,
             4 => OrderCommand::Remove,
@@ -151,11 +151,11 @@ impl OrderWalk<'_> {
         );
         let store = &self.fixture.store;
         // An undefined chain or chain node is refused, which is fine.
-        let _ = match self.rng.random_below(4) {
+        let _ = match self.rng.next_below(4) {
             0 => expect_ok(store.set_chain_stopped(&chain, true, self.fixture.now).await),
             1 => expect_ok(store.set_chain_stopped(&chain, false, self.fixture.now).await),
             _ => {
-                let action = ChainNodeAction::ALL[self.rng.random_below(3)];
+                let action = ChainNodeAction::ALL[self.rng.next_below(3)];
                 expect_ok(store.set_chain_node_action(&chain, &node, action, self.fixture.now).await)
             }
         };
@@ -171,7 +171,7 @@ impl OrderWalk<'_> {
 
     async fn redefine_chains(&mut self) {
         let registrations = alternative_chain_registrations();
-        let number = self.rng.random_below(registrations.len());
+        let number = self.rng.next_below(registrations.len());
         self.fixture.register(registrations[number].clone()).await;
     }
 

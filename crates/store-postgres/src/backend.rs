@@ -39,7 +39,7 @@ impl Backend for PgBackend {
         self.tables.roll_back();
     }
 
-    fn to_store_error(fault: &Fault) -> StoreError {
+    fn to_store_error(fault: Fault) -> StoreError {
         crate::error::to_store_error(fault)
     }
 

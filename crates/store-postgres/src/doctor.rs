@@ -13,7 +13,8 @@ mod table_contents;
 use std::future::Future;
 use std::time::Duration;
 
-use pointsman_store::finding::Finding;
+use pointsman_core::Timestamp;
+use pointsman_store::finding::{Finding, format_first_items};
 use tokio_postgres::{Error, Row};
 
 use crate::connect::Endpoint;
@@ -35,12 +36,18 @@ struct Doctor {
     migrations: &'static [Migration],
     /// Transactions that are open for longer are reported.
     long_transaction_threshold: Duration,
+    /// Reads the clock of this machine.
+    machine_clock: fn() -> Timestamp,
 }
 
 /// Examines the database at a URL and its server. Transactions of other sessions that are open for longer than
-/// `long_transaction` are reported.
-pub async fn examine(url: &str, long_transaction: Duration) -> Vec<Finding> {
-    examine_with_migrations(url, MIGRATIONS, long_transaction).await
+/// `long_transaction` are reported. `machine_clock` reads the clock of this machine.
+pub async fn examine(
+    url: &str,
+    long_transaction: Duration,
+    machine_clock: fn() -> Timestamp,
+) -> Vec<Finding> {
+    examine_with_migrations(url, MIGRATIONS, long_transaction, machine_clock).await
 }
 
 /// Examines the database with other migrations than those of this version. For tests.
@@ -49,18 +56,20 @@ pub async fn examine_with_migrations(
     url: &str,
     migrations: &'static [Migration],
     long_transaction: Duration,
+    machine_clock: fn() -> Timestamp,
 ) -> Vec<Finding> {
     let endpoint = match Endpoint::parse(url) {
         Ok(endpoint) => endpoint,
-        Err(error) => return vec![open_error_finding("connection", &error)],
+        Err(error) => return vec![Finding::from_open_error("connection", &error)],
     };
     match endpoint.without_prepared_statements().connect_with_timeout().await {
         Ok(session) => {
-            Doctor { endpoint, session, migrations, long_transaction_threshold: long_transaction }
+            let long_transaction_threshold = long_transaction;
+            Doctor { endpoint, session, migrations, long_transaction_threshold, machine_clock }
                 .examine()
                 .await
         }
-        Err(error) => vec![connect_error_finding(&endpoint, &error)],
+        Err(error) => vec![connect_error_finding(&endpoint, error)],
     }
 }
 
@@ -140,38 +149,18 @@ async fn run_check<T>(
     }
 }
 
-/// Converts an error of opening to a finding. The error's text is the problem and the advice, separated by `; `.
-fn open_error_finding(name: &'static str, error: &OpenError) -> Finding {
-    let text = error.to_string();
-    match text.rsplit_once("; ") {
-        Some((problem, advice)) => Finding::fault(name, problem).with_advice(capitalize(advice)),
-        None => Finding::fault(name, text),
-    }
-}
-
-/// Capitalizes the first letter of a clause.
-fn capitalize(clause: &str) -> String {
-    let mut letters = clause.chars();
-    let first = letters.next().into_iter().flat_map(char::to_uppercase);
-    first.chain(letters).collect()
-}
-
 /// Converts a connection error to a finding.
-fn connect_error_finding(endpoint: &Endpoint, error: &ConnectError) -> Finding {
+fn connect_error_finding(endpoint: &Endpoint, error: ConnectError) -> Finding {
     match OpenError::from_connect_error(endpoint, error) {
-        error @ OpenError::UndeclaredPooler { .. } => open_error_finding("pooler", &error),
-        error => open_error_finding("connection", &error),
+        error @ OpenError::UndeclaredPooler { .. } => Finding::from_open_error("pooler", &error),
+        error => Finding::from_open_error("connection", &error),
     }
 }
 
 /// Limit of items that a finding lists.
 const MAX_LISTED_ITEMS: usize = 5;
 
-/// Formats a list: the first items, and the number of the others.
+/// Formats a list of which a finding shows only the first items.
 fn format_shortened_list(items: &[String]) -> String {
-    let text = items.iter().take(MAX_LISTED_ITEMS).map(String::as_str).collect::<Vec<_>>().join("; ");
-    match items.len() {
-        n if n > MAX_LISTED_ITEMS => format!("{text}; and {} more", n - MAX_LISTED_ITEMS),
-        _ => text,
-    }
+    format_first_items(items, MAX_LISTED_ITEMS)
 }

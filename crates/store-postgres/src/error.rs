@@ -1,9 +1,11 @@
 //! Errors of the database, and their meaning for callers and operators.
 
 use std::error::Error;
+use std::fmt;
 use std::io::ErrorKind;
 use std::time::Duration;
 
+use pointsman_core::ErrorChain;
 use pointsman_core::store::StoreError;
 use pointsman_store::error::{BoxError, Fault};
 use tokio_postgres::error::{DbError, SqlState};
@@ -83,20 +85,20 @@ pub enum OpenError {
          (percent-encoded), so that nodes can wake each other"
     )]
     UndeclaredPooler { address: String },
-    #[error("opening the store on PostgreSQL at {address} failed: {reason}")]
-    OpenFailed { address: String, reason: String },
-    #[error("the database contains data that cannot be decoded: {0}; restore a backup, or report a bug")]
-    Damaged(String),
+    #[error("opening the store on PostgreSQL at {address} failed")]
+    OpenFailed { address: String, source: BoxError },
+    #[error("the database contains data that cannot be decoded; restore a backup, or report a bug")]
+    Damaged(#[source] BoxError),
 }
 
 impl OpenError {
     /// Explains a failed connection.
-    pub(crate) fn from_connect_error(endpoint: &Endpoint, error: &ConnectError) -> Self {
+    pub(crate) fn from_connect_error(endpoint: &Endpoint, error: ConnectError) -> Self {
         let address = endpoint.address();
-        let ConnectError::Driver(driver) = error else {
+        let ConnectError::Driver(DriverError(driver)) = error else {
             return Self::Unreachable { address, reason: error.to_string() };
         };
-        let reason = format_driver_error(driver);
+        let reason = format_driver_error(&driver);
         // PgBouncer rejects settings that it does not know.
         if reason.contains("unsupported startup parameter") {
             return Self::UndeclaredPooler { address };
@@ -118,7 +120,7 @@ impl OpenError {
                 );
                 Self::MissingPrivilege { role, reason, grant }
             }
-            Some(_) => Self::OpenFailed { address, reason },
+            Some(_) => Self::OpenFailed { address, source: Box::new(DriverError(driver)) },
             None => match driver.to_string().as_str() {
                 // The server requires another authentication method.
                 "authentication error" => {
@@ -137,7 +139,7 @@ impl OpenError {
                     Self::NotPostgres { address, reason }
                 }
                 "error communicating with the server" | "error performing TLS handshake"
-                    if is_protocol_mismatch(driver) =>
+                    if is_protocol_mismatch(&driver) =>
                 {
                     Self::NotPostgres { address, reason }
                 }
@@ -192,34 +194,54 @@ pub(crate) fn quote_identifier(name: &str) -> String {
 /// Why connecting failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
-    #[error("{}", format_driver_error(.0))]
-    Driver(#[from] tokio_postgres::Error),
+    #[error(transparent)]
+    Driver(DriverError),
     #[error("no response within {} s", .0.as_secs())]
     TimedOut(Duration),
+}
+
+impl From<tokio_postgres::Error> for ConnectError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Driver(DriverError(error))
+    }
 }
 
 impl ConnectError {
     /// True if the server has reached its connection limit.
     pub(crate) fn is_too_many_connections(&self) -> bool {
         match self {
-            Self::Driver(error) => error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS),
+            Self::Driver(error) => error.0.code() == Some(&SqlState::TOO_MANY_CONNECTIONS),
             Self::TimedOut(_) => false,
         }
     }
 }
 
-/// Formats a driver error with its causes, in a line: the driver's own text omits the causes.
+/// An error of the driver, displayed as the message of the server if there is one. The driver's own text is only
+/// "db error" then.
+#[derive(Debug)]
+pub(crate) struct DriverError(pub(crate) tokio_postgres::Error);
+
+impl fmt::Display for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_db_error() {
+            Some(db_error) => f.write_str(db_error.message()),
+            None => self.0.fmt(f),
+        }
+    }
+}
+
+impl Error for DriverError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        if self.0.as_db_error().is_some() { None } else { self.0.source() }
+    }
+}
+
+/// Formats a driver error with its causes, in a line.
 pub(crate) fn format_driver_error(error: &tokio_postgres::Error) -> String {
-    if let Some(db_error) = error.as_db_error() {
-        return db_error.message().to_string();
+    match error.as_db_error() {
+        Some(db_error) => db_error.message().into(),
+        None => ErrorChain(error).to_string(),
     }
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// True if the error means that the database is corrupted.
@@ -259,7 +281,7 @@ pub(crate) fn is_constraint_violation(fault: &Fault) -> bool {
     find_sql_state(fault).is_some_and(|code| code.code().starts_with("23"))
 }
 
-fn find_db_error(fault: &Fault) -> Option<&DbError> {
+pub(crate) fn find_db_error(fault: &Fault) -> Option<&DbError> {
     let Fault::Database(error) = fault else { return None };
     error.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::as_db_error)
 }
@@ -268,24 +290,27 @@ fn find_sql_state(fault: &Fault) -> Option<&SqlState> {
     find_db_error(fault).map(DbError::code)
 }
 
-/// Formats a fault in a line.
-pub(crate) fn format_fault(fault: &Fault) -> String {
-    match fault {
-        Fault::Damaged(problem) => problem.clone(),
-        Fault::Database(error) => format_any_error(error),
-    }
-}
-
 /// Converts a fault for the callers of the store.
-pub(crate) fn to_store_error(fault: &Fault) -> StoreError {
+pub(crate) fn to_store_error(fault: Fault) -> StoreError {
     match fault {
-        Fault::Damaged(problem) => StoreError::Damaged(problem.clone()),
-        Fault::Database(error) if is_corruption(error) => StoreError::Damaged(format_any_error(error)),
-        Fault::Database(error) => StoreError::Unavailable(format_any_error(error)),
+        Fault::Damaged(cause) => StoreError::damaged(cause),
+        Fault::Database(error) if is_corruption(&error) => StoreError::damaged(describe_by_server(error)),
+        Fault::Database(error) => StoreError::unavailable(describe_by_server(error)),
     }
 }
 
-/// Formats any error in a line; a driver error with its causes.
-pub(crate) fn format_any_error(error: &BoxError) -> String {
-    error.downcast_ref::<tokio_postgres::Error>().map_or_else(|| error.to_string(), format_driver_error)
+/// Converts a fault for the operator who opens the store.
+pub(crate) fn to_open_error(address: String, fault: Fault) -> OpenError {
+    match fault {
+        Fault::Damaged(cause) => OpenError::Damaged(cause),
+        Fault::Database(error) => OpenError::OpenFailed { address, source: describe_by_server(error) },
+    }
+}
+
+/// Wraps an error of the driver in a [`DriverError`].
+pub(crate) fn describe_by_server(error: BoxError) -> BoxError {
+    match error.downcast::<tokio_postgres::Error>() {
+        Ok(error) => Box::new(DriverError(*error)),
+        Err(other) => other,
+    }
 }

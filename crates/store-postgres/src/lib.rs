@@ -49,6 +49,7 @@ mod writer_connection;
 use std::sync::Arc;
 
 use pointsman_core::Timestamp;
+use pointsman_core::store::StoreResult;
 use pointsman_store::background_jobs::BackgroundJobs;
 use pointsman_store::caller_time_source::CallerTimeSource;
 use pointsman_store::notifier::PeerNotifier;
@@ -102,7 +103,7 @@ impl Postgres {
         let (pool, unit_of_work_pool) =
             (SessionPool::new(endpoint.clone(), MAX_CONCURRENT_READS), UnitOfWorkPool::new(endpoint.clone()));
         let session =
-            pool.connect().await.map_err(|error| OpenError::from_connect_error(&endpoint, &error))?;
+            pool.connect().await.map_err(|error| OpenError::from_connect_error(&endpoint, error))?;
         migrate::migrate(&session, &endpoint, migrations).await?;
         migrate::check_schema_complete(&session, &endpoint).await?;
         pool.add_idle_session(session);
@@ -129,12 +130,11 @@ impl Postgres {
     /// to [`Postgres::open`], because the machine's own may be off.
     pub async fn read_clock(url: &str) -> Result<Timestamp, OpenError> {
         let endpoint = Endpoint::parse(url)?;
-        let read_failed =
-            |error: Fault| OpenError::OpenFailed { address: endpoint.address(), reason: error.to_string() };
+        let read_failed = |fault: Fault| error::to_open_error(endpoint.address(), fault);
         let session = endpoint
             .connect_with_timeout()
             .await
-            .map_err(|error| OpenError::from_connect_error(&endpoint, &error))?;
+            .map_err(|error| OpenError::from_connect_error(&endpoint, error))?;
         read::read_clock(&session).await.map_err(read_failed)
     }
 
@@ -145,7 +145,7 @@ impl Postgres {
         let session = endpoint
             .connect_with_timeout()
             .await
-            .map_err(|error| OpenError::from_connect_error(&endpoint, &error))?;
+            .map_err(|error| OpenError::from_connect_error(&endpoint, error))?;
         migrate::migrate(&session, &endpoint, migrations).await?;
         Ok(())
     }
@@ -163,8 +163,8 @@ impl Postgres {
     }
 
     /// Drops expired partitions now, without waiting for the next run; returns their number.
-    pub async fn drop_expired_partitions(&self) -> Result<u64, String> {
-        expired_partitions::drop_expired(&self.endpoint).await.map_err(|fault| fault.to_string())
+    pub async fn drop_expired_partitions(&self) -> StoreResult<u64> {
+        expired_partitions::drop_expired(&self.endpoint).await.map_err(error::to_store_error)
     }
 
     /// Spawns the jobs that notify and listen, drain the outbox, and drop partitions.
@@ -200,15 +200,11 @@ async fn start_writer(
     caller_time: Arc<CallerTimeSource>,
     now: Timestamp,
 ) -> Result<Writer<PgTables>, OpenError> {
-    let to_open_error = |reason: String| OpenError::OpenFailed { address: address.clone(), reason };
     let started = tokio::task::spawn_blocking(move || -> pointsman_store::TableResult<_> {
         let mut tables = PgTables::new(pool, caller_time)?;
         tables.open()?;
         Writer::start(PgBackend::new(tables), "postgres-writer", now)?
     });
-    let started = started.await.map_err(|error| to_open_error(error.to_string()))?;
-    started.map_err(|fault| match fault {
-        Fault::Damaged(problem) => OpenError::Damaged(problem),
-        Fault::Database(error) => to_open_error(error::format_any_error(&error)),
-    })
+    let started = started.await.map_err(Fault::from).and_then(|started| started);
+    started.map_err(|fault| error::to_open_error(address, fault))
 }

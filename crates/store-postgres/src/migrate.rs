@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use tokio_postgres::error::SqlState;
 
 use crate::connect::Endpoint;
-use crate::error::{OpenError, format_driver_error, quote_identifier};
+use crate::error::{DriverError, OpenError, format_driver_error, quote_identifier};
 use crate::privileges::RolePrivileges;
 use crate::schema_objects::{ExistingSchemaObjects, list_never_empty_tables, list_schema_object_names};
 use crate::session::{Session, query};
@@ -89,7 +89,7 @@ pub(crate) async fn list_missing_schema_objects(
 pub(crate) async fn check_schema_complete(session: &Session, endpoint: &Endpoint) -> Result<(), OpenError> {
     let migrator = Migrator::new(session, endpoint, MIGRATIONS);
     let mut missing =
-        list_missing_schema_objects(session).await.map_err(|error| migrator.to_open_error(&error))?;
+        list_missing_schema_objects(session).await.map_err(|error| migrator.to_open_error(error))?;
     // The store also works without an index, and an index that was recreated under another name is as good.
     missing.retain(|object| !object.starts_with("index "));
     match missing.is_empty() {
@@ -142,7 +142,7 @@ impl<'a> Migrator<'a> {
             .session
             .query(query!("server/read_version"), &[])
             .await
-            .map_err(|e| self.to_open_error(&e))?;
+            .map_err(|e| self.to_open_error(e))?;
         let Some(row) = rows.first() else { return Ok(()) };
         let (number, encoding): (i32, String) = (row.get(0), row.get(1));
         let found = number / 10_000;
@@ -157,9 +157,9 @@ impl<'a> Migrator<'a> {
             .session
             .query(query!("server/read_privileges", TEXT_ARRAY), &[&list_schema_object_names()])
             .await
-            .map_err(|e| self.to_open_error(&e))?;
+            .map_err(|e| self.to_open_error(e))?;
         let privileges = rows.first().map(RolePrivileges::from_row).transpose();
-        self.privileges = privileges.map_err(|error| self.to_open_error(&error))?;
+        self.privileges = privileges.map_err(|error| self.to_open_error(error))?;
         Ok(())
     }
 
@@ -183,7 +183,7 @@ impl<'a> Migrator<'a> {
         let (high, low) = (MIGRATION_LOCK_KEY >> 32, MIGRATION_LOCK_KEY & 0xffff_ffff);
         let found =
             self.session.query(query!("migration/list_lock_holders", INT8, INT8), &[&high, &low]).await;
-        let rows = found.map_err(|error| self.to_open_error(&error))?;
+        let rows = found.map_err(|error| self.to_open_error(error))?;
         let descriptions = rows.iter().map(|row| {
             let (pid, role, program): (i32, &str, &str) = (row.get(0), row.get(1), row.get(2));
             format!("{program} of {role}, pid {pid}, for {}", format_age(row.get(3)))
@@ -193,14 +193,14 @@ impl<'a> Migrator<'a> {
             Some(row) => OpenError::SchemaLocked { holders, pid: row.get(0) },
             None => OpenError::OpenFailed {
                 address: self.endpoint.address(),
-                reason: "other sessions locked the schema for too long; start again".into(),
+                source: "other sessions locked the schema for too long; start again".into(),
             },
         })
     }
 
     /// Applies the missing migrations under the migration lock; returns whether anything was changed.
     async fn apply_migrations(&mut self) -> Result<bool, OpenError> {
-        let to_error = |error: tokio_postgres::Error| self.to_open_error(&error);
+        let to_error = |error: tokio_postgres::Error| self.to_open_error(error);
         self.session
             .query(query!("migration/acquire_migration_lock", INT8), &[&MIGRATION_LOCK_KEY])
             .await
@@ -212,7 +212,7 @@ impl<'a> Migrator<'a> {
             self.execute_batch(sql).await?;
             let query = query!("migration/insert_migration", INT4, TEXT, TEXT);
             let recorded = self.session.execute(query, &[&version, name, &checksum]).await;
-            recorded.map_err(|error| self.to_open_error(&error))?;
+            recorded.map_err(|error| self.to_open_error(error))?;
             tracing::info!(name, database = %self.endpoint, "applied a schema migration");
         }
         let inserted = self.insert_random_store_numbers().await?;
@@ -236,7 +236,7 @@ impl<'a> Migrator<'a> {
             .session
             .query(query!("migration/read_schema_state"), &[])
             .await
-            .map_err(|e| self.to_open_error(&e))?;
+            .map_err(|e| self.to_open_error(e))?;
         let Some(row) = rows.first() else { return Ok(SchemaState::Absent) };
         match (row.get(0), row.get(1)) {
             (true, _) => {}
@@ -249,7 +249,7 @@ impl<'a> Migrator<'a> {
             .session
             .query(query!("migration/list_migrations"), &[])
             .await
-            .map_err(|e| self.to_open_error(&e))?;
+            .map_err(|e| self.to_open_error(e))?;
         let (found, supported) = (rows.last().map_or(0, |row| row.get(0)), self.migrations.len() as i32);
         if found > supported {
             return Err(OpenError::SchemaTooNew { found, supported });
@@ -274,15 +274,15 @@ impl<'a> Migrator<'a> {
             .session
             .execute(query!("meta/insert_store_numbers", TEXT, TEXT), &[&task_id_namespace, &salt])
             .await;
-        Ok(inserted.map_err(|error| self.to_open_error(&error))? > 0)
+        Ok(inserted.map_err(|error| self.to_open_error(error))? > 0)
     }
 
     async fn execute_batch(&self, sql: &str) -> Result<(), OpenError> {
-        self.session.execute_batch(sql).await.map_err(|error| self.to_open_error(&error))
+        self.session.execute_batch(sql).await.map_err(|error| self.to_open_error(error))
     }
 
-    fn to_open_error(&self, error: &tokio_postgres::Error) -> OpenError {
-        let reason = format_driver_error(error);
+    fn to_open_error(&self, error: tokio_postgres::Error) -> OpenError {
+        let reason = format_driver_error(&error);
         match (error.code(), &self.privileges) {
             (Some(code), _) if *code == SqlState::LOCK_NOT_AVAILABLE => {
                 OpenError::SchemaLocked { holders: String::new(), pid: 0 }
@@ -293,7 +293,9 @@ impl<'a> Migrator<'a> {
             (Some(code), Some(privileges)) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
                 self.missing_privilege_error(privileges, reason)
             }
-            _ => OpenError::OpenFailed { address: self.endpoint.address(), reason },
+            _ => {
+                OpenError::OpenFailed { address: self.endpoint.address(), source: DriverError(error).into() }
+            }
         }
     }
 }

@@ -5,8 +5,8 @@
 use std::sync::{Arc, Weak};
 
 use futures::future::poll_fn;
-use pointsman_core::EventId;
 use pointsman_core::store::StoreSignal;
+use pointsman_core::{ErrorChain, EventId};
 use pointsman_store::Writer;
 use pointsman_store::notifier::{
     LISTENER_RECONNECT_DELAY, NOTIFICATION_COALESCE_WINDOW, PEER_COMMIT_POLL_INTERVAL, PeerNotifier,
@@ -33,7 +33,7 @@ pub(crate) async fn send_notifications(notifier: Weak<PeerNotifier>, pool: Sessi
             Ok(_) => notifier_handle.record_sent_message(),
             Err(error) => {
                 tracing::debug!(
-                    %error,
+                    error = %ErrorChain(&error),
                     "could not notify the other nodes of new events or work; they find them by polling"
                 )
             }
@@ -50,7 +50,7 @@ pub(crate) async fn listen_for_notifications(
 ) {
     loop {
         if let Err(error) = listen_until_disconnected(&notifier, &endpoint, &writer).await {
-            tracing::debug!(%error, "notification listener disconnected; reconnecting, polling meanwhile");
+            tracing::debug!(error = %ErrorChain(&*error), "notification listener disconnected; reconnecting, polling meanwhile");
         }
         tokio::time::sleep(LISTENER_RECONNECT_DELAY).await;
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use pointsman_core::outage::OutageTracker;
 use pointsman_core::store::{EmitBatch, IdempotencyKey, StoreError};
-use pointsman_core::{EventType, NewEvent, ObjectKey, Tenant};
+use pointsman_core::{ErrorChain, EventType, NewEvent, ObjectKey, Tenant};
 use pointsman_store::caller_time_source::CallerTimeSource;
 use pointsman_store::error::TableResult;
 use pointsman_store::notifier::PeerNotifier;
@@ -88,7 +88,7 @@ pub(crate) async fn run_drainer(
             Err(StoreError::Closed) => return,
             Err(error) if outage.record_failure(now).is_some() => {
                 tracing::warn!(
-                    %error,
+                    error = %ErrorChain(&error),
                     "could not drain the outbox; events emitted in SQL wait; run `pointsman doctor` if it persists"
                 );
             }
@@ -104,7 +104,7 @@ pub(crate) async fn run_drainer(
             last_cleanup = Instant::now();
             if let Err(error) = drainer.delete_expired_receipts_keys_refused().await {
                 tracing::debug!(
-                    %error,
+                    error = %ErrorChain(&error),
                     "could not delete expired receipts, idempotency keys and refused rows; retrying in a minute"
                 );
             }

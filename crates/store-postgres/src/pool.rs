@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures::future::{BoxFuture, join};
 use pointsman_core::store::{StoreError, StoreResult};
 use pointsman_store::ReadOutageLog;
-use pointsman_store::error::{Fault, TableResult};
+use pointsman_store::error::TableResult;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
@@ -101,7 +101,7 @@ impl SessionPool {
         T: Send + 'static,
     {
         let Ok(permit) = timeout(READ_TIMEOUT, self.read_permits.clone().acquire_owned()).await else {
-            return Err(StoreError::Unavailable(ConnectError::TimedOut(READ_TIMEOUT).to_string()));
+            return Err(StoreError::unavailable(ConnectError::TimedOut(READ_TIMEOUT)));
         };
         let permit = permit.map_err(|_| StoreError::Closed)?;
         let (result_sender, result_receiver) = oneshot::channel();
@@ -114,16 +114,14 @@ impl SessionPool {
             }
             // The caller need not wait for the end of a read-only transaction.
             match outcome {
-                Err(connect_error) => {
-                    drop(result_sender.send(Err(StoreError::Unavailable(connect_error.to_string()))))
-                }
+                Err(connect_error) => drop(result_sender.send(Err(StoreError::unavailable(connect_error)))),
                 Ok((session, result)) => {
-                    drop(result_sender.send(result.map_err(|fault: Fault| to_store_error(&fault))));
+                    drop(result_sender.send(result.map_err(to_store_error)));
                     pool.return_session(session, scope).await;
                 }
             }
         });
-        result_receiver.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the read was aborted".into())))
+        result_receiver.await.unwrap_or_else(|_| Err(StoreError::unavailable("the read was aborted")))
     }
 
     /// Reads once; drops a connection that does not respond in time.

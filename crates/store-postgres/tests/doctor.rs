@@ -20,7 +20,7 @@ fn start_durable_server() -> PostgresServer {
 }
 
 async fn examine(url: &str) -> Vec<Finding> {
-    doctor::examine(url, LONG_TRANSACTION_THRESHOLD).await
+    doctor::examine(url, LONG_TRANSACTION_THRESHOLD, now).await
 }
 
 /// Returns the finding of this name, of which there must be one.
@@ -226,7 +226,7 @@ async fn a_long_open_transaction_is_reported_with_its_pid() {
     let pid: i32 = other.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
     assert_eq!(severity_of_finding(&url, "transactions").await, FindingSeverity::Ok);
     tokio::time::sleep(Duration::from_millis(1100)).await;
-    let findings = doctor::examine(&url, Duration::from_secs(1)).await;
+    let findings = doctor::examine(&url, Duration::from_secs(1), now).await;
     let finding = finding_named(&findings, "transactions");
     assert_eq!(finding.severity, FindingSeverity::Warning);
     assert!(finding.observation.contains(&format!("pid {pid} of postgres")), "{finding:?}");
@@ -256,7 +256,8 @@ async fn older_newer_altered_and_foreign_layouts_are_distinguished() {
     let server = shared_postgres().unwrap();
     let url = server.create_database().unwrap();
     let examine_older = async |url: &str| {
-        doctor::examine_with_migrations(url, MIGRATIONS_FROM_OLDER_LAYOUT, LONG_TRANSACTION_THRESHOLD).await
+        doctor::examine_with_migrations(url, MIGRATIONS_FROM_OLDER_LAYOUT, LONG_TRANSACTION_THRESHOLD, now)
+            .await
     };
     let newest = MIGRATIONS_FROM_OLDER_LAYOUT.len();
     Database::migrate(&url, &MIGRATIONS_FROM_OLDER_LAYOUT[..1]).await.unwrap();
@@ -372,7 +373,7 @@ async fn prepared_transactions_replication_slots_and_dead_rows_are_reported() {
         "INSERT INTO pointsman.object SELECT 'default', i, i, i, '' FROM generate_series(1, 30000) i";
     server.query(database, insert_objects_sql).unwrap();
     server.query(database, "DELETE FROM pointsman.object").unwrap();
-    let findings = doctor::examine(&url, Duration::ZERO).await;
+    let findings = doctor::examine(&url, Duration::ZERO, now).await;
     for (name, text) in
         [("prepared transactions", "left over"), ("replication slots", "forgotten"), ("tables", "object")]
     {
@@ -389,10 +390,7 @@ async fn prepared_transactions_replication_slots_and_dead_rows_are_reported() {
     ] {
         server.query(database, remedy).unwrap();
     }
-    assert_eq!(
-        problem_names(&doctor::examine(&url, LONG_TRANSACTION_THRESHOLD).await),
-        ["autovacuum", "connections"]
-    );
+    assert_eq!(problem_names(&examine(&url).await), ["autovacuum", "connections"]);
 }
 
 #[tokio::test]

@@ -56,7 +56,7 @@ impl Backend for RedisBackend {
         self.tables.roll_back();
     }
 
-    fn to_store_error(fault: &Fault) -> StoreError {
+    fn to_store_error(fault: Fault) -> StoreError {
         crate::error::store_error_from_fault(fault)
     }
 

@@ -69,10 +69,10 @@ pub enum OpenError {
          another prefix, as in ?prefix=pointsman:"
     )]
     KeyOfAnotherApplication { address: String, key: String },
-    #[error("Redis at {address} failed: {reason}")]
-    OpenFailed { address: String, reason: String },
-    #[error("data of the store in Redis is damaged: {0}")]
-    Damaged(String),
+    #[error("Redis at {address} failed")]
+    OpenFailed { address: String, source: BoxError },
+    #[error("data of the store in Redis is damaged")]
+    Damaged(#[source] BoxError),
 }
 
 /// Returns the error codes of a server error; a pipeline can have several, in the order of its commands.
@@ -126,17 +126,26 @@ pub(crate) fn error_reason(error: &RedisError) -> String {
 }
 
 /// Converts a fault into the error of the store API.
-pub(crate) fn store_error_from_fault(fault: &Fault) -> StoreError {
+pub(crate) fn store_error_from_fault(fault: Fault) -> StoreError {
     match fault {
-        Fault::Damaged(what) => StoreError::Damaged(what.clone()),
-        Fault::Database(error) if is_damaged_data(error) => StoreError::Damaged(describe_error(error)),
-        Fault::Database(error) => StoreError::Unavailable(describe_error(error)),
+        Fault::Damaged(cause) => StoreError::damaged(cause),
+        Fault::Database(error) if is_damaged_data(&error) => StoreError::damaged(shorten_driver_error(error)),
+        Fault::Database(error) => StoreError::unavailable(shorten_driver_error(error)),
     }
 }
 
-/// Describes any error in one line.
-pub(crate) fn describe_error(error: &BoxError) -> String {
-    error.downcast_ref::<RedisError>().map_or_else(|| error.to_string(), error_reason)
+/// An error of the driver, displayed as [`error_reason`] describes it. It has no source: the driver's text contains
+/// that of its source.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", error_reason(.0))]
+pub(crate) struct DriverError(pub(crate) RedisError);
+
+/// Wraps an error of the driver in a [`DriverError`].
+fn shorten_driver_error(error: BoxError) -> BoxError {
+    match error.downcast::<RedisError>() {
+        Ok(error) => Box::new(DriverError(*error)),
+        Err(other) => other,
+    }
 }
 
 /// A commit that was not applied, and why.
@@ -151,10 +160,12 @@ pub(crate) fn commit_refused_fault(reason: impl Into<String>) -> Fault {
 /// Converts a fault into the reason why the store could not be opened.
 pub(crate) fn open_error_from_fault(address: &str, fault: Fault) -> OpenError {
     match fault {
-        Fault::Damaged(what) => OpenError::Damaged(what),
+        Fault::Damaged(cause) => OpenError::Damaged(cause),
         Fault::Database(error) => match error.downcast::<OpenError>() {
             Ok(error) => *error,
-            Err(error) => OpenError::OpenFailed { address: address.into(), reason: describe_error(&error) },
+            Err(error) => {
+                OpenError::OpenFailed { address: address.into(), source: shorten_driver_error(error) }
+            }
         },
     }
 }
@@ -221,11 +232,11 @@ mod tests {
 
     #[test]
     fn only_undecodable_data_counts_as_damaged() {
-        let converted = |message: &str| store_error_from_fault(&server_error(message).into());
+        let converted = |message: &str| store_error_from_fault(server_error(message).into());
         assert!(matches!(converted("WRONGTYPE Operation against a key"), StoreError::Damaged(_)));
         assert!(matches!(converted("OOM command not allowed"), StoreError::Unavailable(_)));
         assert!(
-            matches!(store_error_from_fault(&Fault::damaged("a row")), StoreError::Damaged(what) if what == "a row")
+            matches!(store_error_from_fault(Fault::damaged("a row")), StoreError::Damaged(cause) if cause.to_string() == "a row")
         );
     }
 }

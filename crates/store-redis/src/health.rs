@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
+use pointsman_core::ErrorChain;
 use pointsman_core::outage::OutageTracker;
 use pointsman_store::notifier::PEER_COMMIT_POLL_INTERVAL;
 use redis::aio::MultiplexedConnection;
@@ -115,7 +116,7 @@ impl HealthMonitor {
     async fn check_and_log_failure(&mut self, read_settings: bool) {
         if let Err(error) = self.check(read_settings).await {
             self.connection = None;
-            tracing::debug!(%error, "Redis health check failed; retrying");
+            tracing::debug!(error = %ErrorChain(&*error), "Redis health check failed; retrying");
         }
     }
 

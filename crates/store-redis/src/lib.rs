@@ -137,7 +137,7 @@ impl Redis {
         };
         match tokio::task::spawn_blocking(read).await {
             Ok(read) => read.map_err(|fault| error::open_error_from_fault(&address, fault)),
-            Err(error) => Err(OpenError::OpenFailed { address, reason: error.to_string() }),
+            Err(error) => Err(OpenError::OpenFailed { address, source: error.into() }),
         }
     }
 
@@ -179,7 +179,7 @@ impl Redis {
 async fn start_writer(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>, OpenError> {
     let address = endpoint.display_location();
     let started = tokio::task::spawn_blocking(move || open_writer(endpoint, now)).await;
-    started.map_err(|error| OpenError::OpenFailed { address, reason: error.to_string() })?
+    started.map_err(|error| OpenError::OpenFailed { address, source: error.into() })?
 }
 
 fn open_writer(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>, OpenError> {

@@ -4,8 +4,8 @@
 use std::sync::{Arc, Weak};
 
 use futures::StreamExt;
-use pointsman_core::EventId;
 use pointsman_core::store::StoreSignal;
+use pointsman_core::{ErrorChain, EventId};
 use pointsman_store::Writer;
 use pointsman_store::notifier::{
     LISTENER_RECONNECT_DELAY, NOTIFICATION_COALESCE_WINDOW, PEER_COMMIT_POLL_INTERVAL, PeerNotifier,
@@ -13,7 +13,7 @@ use pointsman_store::notifier::{
 use redis::aio::MultiplexedConnection;
 
 use crate::connect::Endpoint;
-use crate::error::OpenError;
+use crate::error::{DriverError, OpenError};
 use crate::keys::Keys;
 use crate::reader_pool::ReaderPool;
 use crate::tables::RedisTables;
@@ -34,7 +34,7 @@ pub(crate) async fn publish_notifications(notifier: Weak<PeerNotifier>, endpoint
             Ok(()) => notifier.record_sent_message(),
             Err(error) => {
                 connection = None;
-                tracing::debug!(%error, "could not notify peers of a commit; they find it by polling");
+                tracing::debug!(error = %ErrorChain(&*error), "could not notify peers of a commit; they find it by polling");
             }
         }
         tokio::time::sleep(NOTIFICATION_COALESCE_WINDOW).await;
@@ -62,7 +62,7 @@ pub(crate) async fn listen_for_notifications(
 ) {
     loop {
         if let Err(error) = listen_until_disconnected(&notifier, &endpoint, &writer).await {
-            tracing::debug!(%error, "notification listener disconnected; polling until it is reconnected");
+            tracing::debug!(error = %ErrorChain(&error), "notification listener disconnected; polling until it is reconnected");
         }
         tokio::time::sleep(LISTENER_RECONNECT_DELAY).await;
     }
@@ -76,7 +76,7 @@ async fn listen_until_disconnected(
     let mut listener = endpoint.connect_for_listening().await?;
     let to_open_error = |error: redis::RedisError| OpenError::OpenFailed {
         address: endpoint.display_location(),
-        reason: error.to_string(),
+        source: DriverError(error).into(),
     };
     listener.subscribe(channel_name(endpoint)).await.map_err(to_open_error)?;
     notifier.signal_possibly_missed_messages(writer);

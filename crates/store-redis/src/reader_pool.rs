@@ -78,8 +78,8 @@ impl ReaderPool {
             result
         });
         match read.await {
-            Ok(result) => result.map_err(|fault| store_error_from_fault(&fault)),
-            Err(error) => Err(StoreError::Unavailable(error.to_string())),
+            Ok(result) => result.map_err(store_error_from_fault),
+            Err(error) => Err(StoreError::unavailable(error)),
         }
     }
 
@@ -97,7 +97,7 @@ impl ReaderPool {
             Ok(permit) => permit.map_err(|_| StoreError::Closed),
             Err(_) => {
                 let reason = format!("no read connection became free within {} s", PERMIT_TIMEOUT.as_secs());
-                Err(StoreError::Unavailable(reason))
+                Err(StoreError::unavailable(reason))
             }
         }
     }

@@ -79,7 +79,7 @@ impl Redis {
         F: FnOnce(&mut dyn SqlTransaction) -> WorkResult + Send + 'static,
     {
         if let Some(reason) = self.emit_refusal_reason() {
-            return Err(StoreError::Unavailable(reason).into());
+            return Err(StoreError::unavailable(reason).into());
         }
         let runner = self.unit_of_work_runner.clone();
         let outcome = tokio::task::spawn_blocking(move || runner.run_work(work));
@@ -143,13 +143,13 @@ fn send_unit_with_retries(
                 std::thread::sleep(RESEND_DELAY)
             }
             Err(fault) if is_connection_fault(&fault) => {
-                return Err(TransactError::OutcomeUnknown(store_error_from_fault(&fault).to_string()));
+                return Err(TransactError::OutcomeUnknown(store_error_from_fault(fault).into()));
             }
-            Err(fault) => return Err(TransactError::Store(store_error_from_fault(&fault))),
+            Err(fault) => return Err(TransactError::Store(store_error_from_fault(fault))),
         }
     };
     decode_refused_command(reply, commands)
-        .map_err(|fault| TransactError::Store(store_error_from_fault(&fault)))?
+        .map_err(|fault| TransactError::Store(store_error_from_fault(fault)))?
         .map_or(Ok(()), |refused| Err(TransactError::WorkFailed(refused.into())))
 }
 
@@ -168,9 +168,8 @@ fn decode_refused_command(
     let command_name =
         command_name.map(|name| String::from_utf8_lossy(name).into_owned()).unwrap_or_default();
     let effect = if number == 1 { "nothing was done" } else { "the commands before it were run" };
-    Ok(Some(SqlError::StatementFailed(format!(
-        "command {number}, {command_name}: {reason}; {effect}, and no event was emitted"
-    ))))
+    let problem = format!("command {number}, {command_name}: {reason}; {effect}, and no event was emitted");
+    Ok(Some(SqlError::StatementFailed(problem.into())))
 }
 
 /// Collects the commands of a unit of work.

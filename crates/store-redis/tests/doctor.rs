@@ -1,10 +1,18 @@
 //! The doctor finds problems of real servers, and its advice fixes them.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod common;
+
+use common::now;
+use pointsman_core::ErrorChain;
 use pointsman_core::store::{Registry as _, Store as _};
 use pointsman_store::finding::{Finding, FindingSeverity};
-use pointsman_store_redis::doctor::examine;
+use pointsman_store_redis::doctor;
 use pointsman_testing::{RedisCluster, RedisSentinelGroup, RedisServer, RedisSettings};
+
+async fn examine(url: &str) -> Vec<Finding> {
+    doctor::examine(url, now).await
+}
 
 /// Returns the only finding with a name.
 fn finding_named<'a>(findings: &'a [Finding], name: &str) -> &'a Finding {
@@ -333,7 +341,7 @@ async fn store_lost_under_running_nodes_is_reported() {
     let finding = finding_named(&findings, "keys");
     assert_eq!(finding.severity, FindingSeverity::Fault, "{finding:?}");
     assert!(finding.observation.contains("FLUSHALL") && advice_of(finding).contains("backup"), "{finding:?}");
-    let refused = store.join_node("one", now).await.unwrap_err().to_string();
+    let refused = ErrorChain(&store.join_node("one", now).await.unwrap_err()).to_string();
     assert!(refused.contains("FLUSHALL") && refused.contains("start the nodes again"), "{refused}");
     store.close();
 }

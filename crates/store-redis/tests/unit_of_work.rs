@@ -6,7 +6,7 @@ mod common;
 use common::command_proxy::{CommandFault, CommandProxy};
 use common::redis_location::RedisLocation;
 use common::test_node::{TestNode, event_values};
-use pointsman_core::{Cause, EventId, NewEvent, ObjectKey, TaskSeq};
+use pointsman_core::{Cause, ErrorChain, EventId, NewEvent, ObjectKey, TaskSeq};
 use pointsman_store::sql::{SqlTransaction, SqlValue, TransactError};
 use pointsman_store_conformance::fixture::{NewEventExt, new_event};
 use pointsman_testing::{RedisServer, RedisSettings};
@@ -56,7 +56,7 @@ async fn failed_work_leaves_nothing_behind() {
     });
     assert!(matches!(failed.await, Err(TransactError::WorkFailed(_))));
     let panicked = node.store.database().transact(|_| panic!("the work panics"));
-    assert!(panicked.await.unwrap_err().to_string().contains("the work panics"));
+    assert!(ErrorChain(&panicked.await.unwrap_err()).to_string().contains("the work panics"));
     assert_eq!(location.connect().query_text(&["GET", ":mine:text"]), None);
     for (statement, expected) in
         [("EXEC", "transaction"), ("", "no command"), ("SET pointsman:store-state", "own tables")]
@@ -64,13 +64,13 @@ async fn failed_work_leaves_nothing_behind() {
         let statement = statement.replace("pointsman:", &format!("{}pointsman:", location.prefix));
         let refused =
             node.store.database().transact(move |sql| Ok(sql.execute(&statement, &[]).map(|_| vec![])?));
-        let message = refused.await.unwrap_err().to_string();
+        let message = ErrorChain(&refused.await.unwrap_err()).to_string();
         assert!(message.contains(expected), "{message}");
     }
     let read = node.store.database().transact(|sql| Ok(sql.query("GET x", &[]).map(|_| vec![])?)).await;
-    assert!(read.unwrap_err().to_string().contains("writes only"));
+    assert!(ErrorChain(&read.unwrap_err()).to_string().contains("writes only"));
     let keyless = node.store.database().transact(|_| Ok(vec![new_event("work.changed")])).await;
-    assert!(keyless.unwrap_err().to_string().contains("needs a key"));
+    assert!(ErrorChain(&keyless.unwrap_err()).to_string().contains("needs a key"));
     assert!(node.read_journal().await.is_empty());
     node.close().await;
 }
@@ -85,7 +85,7 @@ async fn command_refused_by_redis_emits_no_event() {
         sql.execute("INCR", &[SqlValue::from(key)])?;
         Ok(vec![work_event("a", "1")])
     });
-    let message = refused.await.unwrap_err().to_string();
+    let message = ErrorChain(&refused.await.unwrap_err()).to_string();
     assert!(
         message.contains("command 1, INCR: WRONGTYPE") && message.contains("nothing was done"),
         "{message}"

@@ -65,7 +65,7 @@ async fn stores_of_an_older_layout_are_not_overwritten() {
     for refusal in refusals {
         assert!(refusal.contains("layout is 2") && refusal.contains("cannot be upgraded"), "{refusal}");
     }
-    let findings = examine(&location.url).await;
+    let findings = examine(&location.url, now).await;
     let finding = findings.iter().find(|finding| finding.name == "keys").unwrap();
     assert!(
         finding.severity == FindingSeverity::Fault && finding.observation.contains("layout is 2"),

@@ -1,5 +1,6 @@
 //! Transactions on the file, run by the one thread that writes.
 
+use pointsman_core::ErrorChain;
 use pointsman_core::store::StoreError;
 use pointsman_store::error::Fault;
 use pointsman_store::tables::{Backend, CacheState, ReadSet};
@@ -56,14 +57,14 @@ impl Backend for SqliteBackend {
             && let Err(error) = self.conn().execute_batch("ROLLBACK")
         {
             tracing::error!(
-                %error,
+                error = %ErrorChain(&error),
                 "could not roll back a transaction, so further writes fail; \
                  if this persists, check the disk and restart the server"
             );
         }
     }
 
-    fn to_store_error(fault: &Fault) -> StoreError {
+    fn to_store_error(fault: Fault) -> StoreError {
         error::to_store_error(fault)
     }
 

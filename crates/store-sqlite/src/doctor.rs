@@ -247,6 +247,8 @@ fn check_database(
                 .with_advice("Check that it is the right file. A server adds its own tables to it.")
         }
         0 => Finding::ok("layout", "the file has no tables yet; the next start creates them"),
+        ..0 => Finding::fault("layout", "not a number of a version; the file is damaged")
+            .with_advice("Keep a copy of the file, and restore a backup."),
         layout if layout == latest_layout => Finding::ok("layout", format!("{layout}, the newest")),
         newer_layout if newer_layout > latest_layout => Finding::fault(
             "layout",

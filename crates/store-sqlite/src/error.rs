@@ -28,8 +28,8 @@ pub enum OpenError {
         "{path} cannot be opened because its disk is full; free some space and start again, nothing is lost"
     )]
     DiskFull { path: PathBuf },
-    #[error("{path} is damaged: {detail}; keep a copy of the file, and restore a backup")]
-    Damaged { path: PathBuf, detail: String },
+    #[error("{path} is damaged; keep a copy of the file, and restore a backup")]
+    Damaged { path: PathBuf, source: BoxError },
 }
 
 impl OpenError {
@@ -37,13 +37,13 @@ impl OpenError {
     pub(crate) fn from_fault(path: &Path, fault: Fault) -> Self {
         match fault {
             Fault::Database(error) if is_corruption(&error) => {
-                Self::Damaged { path: path.into(), detail: error.to_string() }
+                Self::Damaged { path: path.into(), source: error }
             }
             Fault::Database(error) => match error.downcast::<rusqlite::Error>() {
                 Ok(error) => Self::from_sqlite(path, *error),
                 Err(error) => Self::Io { path: path.into(), source: std::io::Error::other(error) },
             },
-            Fault::Damaged(detail) => Self::Damaged { path: path.into(), detail },
+            Fault::Damaged(source) => Self::Damaged { path: path.into(), source },
         }
     }
 
@@ -75,10 +75,10 @@ fn is_corruption(error: &BoxError) -> bool {
 }
 
 /// Converts a fault to the error that callers get.
-pub(crate) fn to_store_error(fault: &Fault) -> StoreError {
+pub(crate) fn to_store_error(fault: Fault) -> StoreError {
     match fault {
-        Fault::Database(error) if is_corruption(error) => StoreError::Damaged(error.to_string()),
-        Fault::Database(error) => StoreError::Unavailable(error.to_string()),
-        Fault::Damaged(detail) => StoreError::Damaged(detail.clone()),
+        Fault::Database(error) if is_corruption(&error) => StoreError::damaged(error),
+        Fault::Database(error) => StoreError::unavailable(error),
+        Fault::Damaged(cause) => StoreError::damaged(cause),
     }
 }

@@ -131,10 +131,14 @@ fn migrate(conn: &mut Connection, path: &Path, migrations: &[&str]) -> Result<()
     let tx = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(fault)?;
     let found = read_layout(&tx).map_err(fault)?;
     let supported = migrations.len() as i64;
-    if found > supported {
+    let Ok(applied_count) = usize::try_from(found) else {
+        let source = format!("its layout is {found}").into();
+        return Err(OpenError::Damaged { path: path.into(), source });
+    };
+    let Some(missing_migrations) = migrations.get(applied_count..) else {
         return Err(OpenError::NewerLayout { path: path.into(), found, supported });
-    }
-    for migration in &migrations[found as usize..] {
+    };
+    for migration in missing_migrations {
         tx.execute_batch(migration).map_err(fault)?;
     }
     tx.execute("INSERT OR REPLACE INTO pointsman_meta (name, value) VALUES ('layout', ?1)", [supported])

@@ -72,8 +72,8 @@ impl ReaderPool {
             result
         });
         let result = match read_task.await {
-            Ok(result) => result.map_err(|fault| to_store_error(&fault)),
-            Err(error) => Err(StoreError::Unavailable(error.to_string())),
+            Ok(result) => result.map_err(to_store_error),
+            Err(error) => Err(StoreError::unavailable(error)),
         };
         self.outage_log.record_read_result(&result);
         result

@@ -107,7 +107,7 @@ where
 }
 
 fn to_sql_error(error: rusqlite::Error) -> SqlError {
-    SqlError::StatementFailed(error.to_string())
+    SqlError::StatementFailed(error.into())
 }
 
 /// A parameter of a statement.

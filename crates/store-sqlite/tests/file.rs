@@ -8,9 +8,11 @@ use pointsman_core::journal::EventFilter;
 use pointsman_core::store::{
     EmitBatch, Journal, JournalQuery, NewOrder, Orders, Registration, Registry, Store, StoreError,
 };
-use pointsman_core::{EventId, EventType, NewEvent, Timestamp};
+use pointsman_core::{ErrorChain, EventId, EventType, NewEvent, Timestamp};
+use pointsman_store::finding::FindingSeverity;
 use pointsman_store::tables::MetaTable;
 use pointsman_store_conformance::fixture::{NewOrderExt, RegistrationBuilder, new_order};
+use pointsman_store_sqlite::doctor::{CheckDepth, examine};
 use pointsman_store_sqlite::{OpenError, SqlTransaction, Sqlite, SqliteStore, TransactError};
 use rusqlite::Connection;
 
@@ -59,6 +61,21 @@ async fn a_newer_layout_is_refused_with_advice() {
     let layout: i64 =
         conn.query_row("SELECT value FROM pointsman_meta WHERE name = 'layout'", [], |r| r.get(0)).unwrap();
     assert_eq!(layout, 99);
+}
+
+#[tokio::test]
+async fn a_negative_layout_is_refused_as_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    Sqlite::open(&path, NOW).unwrap().close();
+    let conn = Connection::open(&path).unwrap();
+    conn.execute("UPDATE pointsman_meta SET value = -1 WHERE name = 'layout'", []).unwrap();
+    drop(conn);
+    let refused = Sqlite::open(&path, NOW).unwrap_err();
+    assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
+    let findings = examine(&path, CheckDepth::Quick);
+    let layout = findings.iter().find(|finding| finding.name == "layout").unwrap();
+    assert_eq!(layout.severity, FindingSeverity::Fault, "{layout:?}");
 }
 
 #[tokio::test]
@@ -119,7 +136,7 @@ async fn a_failed_unit_of_work_is_rolled_back_and_others_commit() {
         store.append(vec![new_emit_batch("b")], None, NOW),
     );
     assert!(matches!(failed, Err(TransactError::WorkFailed(_))), "{failed:?}");
-    assert!(panicked.unwrap_err().to_string().contains("on purpose"));
+    assert!(ErrorChain(&panicked.unwrap_err()).to_string().contains("on purpose"));
     first_append.unwrap();
     second_append.unwrap();
     assert_eq!(read_event_types(&store).await, ["a", "b"]);
@@ -285,8 +302,8 @@ async fn opening_on_a_full_disk_reports_disk_full() {
 async fn a_closed_store_returns_closed_errors() {
     let store = Arc::new(Sqlite::in_memory(NOW).unwrap());
     store.close();
-    assert_eq!(store.read_journal_range().await.unwrap_err(), StoreError::Closed);
-    assert_eq!(store.append(vec![new_emit_batch("a")], None, NOW).await.unwrap_err(), StoreError::Closed);
+    assert!(matches!(store.read_journal_range().await, Err(StoreError::Closed)));
+    assert!(matches!(store.append(vec![new_emit_batch("a")], None, NOW).await, Err(StoreError::Closed)));
 }
 
 #[tokio::test]
@@ -353,7 +370,7 @@ async fn a_transaction_that_panics_is_rolled_back_and_the_store_continues() {
         txn.tables.write_named_text("rolled_back", "text")?;
         panic!("a fault in a transaction");
     });
-    let error = panicking.await.unwrap_err().to_string();
+    let error = ErrorChain(&panicking.await.unwrap_err()).to_string();
     assert!(error.contains("the transaction panicked: a fault in a transaction"), "{error}");
     let rolled_back_text =
         store.writer().run_in_transaction(|txn| txn.tables.read_named_text("rolled_back")).await.unwrap();

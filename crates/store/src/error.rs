@@ -4,6 +4,8 @@ use std::any::Any;
 use std::error::Error;
 use std::fmt;
 
+use pointsman_core::ErrorChain;
+
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// An error of a store's database. It does not implement `Error`, so that `?` converts any driver error into it.
@@ -12,13 +14,25 @@ pub enum Fault {
     /// The database failed; contains the driver's error.
     Database(BoxError),
     /// Stored data cannot be decoded.
-    Damaged(String),
+    Damaged(BoxError),
 }
 
 impl Fault {
-    pub fn damaged(what: impl fmt::Display) -> Self {
-        Self::Damaged(what.to_string())
+    pub fn damaged(cause: impl Into<BoxError>) -> Self {
+        Self::Damaged(cause.into())
     }
+
+    /// The fault of stored data that cannot be decoded because of an error: `what` names the data.
+    pub fn undecodable(what: impl Into<String>, source: impl Into<BoxError>) -> Self {
+        Self::damaged(UndecodableData { what: what.into(), source: source.into() })
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot decode {what}")]
+struct UndecodableData {
+    what: String,
+    source: BoxError,
 }
 
 impl<E: Error + Send + Sync + 'static> From<E> for Fault {
@@ -30,8 +44,7 @@ impl<E: Error + Send + Sync + 'static> From<E> for Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Database(error) => error.fmt(f),
-            Self::Damaged(what) => f.write_str(what),
+            Self::Database(error) | Self::Damaged(error) => ErrorChain(&**error).fmt(f),
         }
     }
 }

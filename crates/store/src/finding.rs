@@ -1,5 +1,8 @@
 //! Findings of a store check (`pointsman doctor`).
 
+use std::error::Error;
+
+use pointsman_core::ErrorChain;
 use serde::Serialize;
 
 /// How severe a finding is.
@@ -36,6 +39,18 @@ impl Finding {
         Self { severity: FindingSeverity::Warning, ..Self::ok(name, observation) }
     }
 
+    /// Builds a fault from the error of opening a store. The text after the last `; ` of its message is the advice.
+    pub fn from_open_error(name: &'static str, error: &dyn Error) -> Self {
+        let message = error.to_string();
+        let cause = error.source().map(|cause| format!(": {}", ErrorChain(cause))).unwrap_or_default();
+        match message.rsplit_once("; ") {
+            Some((problem, advice)) => {
+                Self::fault(name, format!("{problem}{cause}")).with_advice(capitalize(advice))
+            }
+            None => Self::fault(name, message + &cause),
+        }
+    }
+
     /// Builds a finding that is a fault.
     pub fn fault(name: &'static str, observation: impl Into<String>) -> Self {
         Self { severity: FindingSeverity::Fault, ..Self::ok(name, observation) }
@@ -64,6 +79,22 @@ pub fn check_clock_offset(ahead_seconds: f64, read_seconds: f64) -> Finding {
         true => Finding::warning("clock", observation)
             .with_advice("Synchronize both machines' clocks (NTP): a node whose clock is off by more than 30 s is out of service."),
         false => Finding::ok("clock", observation),
+    }
+}
+
+/// Capitalizes the first letter of a clause.
+fn capitalize(clause: &str) -> String {
+    let mut letters = clause.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).collect()
+}
+
+/// Formats a list: the first items, and the number of the others.
+pub fn format_first_items(items: &[String], max_items: usize) -> String {
+    let listed = items.iter().take(max_items).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match items.len() {
+        n if n > max_items => format!("{listed}; and {} more", n - max_items),
+        _ => listed,
     }
 }
 

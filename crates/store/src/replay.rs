@@ -98,8 +98,7 @@ impl<T: Tables> Txn<'_, T> {
 
     fn read_missed_event_ranges(&mut self, handler: HandlerId) -> TableResult<Vec<MissedEventRange>> {
         let json = self.tables.read_missed_event_ranges_json(handler)?;
-        serde_json::from_str(&json)
-            .map_err(|e| Fault::damaged(format!("cannot decode the gaps of a handler: {e}")))
+        serde_json::from_str(&json).map_err(|e| Fault::undecodable("the gaps of a handler", e))
     }
 
     fn write_missed_event_ranges(

@@ -1,33 +1,30 @@
 //! SQL that a program may run on its own tables inside a unit of work, with any database.
 
 use std::any::Any;
-use std::error::Error;
 
 use pointsman_core::store::StoreError;
 
+pub use crate::error::BoxError;
 use crate::error::panic_message;
-
-/// Any error.
-pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Why a unit of work did not commit. Nothing of it was stored, except possibly with [`TransactError::OutcomeUnknown`].
 #[derive(Debug, thiserror::Error)]
 pub enum TransactError {
     /// The work itself returned an error.
-    #[error("the unit of work failed: {0}")]
+    #[error("the unit of work failed")]
     WorkFailed(#[source] BoxError),
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The connection broke during the commit, and the database cannot be queried for the outcome.
-    #[error("it is unknown whether the unit of work was committed: {0}")]
-    OutcomeUnknown(String),
+    #[error("it is unknown whether the unit of work was committed")]
+    OutcomeUnknown(#[source] BoxError),
 }
 
 /// Why a statement was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum SqlError {
-    #[error("{0}")]
-    StatementFailed(String),
+    #[error(transparent)]
+    StatementFailed(BoxError),
     #[error("a unit of work is one transaction; {0} is not allowed in it")]
     TransactionControl(String),
     #[error("a unit of work cannot write to the store's own tables; emit events instead")]

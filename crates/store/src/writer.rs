@@ -260,7 +260,7 @@ fn log_panic_and_build_error(panic: &(dyn Any + Send)) -> StoreError {
         panic = text,
         "a transaction panicked; its callers get an error and the writer continues. Please report this error"
     );
-    StoreError::Unavailable(format!("the transaction panicked: {text}"))
+    StoreError::unavailable(format!("the transaction panicked: {text}"))
 }
 
 /// Waits for the first job of a group, unless postponed jobs are in it already; returns `false` when the writer is
@@ -335,7 +335,7 @@ impl<B: Backend> WriterThread<B> {
             catch_unwind(AssertUnwindSafe(|| self.run_and_commit_group(group, inbox, &mut fence_at_begin)));
         let error = match committed {
             Ok(Ok(done_count)) => return Ok(done_count),
-            Ok(Err(fault)) => B::to_store_error(&fault),
+            Ok(Err(fault)) => B::to_store_error(fault),
             Err(panic) => log_panic_and_build_error(&*panic),
         };
         if let Some(fence) = fence_at_begin {

@@ -301,7 +301,7 @@ pub(crate) fn read_named_json<V: DeserializeOwned>(
     name: &str,
 ) -> TableResult<Option<V>> {
     let value = tables.read_named_text(name)?.map(|text| serde_json::from_str(&text)).transpose();
-    value.map_err(|e| Fault::damaged(format!("cannot decode the text {name}: {e}")))
+    value.map_err(|e| Fault::undecodable(format!("the text {name}"), e))
 }
 
 /// Stores a value as JSON in a named text.

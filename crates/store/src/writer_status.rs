@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use pointsman_core::ErrorChain;
 use pointsman_core::outage::{OutageNotice, OutageTracker};
 use pointsman_core::store::StoreError;
 
@@ -66,7 +67,7 @@ impl WriterStatus {
             Ok(()) => transaction.outage.record_success(now),
             Err(_) => transaction.outage.record_failure(now),
         };
-        let error = outcome.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        let error = outcome.as_ref().err().map(|error| ErrorChain(error).to_string()).unwrap_or_default();
         match notice {
             None => {}
             Some(OutageNotice::Started) => tracing::error!(
@@ -104,7 +105,7 @@ impl ReadOutageLog {
             Err(StoreError::Closed | StoreError::Full(_)) => None,
             Err(StoreError::Unavailable(_) | StoreError::Damaged(_)) => outage.record_failure(now),
         };
-        let error = read.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        let error = read.as_ref().err().map(|error| ErrorChain(error).to_string()).unwrap_or_default();
         match notice {
             None => {}
             Some(OutageNotice::Started) => tracing::warn!(
@@ -132,7 +133,7 @@ mod tests {
     #[test]
     fn write_problem_lasts_from_a_failure_to_the_next_success() {
         let (status, start) = (WriterStatus::default(), Instant::now());
-        let failure = Err(StoreError::Unavailable("the disk is full".into()));
+        let failure = Err(StoreError::unavailable("the disk is full"));
         assert_eq!(status.describe_write_problem(start), None);
         status.record_transaction_begin(start);
         status.record_transaction_end(&failure, start);

@@ -33,8 +33,23 @@ impl Rng {
         self.next_below(times) == 0
     }
 
-    /// Picks one of the items.
+    /// Returns a number from `low` to `high`, both included.
+    pub fn number_in(&mut self, low: i64, high: i64) -> i64 {
+        low + (self.next_u64() % (high - low + 1) as u64) as i64
+    }
+
+    /// Returns true in `percent` of a hundred calls on average.
+    pub fn chance_percent(&mut self, percent: usize) -> bool {
+        self.next_below(100) < percent
+    }
+
+    /// Picks one of the items, which are not empty.
     pub fn choose<'t, T>(&mut self, items: &'t [T]) -> &'t T {
         &items[self.next_below(items.len())]
+    }
+
+    /// Picks one of the items, if there is one.
+    pub fn try_choose<'t, T>(&mut self, items: &'t [T]) -> Option<&'t T> {
+        items.get(self.next_below(items.len()))
     }
 }

@@ -1,5 +1,7 @@
 //! Why a call failed.
 
+use std::error::Error;
+
 use crate::ProblemDetails;
 
 /// Why a call returned no usable response.
@@ -8,6 +10,8 @@ pub enum ClientError {
     /// The request cannot be built: the server's URL, a segment of the path, or a header is invalid.
     #[error("{0}")]
     InvalidRequest(String),
+    #[error("cannot create the HTTP client")]
+    ClientCreation(#[source] reqwest::Error),
     /// No response: no server listens there, or the connection broke.
     #[error("no answer from {url}")]
     Unreachable {
@@ -27,14 +31,12 @@ pub enum ClientError {
     #[error("{}", describe_problem(.0))]
     ErrorResponse(Box<ProblemDetails>),
     /// The response is not one that this client understands.
-    #[error(
-        "{url} did not respond as a Pointsman server does: {reason}; check the URL and the server's version"
-    )]
+    #[error("{url} did not respond as a Pointsman server does (check the URL and the server's version)")]
     InvalidResponse {
         /// The address of the server.
         url: String,
         /// The part that it does not understand.
-        reason: String,
+        source: Box<dyn Error + Send + Sync>,
     },
 }
 
@@ -44,6 +46,7 @@ impl ClientError {
         match self {
             Self::ErrorResponse(problem) => Some(problem.status),
             Self::InvalidRequest(_)
+            | Self::ClientCreation(_)
             | Self::Unreachable { .. }
             | Self::StreamTimeout { .. }
             | Self::InvalidResponse { .. } => None,
@@ -55,7 +58,7 @@ impl ClientError {
         match self {
             Self::Unreachable { .. } | Self::StreamTimeout { .. } => true,
             Self::ErrorResponse(problem) => matches!(problem.status, 429 | 502 | 503 | 504),
-            Self::InvalidRequest(_) | Self::InvalidResponse { .. } => false,
+            Self::InvalidRequest(_) | Self::ClientCreation(_) | Self::InvalidResponse { .. } => false,
         }
     }
 }

@@ -91,8 +91,7 @@ impl Client {
         }
         // An error means that a provider is installed already, and Pointsman only ever installs this one.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let http =
-            builder.build().map_err(|e| ClientError::InvalidRequest(format!("cannot use {url}: {e}")))?;
+        let http = builder.build().map_err(ClientError::ClientCreation)?;
         Ok(Self { http_client: http, base_url, token: token.map(Into::into) })
     }
 
@@ -184,7 +183,7 @@ impl Client {
     async fn read_json<T: DeserializeOwned>(&self, response: Response) -> ClientResult<T> {
         let body = response.bytes().await.map_err(|e| self.transport_error(e))?;
         serde_json::from_slice(&body)
-            .map_err(|e| ClientError::InvalidResponse { url: self.url().into(), reason: e.to_string() })
+            .map_err(|e| ClientError::InvalidResponse { url: self.url().into(), source: e.into() })
     }
 
     fn transport_error(&self, source: reqwest::Error) -> ClientError {

@@ -81,8 +81,7 @@ impl SseFrameStream {
                 Ok(Some(Ok(bytes))) => bytes,
             };
             let frames = self.parser.feed(&bytes);
-            let frames =
-                frames.map_err(|e| ClientError::InvalidResponse { url: url(), reason: e.to_string() })?;
+            let frames = frames.map_err(|e| ClientError::InvalidResponse { url: url(), source: e.into() })?;
             self.unreturned_frames.extend(frames);
         }
     }

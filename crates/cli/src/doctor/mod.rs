@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use pointsman_core::time::parse_http_duration;
+use pointsman_engine::machine_clock_now;
 use pointsman_server::config::{self, ConfigInputs, StoreUrl};
 use pointsman_store::finding::{Finding, FindingSeverity};
 use pointsman_store_postgres::doctor as postgres;
@@ -80,8 +81,10 @@ impl DoctorCommand {
 
     async fn check_store(&self, store: &StoreUrl) -> CommandResult<Vec<Finding>> {
         match store {
-            StoreUrl::Postgres(url) => Ok(postgres::examine(url.full_url(), self.max_transaction_age).await),
-            StoreUrl::Redis(url) => Ok(redis::examine(url.full_url()).await),
+            StoreUrl::Postgres(url) => {
+                Ok(postgres::examine(url.full_url(), self.max_transaction_age, machine_clock_now).await)
+            }
+            StoreUrl::Redis(url) => Ok(redis::examine(url.full_url(), machine_clock_now).await),
             StoreUrl::Sqlite { path } => {
                 let (path, depth) =
                     (path.clone(), if self.deep { CheckDepth::Deep } else { CheckDepth::Quick });
@@ -102,7 +105,7 @@ impl DoctorCommand {
 /// line, if given.
 fn check_configuration(inputs: &ConfigInputs) -> (Vec<Finding>, Option<StoreUrl>) {
     let loaded = inputs.load_config();
-    let report = config::check_config(inputs, pointsman_engine::machine_clock_now());
+    let report = config::check_config(inputs, machine_clock_now());
     match (loaded, report.outcome) {
         (Ok(config), Ok(summary)) => {
             let summary_text = summary.to_string();

@@ -6,7 +6,7 @@ use pointsman_server::config::StoreUrl;
 use pointsman_store::finding::Finding;
 
 use crate::args::GlobalOptions;
-use crate::failure::CommandResult;
+use crate::failure::{CommandResult, format_with_root_cause};
 
 /// Checks the server, if one answers. A server that does not answer is a fault only with --url.
 pub(super) async fn check_server(
@@ -29,7 +29,7 @@ pub(super) async fn check_server(
             vec![Finding::ok("server", format!("no server at {url}"))]
         }
         Err(error) => vec![
-            Finding::fault("server", error.to_string())
+            Finding::fault("server", format_with_root_cause(&error))
                 .with_advice("Check that a Pointsman server runs at --url."),
         ],
     })

@@ -6,7 +6,7 @@ mod show;
 use clap::{Args, Subcommand};
 use pointsman_api::client::{Client, ClientError};
 use pointsman_api::{HandlerBody, LimitsBody, RuleBody};
-use pointsman_server::config::suggestion::did_you_mean_suffix;
+use pointsman_core::suggestion::did_you_mean_suffix;
 
 use crate::args::GlobalOptions;
 use crate::failure::{CommandResult, Failure};

@@ -4,8 +4,8 @@ use clap::Args;
 use pointsman_api::client::{Client, ClientError, TenantOrderKey};
 use pointsman_api::{ChangeOrderBody, OrderBody};
 use pointsman_core::chain::{ChainNodeId, OrderKey};
+use pointsman_core::suggestion::did_you_mean_suffix;
 use pointsman_core::{Tenant, Timestamp};
-use pointsman_server::config::suggestion::did_you_mean_suffix;
 
 use super::state_description::fetch_state_description;
 use super::{ORDER_KEY_HELP, ORDER_TENANT_HELP, order_request_failure};

@@ -1,7 +1,7 @@
 //! Explains why a path has no orders: it has no chain, or it is a folder.
 
 use pointsman_api::client::Client;
-use pointsman_server::config::suggestion::did_you_mean_suffix;
+use pointsman_core::suggestion::did_you_mean_suffix;
 
 /// Explains in a sentence why there are no orders at a path. None if the path is that of a chain or of a folder with
 /// chains, or if the chains cannot be read.

@@ -2,7 +2,7 @@
 
 use pointsman_api::client::{Client, OrderQuery, TenantOrderKey};
 use pointsman_core::chain::OrderKey;
-use pointsman_server::config::suggestion::suggest_names;
+use pointsman_core::suggestion::suggest_names;
 
 /// The number of orders of the chain that are compared: the largest page of the server.
 const MAX_SEARCHED_ORDERS: u32 = 1000;

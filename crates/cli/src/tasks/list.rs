@@ -3,9 +3,9 @@
 use clap::Args;
 use pointsman_api::TaskBody;
 use pointsman_api::client::{Client, TaskQuery};
+use pointsman_core::suggestion::did_you_mean_suffix;
 use pointsman_core::task::TaskStatus;
 use pointsman_core::{EventId, Tenant, Timestamp};
-use pointsman_server::config::suggestion::did_you_mean_suffix;
 
 use crate::args::parse_time;
 use crate::failure::CommandResult;

@@ -1,7 +1,7 @@
 //! Suggests tasks for an id that does not exist.
 
 use pointsman_api::client::{Client, TaskQuery};
-use pointsman_server::config::suggestion::suggest_names;
+use pointsman_core::suggestion::suggest_names;
 
 /// The number of newest tasks whose ids are compared: the largest page of the server.
 pub(super) const MAX_SEARCHED_TASKS: u32 = 1000;

@@ -42,9 +42,11 @@ pub use task_queue::{
 };
 pub use tasks::{LogPage, MAX_LISTED_ATTEMPTS, ReplayReport, StoredLogLine, TaskFilter, TaskPage, Tasks};
 
+use std::error::Error;
+use std::fmt;
 use std::sync::Arc;
 
-use crate::EventId;
+use crate::{ErrorChain, EventId};
 
 /// Everything that Pointsman needs of a store.
 pub trait Store: Journal + TaskQueue + Registry + Tasks + Schedules + Orders {
@@ -83,22 +85,49 @@ pub trait StoreListener: Send + Sync {
     fn on_signal(&self, signal: StoreSignal);
 }
 
-/// Why a store could not do what was requested. None of these is the caller's fault.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// The cause of a [`StoreError`]: an error of the driver, or a text. All jobs of a failed commit share it.
+pub type StoreErrorCause = Arc<dyn Error + Send + Sync>;
+
+/// Why a store could not do what was requested. None of these is the caller's fault. The alternate form `{:#}` displays
+/// the cause as well.
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     /// The store is unreachable or cannot write; a later retry may succeed. Whether the write was committed is unknown:
     /// the reply to the commit may have been lost.
-    #[error("the store is not available: {0}")]
-    Unavailable(String),
+    #[error(fmt = format_unavailable)]
+    Unavailable(#[source] StoreErrorCause),
     /// The store has no space for more, and nothing was changed. Stored tasks still run, and reads work.
     #[error("the store is full: {0}")]
     Full(String),
     /// The store's contents cannot be decoded.
-    #[error("the store is damaged: {0}")]
-    Damaged(String),
+    #[error(fmt = format_damaged)]
+    Damaged(#[source] StoreErrorCause),
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
+}
+
+fn format_unavailable(cause: &StoreErrorCause, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    format_with_cause("the store is not available", cause, f)
+}
+
+fn format_damaged(cause: &StoreErrorCause, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    format_with_cause("the store is damaged", cause, f)
+}
+
+fn format_with_cause(message: &str, cause: &StoreErrorCause, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str(message)?;
+    if f.alternate() { write!(f, ": {}", ErrorChain(&**cause)) } else { Ok(()) }
+}
+
+impl StoreError {
+    pub fn unavailable(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Unavailable(cause.into().into())
+    }
+
+    pub fn damaged(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Damaged(cause.into().into())
+    }
 }
 
 /// The result of a store operation.

@@ -8,10 +8,10 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::{Offset, TimeZone};
 use pointsman_core::Timestamp;
 use pointsman_core::cron::{Dialect, Expression, Schedule, Zone};
+use pointsman_testing::Rng;
 
 use crate::generator::{
-    GeneratedExpression, GeneratedField, Rng, SpecialMonthDay, SpecialWeekday, generate_quartz,
-    generate_vixie,
+    GeneratedExpression, GeneratedField, SpecialMonthDay, SpecialWeekday, generate_quartz, generate_vixie,
 };
 
 /// Zones, each with a year in which its clock changed in an unusual way.

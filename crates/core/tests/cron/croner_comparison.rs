@@ -16,8 +16,9 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use pointsman_core::Timestamp;
 use pointsman_core::cron::{Dialect, Expression, Schedule, Zone};
+use pointsman_testing::Rng;
 
-use crate::generator::{GeneratedExpression, Rng, generate_quartz, generate_vixie};
+use crate::generator::{GeneratedExpression, generate_quartz, generate_vixie};
 
 /// The number of planned times that are compared after each start.
 const COMPARED_TIME_COUNT: usize = 20;

@@ -1,26 +1,7 @@
 //! Generates random expressions, each with its meaning as plain lists. The lists are generated together with the text,
 //! not parsed from it, so the parser is tested as well.
 
-/// A small random number generator; the same seed gives the same expressions.
-pub(crate) struct Rng(u64);
-
-impl Rng {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    /// A number from `low` to `high`, both included.
-    pub(crate) fn number_in(&mut self, low: i64, high: i64) -> i64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        low + ((self.0 >> 11) % (high - low + 1) as u64) as i64
-    }
-
-    fn happens_with_percent(&mut self, percent: i64) -> bool {
-        self.number_in(1, 100) <= percent
-    }
-}
+use pointsman_testing::Rng;
 
 /// One field: its text, its values, and whether each of them is listed singly.
 #[derive(Clone, Debug)]
@@ -156,26 +137,21 @@ fn generate_field(rng: &mut Rng, low: i64, high: i64) -> GeneratedField {
 
 /// Generates the field of the hour, mostly with hours in which clocks change.
 fn generate_hours(rng: &mut Rng) -> GeneratedField {
-    if rng.happens_with_percent(40) { value_field(rng.number_in(0, 3)) } else { generate_field(rng, 0, 23) }
+    if rng.chance_percent(40) { value_field(rng.number_in(0, 3)) } else { generate_field(rng, 0, 23) }
 }
 
 fn random_weekday_name_or_empty(rng: &mut Rng, day: i64) -> String {
     const WEEKDAY_NAMES_IN_MIXED_CASE: [&str; 7] = ["SUN", "mon", "Tue", "WED", "thu", "FRI", "sat"];
-    if rng.happens_with_percent(50) {
-        WEEKDAY_NAMES_IN_MIXED_CASE[day as usize].into()
-    } else {
-        String::new()
-    }
+    if rng.chance_percent(50) { WEEKDAY_NAMES_IN_MIXED_CASE[day as usize].into() } else { String::new() }
 }
 
 /// Generates five fields, as in a crontab.
 pub(crate) fn generate_vixie(rng: &mut Rng) -> GeneratedExpression {
     let (minutes, hours) = (generate_field(rng, 0, 59), generate_hours(rng));
     let listed_month_days =
-        if rng.happens_with_percent(55) { star_field(1, 31) } else { generate_field(rng, 1, 31) };
-    let months = if rng.happens_with_percent(70) { star_field(1, 12) } else { generate_field(rng, 1, 12) };
-    let listed_weekdays =
-        if rng.happens_with_percent(55) { star_field(0, 6) } else { generate_field(rng, 0, 6) };
+        if rng.chance_percent(55) { star_field(1, 31) } else { generate_field(rng, 1, 31) };
+    let months = if rng.chance_percent(70) { star_field(1, 12) } else { generate_field(rng, 1, 12) };
+    let listed_weekdays = if rng.chance_percent(55) { star_field(0, 6) } else { generate_field(rng, 0, 6) };
     let text = [&minutes, &hours, &listed_month_days, &months, &listed_weekdays]
         .map(|field| field.text.as_str())
         .join(" ");
@@ -199,7 +175,7 @@ pub(crate) fn generate_vixie(rng: &mut Rng) -> GeneratedExpression {
 pub(crate) fn generate_quartz(rng: &mut Rng) -> GeneratedExpression {
     let (seconds, minutes, hours) =
         (generate_field(rng, 0, 59), generate_field(rng, 0, 59), generate_hours(rng));
-    let months = if rng.happens_with_percent(70) { star_field(1, 12) } else { generate_field(rng, 1, 12) };
+    let months = if rng.chance_percent(70) { star_field(1, 12) } else { generate_field(rng, 1, 12) };
     let mut expression =
         GeneratedExpression { seconds, minutes, hours, months, ..GeneratedExpression::every_midnight() };
     let (of_month, of_week) = generate_quartz_days(rng, &mut expression);
@@ -217,7 +193,7 @@ pub(crate) fn generate_quartz(rng: &mut Rng) -> GeneratedExpression {
 
 /// Generates the day-of-month and the day-of-week field, and stores their meaning in `expression`.
 fn generate_quartz_days(rng: &mut Rng, expression: &mut GeneratedExpression) -> (String, String) {
-    let unrestricted_field = |rng: &mut Rng| if rng.happens_with_percent(50) { "?" } else { "*" }.to_owned();
+    let unrestricted_field = |rng: &mut Rng| if rng.chance_percent(50) { "?" } else { "*" }.to_owned();
     match rng.number_in(0, 7) {
         0 | 1 => (unrestricted_field(rng), "*".into()),
         2 => {
@@ -239,7 +215,7 @@ fn generate_quartz_days(rng: &mut Rng, expression: &mut GeneratedExpression) -> 
         5 => {
             let day = rng.number_in(1, 31);
             expression.listed_month_days = vec![];
-            if rng.happens_with_percent(30) {
+            if rng.chance_percent(30) {
                 expression.special_month_day = Some(SpecialMonthDay::LastWorkingDay);
                 return ("LW".into(), "?".into());
             }

@@ -2,9 +2,10 @@
 
 use pointsman_core::Timestamp;
 use pointsman_core::cron::{Dialect, Expression, Schedule, Zone};
+use pointsman_testing::Rng;
 use proptest::prelude::*;
 
-use crate::generator::{Rng, generate_quartz, generate_vixie};
+use crate::generator::{generate_quartz, generate_vixie};
 
 const ZONES: [&str; 6] =
     ["UTC", "Europe/Berlin", "Australia/Lord_Howe", "America/Sao_Paulo", "Africa/Casablanca", "Pacific/Apia"];

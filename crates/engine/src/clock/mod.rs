@@ -32,7 +32,7 @@ use pointsman_core::fire::{
     Fire, FireAction, FireDecision, FireOutcome, MISSED_AFTER, OverlapPolicy, Punctuality, SkipReason,
 };
 use pointsman_core::store::{FireRequest, ScheduleDef, ScheduleProgress, StoreError};
-use pointsman_core::{Event, Timestamp};
+use pointsman_core::{ErrorChain, Event, Timestamp};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -110,7 +110,7 @@ impl Clock {
         if let Err(error) = &result {
             self.node.count_store_error();
             tracing::debug!(
-                %error,
+                error = %ErrorChain(&error),
                 "could not record planned times; retrying in a second. Times that are missed by then fire or are \
                  skipped by their catch-up policy"
             );
@@ -284,7 +284,7 @@ impl Clock {
             && let Err(error) = self.notify_watchers_of_created_tasks(&fires_with_effect).await
         {
             node.count_store_error();
-            tracing::warn!(%error, "watchers were not notified of some scheduled tasks; the tasks run all the same");
+            tracing::warn!(error = %ErrorChain(&error), "watchers were not notified of some scheduled tasks; the tasks run all the same");
         }
     }
 

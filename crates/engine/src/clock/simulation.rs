@@ -7,6 +7,7 @@ use pointsman_core::fire::{CatchUpPolicy, FireAction};
 use pointsman_core::store::{Journal, JournalQuery, Schedules, Store};
 use pointsman_core::{EventId, EventType, NewEvent, ScheduleName};
 use pointsman_store_sqlite::{Sqlite, SqliteStore};
+use pointsman_testing::Rng;
 use tokio::sync::mpsc;
 
 use super::*;
@@ -21,16 +22,6 @@ const SIMULATION_STEP: Duration = Duration::from_secs(20);
 const DAY: Duration = Duration::from_secs(86_400);
 /// The maximum error of a clock.
 const MAX_CLOCK_ERROR: Duration = Duration::from_secs(300);
-
-/// A deterministic random number generator.
-struct Rng(u64);
-
-impl Rng {
-    fn next_below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
-}
 
 /// A node with a wrong clock.
 struct SimulatedNode {
@@ -111,14 +102,20 @@ async fn simulate_day(store: &SqliteStore, setup: &Setup, begin: Timestamp, rng:
                 0 => {
                     (*node, restarted[number]) = (
                         SimulatedNode {
-                            remaining_down_steps: rng.next_below(90),
+                            remaining_down_steps: rng.next_below(90) as u64,
                             ..SimulatedNode::new(store, setup)
                         },
                         true,
                     )
                 }
-                1 => node.clock_ahead_by = Duration::from_secs(rng.next_below(MAX_CLOCK_ERROR.as_secs())),
-                2 => node.clock_behind_by = Duration::from_secs(rng.next_below(MAX_CLOCK_ERROR.as_secs())),
+                1 => {
+                    node.clock_ahead_by =
+                        Duration::from_secs(rng.next_below(MAX_CLOCK_ERROR.as_secs() as usize) as u64)
+                }
+                2 => {
+                    node.clock_behind_by =
+                        Duration::from_secs(rng.next_below(MAX_CLOCK_ERROR.as_secs() as usize) as u64)
+                }
                 3 => (node.clock_ahead_by, node.clock_behind_by) = (Duration::ZERO, Duration::ZERO),
                 _ => {}
             }
@@ -164,7 +161,7 @@ async fn check_every_time_recorded_once(zone: &str, begin: &str, catch_up: Catch
     let begin: Timestamp = begin.parse().unwrap();
     let store = Sqlite::in_memory(begin).unwrap();
     let setup = Setup { schedules: build_schedules(zone, catch_up, 100), ..Setup::default() };
-    let end = simulate_day(&store, &setup, begin, &mut Rng(begin.micros() as u64)).await;
+    let end = simulate_day(&store, &setup, begin, &mut Rng::new(begin.micros() as u64)).await;
 
     let mut fired = BTreeSet::new();
     for schedule in &setup.schedules {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::store::{ClaimRequest, Claimant, ClaimedTask, StoreError};
-use pointsman_core::{HandlerName, Tenant, Timestamp};
+use pointsman_core::{ErrorChain, HandlerName, Tenant, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -316,7 +316,7 @@ impl LongPollService {
             Err(error) => {
                 self.node.count_store_error();
                 tracing::debug!(
-                    %error, workers = queue.waiters.len(),
+                    error = %ErrorChain(&error), workers = queue.waiters.len(),
                     "could not claim tasks for waiting pull workers; they get the error and may retry"
                 );
                 for waiter in queue.waiters.drain(..) {
@@ -375,7 +375,7 @@ impl LongPollService {
             Err(error) => {
                 self.node.count_store_error();
                 tracing::debug!(
-                    %error, tasks = ended.len(),
+                    error = %ErrorChain(&error), tasks = ended.len(),
                     "could not release undelivered tasks; they run again after their leases have expired"
                 );
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pointsman_core::store::{StoreError, Tasks};
 use pointsman_core::task::{Task, TaskCommandError, TaskState};
-use pointsman_core::{Rate, TaskId, TaskSeq, TaskStatus};
+use pointsman_core::{ErrorChain, Rate, TaskId, TaskSeq, TaskStatus};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -219,7 +219,7 @@ impl RedriveJob {
                 Err(error @ StoreError::Closed) => return Err(error.to_string()),
                 Err(error) => {
                     self.engine.node().count_store_error();
-                    tracing::debug!(%error, "store call of a redrive failed; retrying until the store is available");
+                    tracing::debug!(error = %ErrorChain(&error), "store call of a redrive failed; retrying until the store is available");
                     sleep(backoff.next_delay()).await;
                 }
             }

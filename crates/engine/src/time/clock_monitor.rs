@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pointsman_core::ErrorChain;
 use pointsman_core::store::{BootReference, ClockReport};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -38,7 +39,7 @@ async fn monitor_clock(node: Arc<Node>) {
             {
                 node.count_store_error();
                 tracing::debug!(
-                    %error,
+                    error = %ErrorChain(&error),
                     "could not measure the store's clock; the node continues with the last measurement and retries \
                      in a few seconds"
                 );

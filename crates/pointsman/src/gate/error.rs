@@ -29,6 +29,6 @@ pub enum GateError<E> {
         older_id: EventId,
     },
     /// The positions cannot be read or written.
-    #[error("cannot read or write the position of an object: {0}")]
+    #[error("cannot read or write the position of an object")]
     PositionStore(#[source] E),
 }

@@ -98,7 +98,7 @@ async fn wait_for_event_of_receipt(bus: &Bus, receipt: EventReceipt) -> Result<E
         let mut head = observer.read_journal_range().await?.newest_event_id;
         if let Some(id) = bus.store.find_event_id_of_receipt(receipt).await? {
             let no_such_event =
-                || StoreError::Damaged(format!("the event of the receipt {receipt} does not exist"));
+                || StoreError::damaged(format!("the event of the receipt {receipt} does not exist"));
             let view = bus.engine.store().read_event(id).await?.ok_or_else(no_such_event)?;
             let tasks = view.tasks.into_iter().map(|task| task.id).collect();
             return Ok(EmittedEvent { id, prev: view.event.prev, tasks, is_repeat: false });

@@ -64,8 +64,8 @@ pub enum CommitError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The connection to the database broke during the commit, and the outcome could not be read afterwards.
-    #[error("it is unknown whether the unit of work was committed; check its rows before you repeat it: {0}")]
-    OutcomeUnknown(String),
+    #[error("it is unknown whether the unit of work was committed; check its rows before you repeat it")]
+    OutcomeUnknown(#[source] BoxError),
 }
 
 /// Operations and events that are committed together. Dropping a unit of work without a
@@ -167,7 +167,7 @@ async fn run_commit(
             Ok(CommittedEvents::new(bus, events))
         }
         // No hook runs, because each would imply that the outcome is known.
-        Err(TransactError::OutcomeUnknown(reason)) => Err(CommitError::OutcomeUnknown(reason)),
+        Err(TransactError::OutcomeUnknown(cause)) => Err(CommitError::OutcomeUnknown(cause)),
         Err(TransactError::WorkFailed(error)) => {
             run_rollback_hooks(operations);
             Err(CommitError::Operation(error))

@@ -1,4 +1,4 @@
-use pointsman::StartError;
+use pointsman::{ErrorChain, StartError};
 
 use super::*;
 
@@ -27,7 +27,7 @@ async fn invalid_builders_fail_before_the_store_is_opened() {
 
     let error = start(Bus::builder(&url).handler("h", |_: State<u8>| async {})).await;
     assert_eq!(
-        error.to_string(),
+        ErrorChain(&error).to_string(),
         "the handler h cannot run: no state of type u8 was given to the bus; add it with `state`"
     );
 

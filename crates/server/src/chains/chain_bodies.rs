@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use pointsman_api::{ChainBody, ChainDetail, ChainList, ChainNodeBody, StrandedOrdersBody};
 use pointsman_core::chain::{ChainPath, ChainState};
 use pointsman_core::store::ChainView;
+use pointsman_core::suggestion::did_you_mean_suffix;
 use pointsman_core::{Rule, RuleScope};
 
 use crate::app_state::App;
 use crate::auth::Caller;
-use crate::config::suggestion::did_you_mean_suffix;
 use crate::problem::Problem;
 use crate::rules::rule_body_visible_to;
 

@@ -4,7 +4,7 @@
 //! `…/block`.
 
 mod chain_bodies;
-mod rules;
+mod rule_target;
 mod state_and_node_action;
 
 use axum::Json;
@@ -19,14 +19,16 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app_state::App;
-use crate::auth::{Operator, Role, Viewer};
+use crate::auth::{Caller, Operator, Role, Viewer};
 use crate::json_body::{OptionalJsonBody, RuleRequest};
 use crate::path_tail::{PathTail, parse_path_parameter};
 use crate::problem::Problem;
 use crate::request_query::RequestQuery;
+use crate::rules;
 
 pub(crate) fn http_routes() -> OpenApiRouter<App> {
-    OpenApiRouter::with_openapi(ChainPathsOpenApi::openapi()).routes(routes!(list_chains)).route(
+    let document = ChainPathsOpenApi::openapi().merge_from(rules::openapi::build_document::<ChainPath>());
+    OpenApiRouter::with_openapi(document).routes(routes!(list_chains)).route(
         "/api/v1/chains/{*path}",
         get(show_chain).put(dispatch_chain_put).delete(dispatch_chain_delete),
     )
@@ -37,11 +39,7 @@ pub(crate) fn http_routes() -> OpenApiRouter<App> {
 #[openapi(paths(
     show_chain,
     state_and_node_action::set_chain_state,
-    state_and_node_action::set_chain_node_action,
-    rules::pause_chain,
-    rules::unpause_chain,
-    rules::block_chain,
-    rules::unblock_chain
+    state_and_node_action::set_chain_node_action
 ))]
 struct ChainPathsOpenApi;
 
@@ -125,12 +123,10 @@ async fn dispatch_chain_put(
             let OptionalJsonBody(members) = OptionalJsonBody::from_request(request, &app).await?;
             state_and_node_action::set_chain_node_action(&app, caller, path, node, members).await
         }
-        ChainEndpoint::Rule(path, RuleKind::Pause) => {
-            rules::pause_chain(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
-        }
-        ChainEndpoint::Rule(path, RuleKind::Block) => {
-            let caller = caller.require_role(Role::Admin)?;
-            rules::block_chain(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
+        ChainEndpoint::Rule(path, kind) => {
+            let caller = require_rule_role(caller, kind)?;
+            let request = RuleRequest::from_request(request, &app).await?;
+            rules::set_rule(&app, &caller, kind, &path, request).await
         }
     }
 }
@@ -142,16 +138,22 @@ async fn dispatch_chain_delete(
     request: Request,
 ) -> Result<Json<ChainDetail>, Problem> {
     match ChainEndpoint::parse(&text)? {
-        ChainEndpoint::Rule(path, RuleKind::Pause) => {
-            rules::unpause_chain(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
-        }
-        ChainEndpoint::Rule(path, RuleKind::Block) => {
-            let caller = caller.require_role(Role::Admin)?;
-            rules::unblock_chain(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
+        ChainEndpoint::Rule(path, kind) => {
+            let caller = require_rule_role(caller, kind)?;
+            let request = RuleRequest::from_request(request, &app).await?;
+            rules::lift_rule(&app, &caller, kind, &path, request).await
         }
         ChainEndpoint::State(_) | ChainEndpoint::NodeAction(..) => Err(Problem::not_found(
             "only `…/pause` and `…/block` of a chain can be deleted; the others are set with PUT",
         )),
+    }
+}
+
+/// Checks the role of a caller that sets or lifts a rule.
+fn require_rule_role(caller: Caller, kind: RuleKind) -> Result<Caller, Problem> {
+    match kind {
+        RuleKind::Pause => Ok(caller),
+        RuleKind::Block => caller.require_role(Role::Admin),
     }
 }
 

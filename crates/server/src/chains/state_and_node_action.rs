@@ -4,13 +4,13 @@ use axum::Json;
 use pointsman_api::{ChainBody, ChainDetail, SetChainNodeActionBody, SetChainStateBody};
 use pointsman_core::chain::{ChainNodeAction, ChainNodeId, ChainPath};
 use pointsman_core::event_json_parser::{JsonError, parse_string};
+use pointsman_core::suggestion::did_you_mean_suffix;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::chain_bodies::find_chain;
 use crate::app_state::App;
 use crate::auth::Caller;
-use crate::config::suggestion::did_you_mean_suffix;
 use crate::problem::Problem;
 
 #[derive(Default, Deserialize)]

@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 use pointsman_core::HandlerName;
 use pointsman_core::chain::{Chain, ChainNode, ChainNodeId, ChainNodeRole, ChainPath, ChainStep};
 use pointsman_core::names::MAX_NAME_BYTES;
+use pointsman_core::suggestion::did_you_mean_suffix;
 
 use super::decode::{AllowedKeys, CheckedMap, parse_scalar, read_boolean, read_list_items, read_map_entries};
 use super::fault::Findings;
 use super::handlers::{DefinedNames, check_handler_exists};
 use super::location::SettingLocation;
 use super::retry;
-use super::suggestion::did_you_mean_suffix;
 use super::yaml::{YamlEntry, YamlKind, YamlNode};
 
 pub(super) const CHAIN_KEYS: AllowedKeys =

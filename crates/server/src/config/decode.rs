@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
+use pointsman_core::suggestion::did_you_mean_suffix;
 use pointsman_core::time::parse_config_duration;
 
 use super::fault::Findings;
 use super::secrets::mask_credentials;
-use super::suggestion::did_you_mean_suffix;
 use super::yaml::{YamlEntry, YamlKind, YamlNode};
 
 /// The keys that a map may have.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pointsman_core::ErrorChain;
 use pointsman_engine::handlers::command::CommandHandler;
 use pointsman_engine::handlers::http::{HttpHandler, HttpTarget};
 use pointsman_engine::{HandlerSpec, Runner, Setup};
@@ -54,7 +55,7 @@ impl Config {
                     headers: http.headers.clone(),
                     network_access: self.network_access.clone(),
                 };
-                let handler = HttpHandler::new(target).map_err(|error| error.to_string())?;
+                let handler = HttpHandler::new(target).map_err(|error| ErrorChain(&error).to_string())?;
                 Ok(Some(Arc::new(handler)))
             }
             HandlerRunConfig::Command(command) => {

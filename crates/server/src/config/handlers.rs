@@ -185,8 +185,10 @@ pub(super) fn check_handler_exists(
             format!("{:?} is a source, and a source {source_restriction}", name.as_str()),
         );
     } else if !exists {
-        let suggestion =
-            super::suggestion::did_you_mean_suffix(name.as_str(), handlers.iter().map(HandlerName::as_str));
+        let suggestion = pointsman_core::suggestion::did_you_mean_suffix(
+            name.as_str(),
+            handlers.iter().map(HandlerName::as_str),
+        );
         findings.add_fault(&node.location, format!("there is no handler {:?}{suggestion}", name.as_str()));
     }
     exists

@@ -50,7 +50,6 @@ mod services;
 mod show;
 mod sources;
 mod store_url;
-pub mod suggestion;
 mod tenants;
 mod tokens;
 mod watcher;

@@ -17,8 +17,8 @@ use super::location::{ConfigText, SettingLocation, SettingOrigin};
 use super::merge::override_layer;
 use super::schema::{ROOT_KEYS, SettingShape, setting_shape_at};
 use super::secrets::{Environment, read_value_file};
-use super::suggestion::suggest_name;
 use super::yaml::{self, YamlEntry, YamlKind, YamlNode};
+use pointsman_core::suggestion::suggest_name;
 
 const VARIABLE_PREFIX: &str = "POINTSMAN_";
 

@@ -13,13 +13,13 @@
 
 use std::collections::BTreeSet;
 
+use pointsman_core::suggestion::suggest_name;
 use pointsman_engine::handlers::command::summarize_command;
 
 use super::StoreUrl;
 use super::location::ConfigText;
 use super::schema::{SettingShape, setting_shape_at};
 use super::secrets::{MASK, is_secret_name, key_may_have_secret_value, must_hide_value};
-use super::suggestion::suggest_name;
 use super::yaml::{YamlEntry, YamlKind, YamlNode};
 
 /// The audience that a configuration is shown to.

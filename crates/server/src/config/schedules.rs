@@ -6,6 +6,7 @@ use pointsman_core::event::{MAX_CONTEXT_ENTRIES, MAX_CONTEXT_STRING_BYTES};
 use pointsman_core::fire::{FireAction, OverlapPolicy};
 use pointsman_core::names::check_emittable_type;
 use pointsman_core::store::NewOrder;
+use pointsman_core::suggestion::did_you_mean_suffix;
 use pointsman_core::{Context, EventType, HandlerName, Json, NewEvent, ObjectKey, ScheduleName, Tenant};
 use pointsman_engine::ScheduleSpec;
 
@@ -16,7 +17,6 @@ use super::handlers::{NameLocations, claim_unique_name};
 use super::json_value;
 use super::location::SettingLocation;
 use super::schedule_timing::{self, SchedulePolicy};
-use super::suggestion::did_you_mean_suffix;
 use super::yaml::YamlNode;
 
 pub(super) const SCHEDULE_KEYS: AllowedKeys = AllowedKeys {

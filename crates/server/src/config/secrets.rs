@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use pointsman_core::suggestion::suggest_name;
 use sha2::{Digest, Sha256};
 
 use super::decode::read_text;
 use super::fault::Findings;
 use super::location::SettingLocation;
-use super::suggestion::suggest_name;
 use super::yaml::YamlNode;
 
 /// The text shown instead of a secret.

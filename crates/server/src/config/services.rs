@@ -1,10 +1,10 @@
 //! Reads the setting `services`: the services that this process runs.
 
+use pointsman_core::suggestion::did_you_mean_suffix;
 use pointsman_engine::EnabledServices;
 
 use super::decode::{read_list_items, read_text};
 use super::fault::Findings;
-use super::suggestion::did_you_mean_suffix;
 use super::yaml::{YamlKind, YamlNode};
 
 /// The names of all services. The sequencer is listed for completeness: with the embedded store it is part of every

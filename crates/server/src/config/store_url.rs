@@ -3,13 +3,13 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use pointsman_core::suggestion::suggest_name;
 use pointsman_store_postgres::Endpoint as PostgresEndpoint;
 use pointsman_store_redis::Endpoint as RedisEndpoint;
 
 use super::decode::parse_scalar;
 use super::fault::Findings;
 use super::location::SettingOrigin;
-use super::suggestion::suggest_name;
 use super::yaml::YamlNode;
 
 /// The store of events and tasks.

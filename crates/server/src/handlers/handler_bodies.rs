@@ -7,12 +7,12 @@ use pointsman_api::{
     HandlerBody, HandlerDetail, HandlerList, LimitsBody, QueueBody, RouteBody, SourceBody, TaskCounts,
 };
 use pointsman_core::store::{QueueView, Registration};
+use pointsman_core::suggestion::did_you_mean_suffix;
 use pointsman_core::task::QueueSubject;
 use pointsman_core::{HandlerName, Rule, RuleScope, SourceCollection, Timestamp};
 
 use crate::app_state::App;
 use crate::auth::Caller;
-use crate::config::suggestion::did_you_mean_suffix;
 use crate::problem::Problem;
 use crate::rules::rule_body_visible_to;
 

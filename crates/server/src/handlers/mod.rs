@@ -2,7 +2,7 @@
 
 mod adopt;
 mod handler_bodies;
-mod rules;
+mod rule_target;
 
 use axum::Json;
 use axum::extract::State;
@@ -17,15 +17,16 @@ use crate::auth::Viewer;
 use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::request_query::RequestQuery;
+use crate::rules;
 use handler_bodies::{find_handler, keep_busiest_queues_in_detail};
+use rule_target::HandlerRuleTarget;
 
 pub(crate) fn http_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list_handlers))
         .routes(routes!(show_handler))
-        .routes(routes!(rules::pause_handler, rules::unpause_handler))
-        .routes(routes!(rules::block_handler, rules::unblock_handler))
         .routes(routes!(adopt::adopt_tasks))
+        .merge(rules::http_routes::<HandlerRuleTarget>())
 }
 
 /// All handlers.

@@ -5,7 +5,7 @@ use pointsman_core::chain::OrderKey;
 use pointsman_core::journal::PathFilter;
 use pointsman_core::names::ENGINE_EVENT_TYPES;
 
-use crate::config::suggestion::did_you_mean_suffix;
+use pointsman_core::suggestion::did_you_mean_suffix;
 
 const RETURN_OVERVIEW: &str = "OrderOverview";
 const RETURN_STATISTICS: &str = "OrderStatistics";

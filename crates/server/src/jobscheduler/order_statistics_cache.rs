@@ -103,7 +103,7 @@ impl OrderStatisticsReader {
             };
             Ok(*slot.insert(count))
         });
-        counting.await.unwrap_or_else(|error| Err(StoreError::Damaged(error.to_string())))
+        counting.await.unwrap_or_else(|error| Err(StoreError::damaged(error)))
     }
 }
 

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use http::header;
+use pointsman_core::ErrorChain;
 use pointsman_core::store::StoreError;
 
 use super::{MAX_UNCOUNTED_RESPONSE_BYTES, ResponseMemoryBudget, ResponseMemoryPermit};
@@ -77,7 +78,7 @@ fn problem_from_io_error(error: io::Error) -> Problem {
         Ok(error) => error.into(),
         Err(error) => {
             tracing::error!(
-                %error,
+                error = %ErrorChain(&error),
                 "could not build a response; the client got 500. If this persists, report it with this error"
             );
             Problem::internal_error("the response could not be built; see the server's log")

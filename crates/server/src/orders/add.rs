@@ -13,6 +13,7 @@ use pointsman_core::store::{
     AddedOrder, ChainView, IdempotencyKey, NewOrder, OrderBatch, OrderBatchError, OrderBatchReceipt,
     OrderError,
 };
+use pointsman_core::suggestion::did_you_mean_suffix;
 use pointsman_core::{Tenant, Timestamp};
 use serde_json::value::RawValue;
 use utoipa::openapi::{ArrayBuilder, OneOfBuilder, Ref, RefOr, Schema};
@@ -22,7 +23,6 @@ use super::requests;
 use super::single_order::audit_target_of_order;
 use crate::app_state::App;
 use crate::auth::{Caller, Operator};
-use crate::config::suggestion::did_you_mean_suffix;
 use crate::idempotency;
 use crate::media_type;
 use crate::problem::Problem;

@@ -8,6 +8,7 @@ use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use pointsman_api::worker::{ClaimBody, ClaimedTaskBody, ClaimedTaskList};
 use pointsman_core::event_json_parser::{JsonError, parse_duration, parse_member, parse_string};
+use pointsman_core::suggestion::did_you_mean_suffix;
 use pointsman_core::{HandlerDef, HandlerName};
 use pointsman_engine::PullRequest;
 use serde::Deserialize;
@@ -15,7 +16,6 @@ use serde_json::value::RawValue;
 
 use crate::app_state::App;
 use crate::auth::{Caller, Worker};
-use crate::config::suggestion::did_you_mean_suffix;
 use crate::json_body::OptionalJsonBody;
 use crate::limits::ClaimResponseMarker;
 use crate::problem::Problem;

@@ -11,6 +11,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, Uri};
 use pointsman_api::{RedriveBody, RedriveCount, RedriveFilter, RedriveJob, RedriveList};
+use pointsman_core::ErrorChain;
 use pointsman_core::store::{IdempotencyKey, StoreError, TaskFilter};
 use pointsman_core::task::ErrorReason;
 use pointsman_engine::{PreparedRedrive, RedriveRequest, RedriveState, RedriveStatus};
@@ -163,14 +164,14 @@ async fn start_redrive_if_recorded(
                     Err(error) => {
                         tracing::warn!(
                             redrive = id,
-                            %error,
+                            error = %ErrorChain(&error),
                             "a recorded redrive cannot start yet; retrying. If this persists, stop other redrives"
                         )
                     }
                 },
                 Ok(_) | Err(StoreError::Closed) => return false,
                 Err(error) => {
-                    tracing::debug!(redrive = id, %error, "cannot read whether a redrive is recorded; retrying")
+                    tracing::debug!(redrive = id, error = %ErrorChain(&error), "cannot read whether a redrive is recorded; retrying")
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! `/api/v1/schedules`: schedules with their planned times and ledgers, pausing and blocking them, and running them
 //! now.
 
-mod rules;
+mod rule_target;
 mod schedule_bodies;
 
 use axum::Json;
@@ -20,6 +20,7 @@ use crate::json_body::EmptyRequest;
 use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::request_query::RequestQuery;
+use crate::rules;
 use schedule_bodies::{
     PlannedTimesQuery, find_schedule, find_schedule_with_times, read_schedule_page, require_defined_schedule,
 };
@@ -35,8 +36,7 @@ pub(crate) fn http_routes() -> OpenApiRouter<App> {
         .routes(routes!(show_schedule))
         .routes(routes!(list_fires))
         .routes(routes!(run_schedule))
-        .routes(routes!(rules::pause_schedule, rules::unpause_schedule))
-        .routes(routes!(rules::block_schedule, rules::unblock_schedule))
+        .merge(rules::http_routes::<ScheduleName>())
 }
 
 /// The schedules, by name.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use pointsman_api::{FireBody, RuleBody, ScheduleActionBody, ScheduleBody, ScheduleDetail, ScheduleList};
 use pointsman_core::fire::FireAction;
+use pointsman_core::suggestion::did_you_mean_suffix;
 use pointsman_core::{HandlerName, Rule, RuleScope, ScheduleName, Tenant, Timestamp};
 use pointsman_engine::{ScheduleSpec, Setup};
 
 use crate::app_state::App;
 use crate::auth::Caller;
 use crate::config::schedule_lints::{lint_fire_action, lint_schedule_times};
-use crate::config::suggestion::did_you_mean_suffix;
 use crate::problem::Problem;
 use crate::request_query::RequestQuery;
 

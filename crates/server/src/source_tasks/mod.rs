@@ -12,13 +12,13 @@ use pointsman_api::{SourceRunResponse, SourceTaskLogs, TaskBody};
 use pointsman_core::store::{
     CollectionRunError, CollectionRunReceipt, IdempotencyKey, NewCollectionRun, Registration,
 };
+use pointsman_core::suggestion::did_you_mean_suffix;
 use pointsman_core::{CollectionName, HandlerName, SourceCollection, SourceDef};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app_state::App;
 use crate::auth::{Caller, Operator, Viewer};
-use crate::config::suggestion::did_you_mean_suffix;
 use crate::idempotency;
 use crate::json_body::EmptyBodyWithQuery;
 use crate::path_segment::{PathSegment, TaskIdSegment};

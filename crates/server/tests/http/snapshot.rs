@@ -10,6 +10,7 @@ use pointsman_core::journal::{EventFilter, Retention};
 use pointsman_core::store::{NewOrder, OrderCommand};
 use pointsman_core::{EventId, Json, Tenant};
 use pointsman_engine::Engine;
+use pointsman_testing::Rng;
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -156,18 +157,6 @@ impl SnapshotReader {
     }
 }
 
-/// Xorshift pseudorandom numbers.
-struct Rng(u64);
-
-impl Rng {
-    fn next_below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
-    }
-}
-
 /// Adds and controls random orders, and stops and starts chains and nodes.
 struct RandomOperator {
     engine: Engine,
@@ -179,8 +168,12 @@ struct RandomOperator {
 
 impl RandomOperator {
     async fn run_until_stopped(engine: Engine, stop: Arc<AtomicBool>) {
-        let mut operator =
-            Self { engine, rng: Rng(0x9e37_79b9_7f4a_7c15), newest_order_keys: vec![], last_order_number: 0 };
+        let mut operator = Self {
+            engine,
+            rng: Rng::new(0x9e37_79b9_7f4a_7c15),
+            newest_order_keys: vec![],
+            last_order_number: 0,
+        };
         while !stop.load(Ordering::Relaxed) {
             match operator.rng.next_below(16) {
                 0..=6 => operator.add_random_orders().await,

@@ -9,10 +9,10 @@ use pointsman_core::store::{
     AttemptResult, ClaimedTask, FinishedAttempt, OrderCommand, RescueSweep, TaskFilter,
 };
 use pointsman_core::{Limits, RuleKind, TaskStatus, Tenant, Timestamp};
+use pointsman_testing::Rng;
 
 use super::{TestCluster, join_nodes};
 use crate::fixture::*;
-use crate::random_walk::rng::Rng;
 
 /// Number of different order ids: high enough that new orders are added during the whole walk.
 const ORDER_ID_COUNT: usize = 240;
@@ -59,7 +59,7 @@ struct RandomWalker<'w> {
 impl RandomWalker<'_> {
     async fn run_random_operations(mut self) {
         for _ in 0..OPERATIONS_PER_WALKER {
-            match self.rng.random_below(100) {
+            match self.rng.next_below(100) {
                 0..=27 => self.emit_random_events().await,
                 28..=51 => self.claim_tasks().await,
                 52..=77 => self.finish_random_attempt().await,
@@ -72,7 +72,7 @@ impl RandomWalker<'_> {
                     expect_ok(
                         self.fixture
                             .store
-                            .schedule_tasks(self.rng.random_below(6), self.shared.advance_clock())
+                            .schedule_tasks(self.rng.next_below(6), self.shared.advance_clock())
                             .await,
                     );
                 }
@@ -84,20 +84,20 @@ impl RandomWalker<'_> {
     }
 
     async fn emit_random_events(&mut self) {
-        let count = 1 + self.rng.random_below(3);
+        let count = 1 + self.rng.next_below(3);
         let mut events = Vec::new();
         for _ in 0..count {
             let (kind, tenant_name) = (*self.rng.choose(&EVENT_TYPES), *self.rng.choose(&TENANTS));
             let mut new = new_event(kind).for_tenant(tenant_name);
-            if self.rng.random_below(4) > 0 {
-                new = new.with_key(&format!("object:{}", self.rng.random_below(12)));
+            if self.rng.next_below(4) > 0 {
+                new = new.with_key(&format!("object:{}", self.rng.next_below(12)));
             }
-            if self.rng.random_below(8) == 0 {
+            if self.rng.next_below(8) == 0 {
                 new = new.due_at(self.shared.advance_clock().plus(secs(2)));
             }
-            events.push(new.with_priority(1 + 100 * self.rng.random_below(3) as i64));
+            events.push(new.with_priority(1 + 100 * self.rng.next_below(3) as i64));
         }
-        let claim = (self.rng.random_below(3) == 0).then(|| self.fixture.claim_request(2));
+        let claim = (self.rng.next_below(3) == 0).then(|| self.fixture.claim_request(2));
         let (receipts, claims) = expect_ok(
             self.fixture.store.append(vec![new_emit_batch(events)], claim, self.shared.advance_clock()).await,
         );
@@ -106,7 +106,7 @@ impl RandomWalker<'_> {
     }
 
     async fn claim_tasks(&mut self) {
-        let request = self.fixture.claim_request(1 + self.rng.random_below(3));
+        let request = self.fixture.claim_request(1 + self.rng.next_below(3));
         let claims = expect_ok(self.fixture.store.claim_tasks(request, self.shared.advance_clock()).await);
         let mut running = self.shared.running_tasks.lock().expect("no lock holder has panicked");
         for task in claims.tasks {
@@ -124,7 +124,7 @@ impl RandomWalker<'_> {
     fn take_running_task(&mut self) -> Option<ClaimedTask> {
         let mut running = self.shared.running_tasks.lock().expect("no lock holder has panicked");
         (!running.is_empty()).then(|| {
-            let index = self.rng.random_below(running.len());
+            let index = self.rng.next_below(running.len());
             running.swap_remove(index)
         })
     }
@@ -132,21 +132,21 @@ impl RandomWalker<'_> {
     /// Finishes an attempt that this or another node claimed. It may have been cancelled or rescued in the meantime.
     async fn finish_random_attempt(&mut self) {
         let Some(task) = self.take_running_task() else { return };
-        let result = match self.rng.random_below(10) {
+        let result = match self.rng.next_below(10) {
             0..=5 => success(),
             6 => retryable_failure(),
             7 => permanent_failure(),
             8 => AttemptResult::Snoozed { until: self.shared.advance_clock().plus(secs(1)) },
             _ => AttemptResult::Released,
         };
-        let emits = match self.rng.random_below(6) {
+        let emits = match self.rng.next_below(6) {
             0 => vec![new_event("unrouted").with_key("object:1").caused_by(&task)],
             _ => vec![],
         };
-        let logs = vec![info_log_line(self.shared.advance_clock(), "a log line"); self.rng.random_below(3)];
+        let logs = vec![info_log_line(self.shared.advance_clock(), "a log line"); self.rng.next_below(3)];
         let attempt =
             FinishedAttempt { emitted_events: emits, log_lines: logs, ..finished_attempt(&task, result) };
-        let claim = (self.rng.random_below(2) == 0).then(|| self.fixture.claim_request(1));
+        let claim = (self.rng.next_below(2) == 0).then(|| self.fixture.claim_request(1));
         let (_, claims) = expect_ok(
             self.fixture.store.finish_attempts(vec![attempt], claim, self.shared.advance_clock()).await,
         );
@@ -183,9 +183,9 @@ impl RandomWalker<'_> {
         let rule = self.fixture.new_rule(
             RuleKind::Pause,
             name,
-            (self.rng.random_below(2) == 0).then_some(tenant_name),
+            (self.rng.next_below(2) == 0).then_some(tenant_name),
         );
-        match self.rng.random_below(3) {
+        match self.rng.next_below(3) {
             0 => expect_ok(self.fixture.store.set_rule(rule).await),
             _ => {
                 let tenant: Option<&Tenant> = rule.tenant.as_ref();
@@ -195,14 +195,14 @@ impl RandomWalker<'_> {
     }
 
     async fn add_random_order(&mut self) {
-        let new = new_order(&format!("/c,{}", self.rng.random_below(ORDER_ID_COUNT))).with_value("0");
+        let new = new_order(&format!("/c,{}", self.rng.next_below(ORDER_ID_COUNT))).with_value("0");
         // The id may be in use or used up: an order id runs once.
         let _ = expect_ok(self.fixture.store.add_orders(vec![new].into(), self.shared.advance_clock()).await);
     }
 
     async fn send_random_order_command(&mut self) {
-        let key = order_key(&format!("/c,{}", self.rng.random_below(ORDER_ID_COUNT)));
-        let command = match self.rng.random_below(5) {
+        let key = order_key(&format!("/c,{}", self.rng.next_below(ORDER_ID_COUNT)));
+        let command = match self.rng.next_below(5) {
             0 => OrderCommand::Suspend,
             1 | 2 => OrderCommand::Resume,
             3 => move_order_command("b"),

@@ -1,5 +1,6 @@
 //! Copies that are interrupted and continued.
 
+use pointsman_core::ErrorChain;
 use pointsman_core::store::StoreError;
 use pointsman_store::store_copy::{CopyEndpoint, CopyError, CopyProgressUpdate, copy_store};
 
@@ -56,7 +57,9 @@ async fn copy_page_by_page<L: StoreLocation>(from: &L, to: &L) -> usize {
                 assert!(report.differing_tables().is_empty(), "{report:?}");
                 return interruptions;
             }
-            Err(CopyError::WriteTarget(StoreError::Unavailable(reason))) => assert_eq!(reason, "cut off"),
+            Err(CopyError::WriteTarget(StoreError::Unavailable(reason))) => {
+                assert_eq!(reason.to_string(), "cut off")
+            }
             Err(error) => panic!("{error:?}"),
         }
         interruptions += 1;
@@ -72,6 +75,6 @@ pub(super) async fn is_refused_as_unfinished_copy<L: StoreLocation>(location: &L
             store.close();
             false
         }
-        Err(error) => error.to_string().contains("a move to it has not ended"),
+        Err(error) => ErrorChain(&*error).to_string().contains("a move to it has not ended"),
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn copy_at_most_pages_then_fail(
 ) -> Result<ComparisonReport, CopyError> {
     let count_page = move || {
         let pages_left = pages.checked_sub(1);
-        pages = pages_left.ok_or_else(|| StoreError::Unavailable("cut off".into()))?;
+        pages = pages_left.ok_or_else(|| StoreError::unavailable("cut off"))?;
         Ok(())
     };
     copy_store(source, &mut HookedCopyTarget { target, before_page_write: count_page }, &mut |_| {})

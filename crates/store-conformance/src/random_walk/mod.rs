@@ -10,18 +10,17 @@ mod model;
 mod model_checks;
 mod operator_steps;
 mod producer_and_worker_steps;
-pub(crate) mod rng;
 
 use std::collections::BTreeSet;
 
 use pointsman_core::store::{ClaimedTask, EmitBatch, EmitReceipt, FinishedAttempt, NodeId};
 use pointsman_core::task::{TaskCommand, TaskState};
 use pointsman_core::{Limits, RuleKind, TaskStatus};
+use pointsman_testing::Rng;
 
 use crate::Harness;
 use crate::fixture::*;
 use model::StoreModel;
-use rng::Rng;
 
 /// Number of steps of a walk.
 const STEP_COUNT: usize = 700;

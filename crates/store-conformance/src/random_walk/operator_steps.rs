@@ -14,9 +14,8 @@ use crate::fixture::*;
 impl RandomWalk<'_> {
     pub(super) async fn set_random_rule(&mut self) {
         let kind = random_rule_kind(&mut self.rng);
-        let name =
-            *self.rng.try_choose(&[&HANDLER_NAMES[..], &SOURCE_COLLECTIONS[..]].concat()).expect("some");
-        let tenant_name = self.rng.chance_percent(50).then(|| TENANTS[self.rng.random_below(2)]);
+        let name = *self.rng.choose(&[&HANDLER_NAMES[..], &SOURCE_COLLECTIONS[..]].concat());
+        let tenant_name = self.rng.chance_percent(50).then(|| TENANTS[self.rng.next_below(2)]);
         let rule: Rule = self.fixture.new_rule(kind, name, tenant_name);
         self.step_log.add(format!("set rule {rule:?}"));
         expect_ok(self.fixture.store.set_rule(rule.clone()).await);
@@ -100,7 +99,7 @@ impl RandomWalk<'_> {
     }
 
     pub(super) async fn adopt_tasks_of_random_handler(&mut self) {
-        let name = HANDLER_NAMES[self.rng.random_below(HANDLER_NAMES.len())];
+        let name = HANDLER_NAMES[self.rng.next_below(HANDLER_NAMES.len())];
         if !self.undefined_handlers.contains(name) {
             self.adopt_missing_tasks(name).await;
         }
@@ -132,7 +131,7 @@ impl RandomWalk<'_> {
             self.fixture.register(base_registration()).await;
             return;
         }
-        let name = HANDLER_NAMES[self.rng.random_below(HANDLER_NAMES.len())];
+        let name = HANDLER_NAMES[self.rng.next_below(HANDLER_NAMES.len())];
         let of_it = |seq: &TaskSeq| self.model.tasks[seq].handler.as_str() == name;
         if self.model.active_tasks_with_status(TaskStatus::Locked).iter().any(of_it) {
             return;

@@ -18,7 +18,7 @@ pub(super) const TENANTS: [&str; 2] = ["default", "shop"];
 impl<'h> RandomWalk<'h> {
     /// Runs one step, chosen at random.
     pub(super) async fn run_random_step(mut self) -> Self {
-        let chance = self.rng.random_below(1000);
+        let chance = self.rng.next_below(1000);
         match chance {
             0..210 => self.emit_random_events().await,
             210..230 => self.repeat_idempotent_emit_batch().await,
@@ -42,20 +42,17 @@ impl<'h> RandomWalk<'h> {
     }
 
     fn random_event(&mut self) -> NewEvent {
-        let kind = *self
-            .rng
-            .try_choose(&["record", "record.published", "record.published", "note", "unrouted"])
-            .expect("some");
-        let mut new = new_event(kind).with_value(&self.rng.random_below(1000).to_string());
+        let kind = *self.rng.choose(&["record", "record.published", "record.published", "note", "unrouted"]);
+        let mut new = new_event(kind).with_value(&self.rng.next_below(1000).to_string());
         new = new.for_tenant(TENANTS[usize::from(self.rng.chance_percent(25))]);
         if self.rng.chance_percent(85) {
-            new = new.with_key(&format!("k{}", self.rng.random_below(4)));
+            new = new.with_key(&format!("k{}", self.rng.next_below(4)));
         }
         if self.rng.chance_percent(20) {
-            new = new.with_priority(self.rng.random_one_to(9000) as i64);
+            new = new.with_priority(self.rng.number_in(1, 9000));
         }
         if self.rng.chance_percent(10) {
-            new = new.due_at(self.fixture.seconds_from_now(self.rng.random_below(60) as u64));
+            new = new.due_at(self.fixture.seconds_from_now(self.rng.next_below(60) as u64));
         }
         new
     }
@@ -64,15 +61,15 @@ impl<'h> RandomWalk<'h> {
         let names = HANDLER_NAMES.iter().filter(|name| !self.undefined_handlers.contains(*name));
         let mut handlers: BTreeSet<HandlerName> = names.map(|name| handler_name(name)).collect();
         if self.rng.chance_percent(30) {
-            handlers.remove(&handler_name(HANDLER_NAMES[self.rng.random_below(HANDLER_NAMES.len())]));
+            handlers.remove(&handler_name(HANDLER_NAMES[self.rng.next_below(HANDLER_NAMES.len())]));
         }
-        self.fixture.node_id = self.node_ids[self.rng.random_below(2)];
-        let max = self.rng.random_one_to(8);
+        self.fixture.node_id = self.node_ids[self.rng.next_below(2)];
+        let max = 1 + self.rng.next_below(8);
         let claim = self.fixture.claim_request_for_handlers(handlers, max);
         if !self.rng.chance_percent(20) {
             return claim;
         }
-        let tenant = self.rng.chance_percent(30).then(|| tenant(TENANTS[self.rng.random_below(2)]));
+        let tenant = self.rng.chance_percent(30).then(|| tenant(TENANTS[self.rng.next_below(2)]));
         ClaimRequest {
             claimant: Claimant::PullWorker { lease_until: self.lease_end_from_now(), tenant },
             ..claim
@@ -86,8 +83,7 @@ impl<'h> RandomWalk<'h> {
 
     /// Requests a run of a collection, whether or not it has an unfinished one.
     async fn request_random_collection_run(&mut self) {
-        let collection =
-            source_collection(SOURCE_COLLECTIONS[self.rng.random_below(SOURCE_COLLECTIONS.len())]);
+        let collection = source_collection(SOURCE_COLLECTIONS[self.rng.next_below(SOURCE_COLLECTIONS.len())]);
         self.step_log.add(format!("run {collection}"));
         let run = NewCollectionRun { source_collection: collection.clone(), priority: None };
         let answer = expect_ok(self.fixture.store.run_collection(run, None, self.fixture.now).await);
@@ -119,8 +115,8 @@ impl<'h> RandomWalk<'h> {
 
     async fn emit_random_events(&mut self) {
         let mut batches = Vec::new();
-        for _ in 0..self.rng.random_one_to(2) {
-            let events: Vec<_> = (0..self.rng.random_one_to(2)).map(|_| self.random_event()).collect();
+        for _ in 0..=self.rng.next_below(2) {
+            let events: Vec<_> = (0..=self.rng.next_below(2)).map(|_| self.random_event()).collect();
             batches.push(match self.rng.chance_percent(10) {
                 true => new_idempotent_emit_batch(
                     "default",
@@ -203,7 +199,7 @@ impl<'h> RandomWalk<'h> {
 
     async fn finish_random_attempts(&mut self) {
         let mut attempts = Vec::new();
-        for _ in 0..self.rng.random_one_to(5) {
+        for _ in 0..=self.rng.next_below(5) {
             if let Some(attempt) = self.random_finished_attempt() {
                 attempts.push(attempt);
             }
@@ -228,12 +224,12 @@ impl<'h> RandomWalk<'h> {
         let candidates: Vec<_> =
             self.claimed_tasks.iter().filter(|task| any_claimed || running(task.seq)).cloned().collect();
         let task = self.rng.try_choose(&candidates)?.clone();
-        let result = match self.rng.random_below(100) {
+        let result = match self.rng.next_below(100) {
             0..60 => success(),
             60..78 => retryable_failure(),
             78..84 => permanent_failure(),
             84..94 => AttemptResult::Snoozed {
-                until: self.fixture.seconds_from_now(self.rng.random_below(30) as u64),
+                until: self.fixture.seconds_from_now(self.rng.next_below(30) as u64),
             },
             _ => AttemptResult::Released,
         };
@@ -283,13 +279,13 @@ impl<'h> RandomWalk<'h> {
     }
 
     fn advance_clock_randomly(&mut self) {
-        let seconds = self.rng.random_one_to(15) as u64;
+        let seconds = 1 + self.rng.next_below(15) as u64;
         self.step_log.add(format!("{seconds} s pass"));
         self.fixture.advance_clock(seconds);
     }
 
     async fn schedule_random_tasks(&mut self) {
-        let ahead = self.rng.random_one_to(8);
+        let ahead = 1 + self.rng.next_below(8);
         self.step_log.add(format!("schedule {ahead}"));
         let free = |seq: &TaskSeq| !self.model.is_blocked_by_rule(&self.model.tasks[seq]);
         let ready: BTreeSet<_> = self.model.ready_tasks(self.fixture.now).into_iter().filter(free).collect();

@@ -3,7 +3,7 @@
 use pointsman_store::finding::Finding;
 use tokio_postgres::Error;
 
-use super::{CheckResult, Doctor, open_error_finding, query_read_only};
+use super::{CheckResult, Doctor, query_read_only};
 use crate::connect::Endpoint;
 use crate::error::{OpenError, format_driver_error};
 use crate::session::{Session, query};
@@ -80,7 +80,7 @@ impl Doctor {
 
 /// The finding about a pooler that the URL does not declare.
 pub(super) fn undeclared_pooler_finding(endpoint: &Endpoint) -> Finding {
-    open_error_finding("pooler", &OpenError::UndeclaredPooler { address: endpoint.address() })
+    Finding::from_open_error("pooler", &OpenError::UndeclaredPooler { address: endpoint.address() })
 }
 
 async fn backend_pid(session: &Session) -> Result<i32, Error> {

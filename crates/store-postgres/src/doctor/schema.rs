@@ -3,7 +3,7 @@
 use pointsman_store::finding::{Finding, FindingSeverity};
 use pointsman_store::store_copy::COPY_PROGRESS_TEXT_NAME;
 
-use super::{BEGIN_READ_ONLY, CheckResult, Doctor, format_shortened_list, open_error_finding};
+use super::{BEGIN_READ_ONLY, CheckResult, Doctor, format_shortened_list};
 use crate::migrate::{self, SchemaState};
 use crate::privileges::RolePrivileges;
 use crate::schema_objects::list_schema_object_names;
@@ -31,7 +31,7 @@ impl Doctor {
                 format!("{older}; the next node of this version migrates it to {newest}"),
             )
             .with_advice("Make a backup first; older versions cannot open it afterwards."),
-            Err(error) => open_error_finding("layout", &error),
+            Err(error) => Finding::from_open_error("layout", &error),
         };
         let mut findings = vec![privileges_finding, layout_finding];
         let mut is_complete = false;

@@ -1,6 +1,6 @@
 //! Checks the server itself: its version, encoding, access mode, clock and round trip time.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use pointsman_store::finding::{Finding, check_clock_offset};
 use tokio_postgres::Error;
@@ -71,12 +71,12 @@ impl Doctor {
     }
 
     pub(super) async fn check_clock(&self) -> CheckResult<()> {
-        let (before, begun) = (SystemTime::now(), Instant::now());
+        let (before, begun) = ((self.machine_clock)(), Instant::now());
         let rows = self.query_read_only(query!("server/read_clock"), &[]).await?;
         let Some(row) = rows.first() else { return Ok((vec![], ())) };
-        let (server_seconds, took) = (row.try_get::<_, i64>(0)? as f64 / 1e6, begun.elapsed().as_secs_f64());
-        let before = before.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        Ok((vec![check_clock_offset(server_seconds - before, took)], ()))
+        let (server_micros, took) = (row.try_get::<_, i64>(0)?, begun.elapsed().as_secs_f64());
+        let ahead_seconds = (server_micros - before.micros()) as f64 / 1e6;
+        Ok((vec![check_clock_offset(ahead_seconds, took)], ()))
     }
 }
 

@@ -21,7 +21,7 @@ use pointsman_store::tables::{EventTable, IdempotencyTable};
 use pointsman_store::{PendingClaim, Txn};
 use uuid::Uuid;
 
-use crate::error::{format_fault, is_value_rejected};
+use crate::error::{find_db_error, is_value_rejected};
 use crate::session::query;
 use crate::tables::PgTables;
 use crate::writer_connection::params;
@@ -62,8 +62,9 @@ pub(crate) fn drain_rows(
     let drained = journal_rows(txn, rows, now);
     if let Err(fault) = &drained
         && is_value_rejected(fault)
+        && let Some(error) = find_db_error(fault)
     {
-        let _ = rejected.set((first, format_fault(fault)));
+        let _ = rejected.set((first, error.message().into()));
     }
     drained
 }

@@ -21,9 +21,7 @@ use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::connect::Endpoint;
-use crate::error::{
-    self, ConnectError, OpenError, format_any_error, is_constraint_violation, is_value_rejected,
-};
+use crate::error::{self, ConnectError, OpenError, is_constraint_violation, is_value_rejected};
 use crate::migrate::{self, MIGRATIONS, SchemaState};
 use crate::rows::read_column;
 use crate::session::{Query, Session, query};
@@ -80,7 +78,7 @@ impl PgStoreCopy {
         };
         let to_open_error = |error: std::io::Error| OpenError::OpenFailed {
             address: endpoint.address(),
-            reason: error.to_string(),
+            source: error.into(),
         };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(to_open_error)?;
@@ -93,13 +91,8 @@ async fn check_and_open_connection(
     endpoint: &Endpoint,
     role: CopyRole,
 ) -> Result<CopyConnection, CopyEndpointError<OpenError>> {
-    let to_open_error = |fault: Fault| match fault {
-        Fault::Database(error) => {
-            OpenError::OpenFailed { address: endpoint.address(), reason: format_any_error(&error) }
-        }
-        Fault::Damaged(problem) => OpenError::Damaged(problem),
-    };
-    let to_connect_error = |error: ConnectError| OpenError::from_connect_error(endpoint, &error);
+    let to_open_error = |fault: Fault| error::to_open_error(endpoint.address(), fault);
+    let to_connect_error = |error: ConnectError| OpenError::from_connect_error(endpoint, error);
     let session = endpoint.connect_with_timeout().await.map_err(to_connect_error)?;
     match (migrate::read_schema_state(&session, endpoint, MIGRATIONS).await?, role) {
         (SchemaState::Absent | SchemaState::Empty | SchemaState::Applied(0), CopyRole::Source) => {
@@ -184,39 +177,33 @@ impl CopyConnection {
 }
 
 /// Converts a fault. A rejected value or row is damaged data, not an unavailable store: a retry would fail again.
-fn to_copy_error(fault: &Fault) -> StoreError {
+fn to_copy_error(fault: Fault) -> StoreError {
+    let is_rejected = is_constraint_violation(&fault) || is_value_rejected(&fault);
     match error::to_store_error(fault) {
-        StoreError::Unavailable(reason) if is_constraint_violation(fault) || is_value_rejected(fault) => {
-            StoreError::Damaged(reason)
-        }
+        StoreError::Unavailable(cause) if is_rejected => StoreError::Damaged(cause),
         other => other,
     }
 }
 
 impl CopyEndpoint for PgStoreCopy {
     fn count_rows(&mut self, table_kind: TableKind) -> StoreResult<Option<u64>> {
-        self.runtime
-            .block_on(self.connection.count_rows(table_kind))
-            .map(Some)
-            .map_err(|fault| to_copy_error(&fault))
+        self.runtime.block_on(self.connection.count_rows(table_kind)).map(Some).map_err(to_copy_error)
     }
 
     fn read_page(&mut self, table_kind: TableKind, after: Option<&CopyCursor>) -> StoreResult<CopyPage> {
-        self.runtime
-            .block_on(self.connection.read_page(table_kind, after))
-            .map_err(|fault| to_copy_error(&fault))
+        self.runtime.block_on(self.connection.read_page(table_kind, after)).map_err(to_copy_error)
     }
 
     fn count_outbox_events(&mut self) -> StoreResult<u64> {
-        self.runtime.block_on(self.connection.count_outbox_events()).map_err(|fault| to_copy_error(&fault))
+        self.runtime.block_on(self.connection.count_outbox_events()).map_err(to_copy_error)
     }
 
     fn is_unchanged_since_open(&mut self) -> StoreResult<bool> {
-        self.runtime.block_on(self.connection.is_unchanged()).map_err(|fault| to_copy_error(&fault))
+        self.runtime.block_on(self.connection.is_unchanged()).map_err(to_copy_error)
     }
 
     fn read_copy_progress(&mut self) -> StoreResult<Option<String>> {
-        self.runtime.block_on(self.connection.read_progress()).map_err(|fault| to_copy_error(&fault))
+        self.runtime.block_on(self.connection.read_progress()).map_err(to_copy_error)
     }
 
     fn write_rows_and_progress(
@@ -225,13 +212,11 @@ impl CopyEndpoint for PgStoreCopy {
         rows: Vec<CopyRow>,
         progress: &str,
     ) -> StoreResult<bool> {
-        self.runtime
-            .block_on(self.connection.write_page(table_kind, rows, progress))
-            .map_err(|fault| to_copy_error(&fault))
+        self.runtime.block_on(self.connection.write_page(table_kind, rows, progress)).map_err(to_copy_error)
     }
 
     fn finish_copy(&mut self) -> StoreResult<bool> {
-        self.runtime.block_on(self.connection.finish_copy()).map_err(|fault| to_copy_error(&fault))
+        self.runtime.block_on(self.connection.finish_copy()).map_err(to_copy_error)
     }
 }
 

@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::Postgres;
 use crate::connect::Endpoint;
-use crate::error::{format_driver_error, to_store_error};
+use crate::error::{DriverError, to_store_error};
 use crate::rows::read_column;
 use crate::session::{Session, query};
 use events::EmitReceipts;
@@ -123,7 +123,7 @@ impl UnitOfWorkPool {
             Ok(emitted) => emitted,
             Err(error) => {
                 self.return_session(session, "ROLLBACK").await;
-                return Err(TransactError::Store(to_store_error(&error.into())));
+                return Err(TransactError::Store(to_store_error(error.into())));
             }
         };
         match session.execute_batch("COMMIT").await {
@@ -135,12 +135,11 @@ impl UnitOfWorkPool {
             }
             // The database has rejected the commit, for instance because of a deferred constraint.
             Err(error) if !session.is_closed() && error.code().is_some() => {
-                Err(TransactError::WorkFailed(SqlError::StatementFailed(format_driver_error(&error)).into()))
+                Err(TransactError::WorkFailed(SqlError::StatementFailed(DriverError(error).into()).into()))
             }
-            Err(error) => self
-                .resolve_lost_commit(transaction_id, &format_driver_error(&error))
-                .await
-                .map(|()| receipts),
+            Err(error) => {
+                self.resolve_lost_commit(transaction_id, DriverError(error)).await.map(|()| receipts)
+            }
         }
     }
 
@@ -148,20 +147,23 @@ impl UnitOfWorkPool {
     async fn resolve_lost_commit(
         &self,
         transaction_id: Option<String>,
-        reason: &str,
+        cause: DriverError,
     ) -> Result<(), TransactError> {
         let Some(transaction_id) = transaction_id else { return Ok(()) };
-        let poll = async {
+        let poll_until_known = async {
             loop {
                 match self.read_transaction_status(&transaction_id).await.as_deref() {
-                    Some("committed") => return Ok(()),
-                    Some("aborted") => return Err(StoreError::Unavailable(reason.into()).into()),
+                    Some("committed") => return true,
+                    Some("aborted") => return false,
                     _ => tokio::time::sleep(COMMIT_CHECK_INTERVAL).await,
                 }
             }
         };
-        let unknown = |_| Err(TransactError::OutcomeUnknown(reason.into()));
-        tokio::time::timeout(COMMIT_CHECK_TIMEOUT, poll).await.unwrap_or_else(unknown)
+        match tokio::time::timeout(COMMIT_CHECK_TIMEOUT, poll_until_known).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(StoreError::unavailable(cause).into()),
+            Err(_) => Err(TransactError::OutcomeUnknown(cause.into())),
+        }
     }
 
     async fn read_transaction_status(&self, transaction_id: &str) -> Option<String> {
@@ -175,7 +177,6 @@ impl UnitOfWorkPool {
 
     /// Takes an idle connection, or opens one, and begins a transaction on it.
     async fn take_session_and_begin(&self) -> Result<Session, StoreError> {
-        let unavailable = |reason: String| StoreError::Unavailable(reason);
         loop {
             let idle = {
                 let mut idle = self.lock_idle_sessions();
@@ -186,12 +187,12 @@ impl UnitOfWorkPool {
                 Some(session) => (session, false),
                 None => {
                     let connected = self.endpoint.connect_with_timeout().await;
-                    (connected.map_err(|error| unavailable(error.to_string()))?, true)
+                    (connected.map_err(StoreError::unavailable)?, true)
                 }
             };
             match session.execute_batch(BEGIN_DURABLE).await {
                 Ok(()) => return Ok(session),
-                Err(error) if is_new => return Err(unavailable(format_driver_error(&error))),
+                Err(error) if is_new => return Err(StoreError::unavailable(DriverError(error))),
                 // The idle connection was closed; try another.
                 Err(_) => {}
             }
@@ -227,7 +228,7 @@ where
     let has_failed = tx.has_failed();
     let result = result.unwrap_or_else(|panic| Err(error_from_panic(panic.as_ref())));
     if session.is_closed() {
-        return Err(StoreError::Unavailable("the connection to PostgreSQL was lost".into()).into());
+        return Err(StoreError::unavailable("the connection to PostgreSQL was lost").into());
     }
     match result {
         // The work ignored a failed statement, after which the database has aborted the transaction.

@@ -6,7 +6,7 @@ use tokio_postgres::Error;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::value::{BoundValue, read_sql_value, unspecified_type};
-use crate::error::format_driver_error;
+use crate::error::DriverError;
 use crate::session::Session;
 
 /// The keywords that a statement may start with: those of statements that neither end the transaction nor change the
@@ -39,7 +39,7 @@ impl<'a> BlockingTransaction<'a> {
     fn block_on<T>(&mut self, response: impl Future<Output = Result<T, Error>>) -> Result<T, SqlError> {
         self.runtime.block_on(response).map_err(|error| {
             self.has_failed = true;
-            SqlError::StatementFailed(format_driver_error(&error))
+            SqlError::StatementFailed(DriverError(error).into())
         })
     }
 

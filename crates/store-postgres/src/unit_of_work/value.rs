@@ -7,6 +7,8 @@ use pointsman_store::sql::{SqlError, SqlValue};
 use tokio_postgres::types::{Format, FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Column, Row};
 
+use crate::error::DriverError;
+
 /// A statement parameter. All values but bytes are sent as text, so that the database converts them to the type that it
 /// expects: a number, a time, a uuid, JSON.
 #[derive(Debug)]
@@ -66,7 +68,7 @@ impl<'a> FromSql<'a> for RawBytes {
 
 /// Reads a column of a row; fails if its type has no equivalent among [`SqlValue`].
 pub(super) fn read_sql_value(row: &Row, index: usize, column: &Column) -> Result<SqlValue, SqlError> {
-    let read_failed = |error: tokio_postgres::Error| SqlError::StatementFailed(error.to_string());
+    let read_failed = |error: tokio_postgres::Error| SqlError::StatementFailed(DriverError(error).into());
     let column_type = column.type_();
     let Some(RawBytes(bytes)) = row.try_get::<_, Option<RawBytes>>(index).map_err(read_failed)? else {
         return Ok(SqlValue::Null);
@@ -92,9 +94,10 @@ pub(super) fn read_sql_value(row: &Row, index: usize, column: &Column) -> Result
     };
     value.ok_or_else(|| {
         let name = column.name();
-        SqlError::StatementFailed(format!(
+        let problem = format!(
             "the column {name} has the type {column_type}, which is not supported; select {name}::text, or a number"
-        ))
+        );
+        SqlError::StatementFailed(problem.into())
     })
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, Value, from_redis_value};
 
 use super::{CLIENT_NAME, DiscoveryMode, Endpoint, Login, PasswordSource, ServerAddress, url};
-use crate::error::{OpenError, error_codes, error_reason};
+use crate::error::{DriverError, OpenError, error_codes, error_reason};
 
 /// Oldest supported major version of Redis.
 pub(crate) const MIN_SERVER_MAJOR: u32 = 7;
@@ -201,7 +201,7 @@ impl<'a> Handshake<'a> {
             Some("ERR") if error_reason(error).contains("AUTH") => {
                 self.login_refused_error(&error_reason(error))
             }
-            Some(_) => OpenError::OpenFailed { address: at, reason: error_reason(error) },
+            Some(_) => OpenError::OpenFailed { address: at, source: DriverError(error.clone()).into() },
             None => OpenError::Unreachable { address: at, reason: self.describe_unreachable(error) },
         }
     }

@@ -158,7 +158,7 @@ impl Endpoint {
         let resolved = tokio::task::spawn_blocking(move || endpoint.resolve()).await;
         resolved.map_err(|error| OpenError::OpenFailed {
             address: self.display_location(),
-            reason: error.to_string(),
+            source: error.into(),
         })?
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pointsman_core::Timestamp;
 use pointsman_core::store::NodeView;
-use pointsman_store::finding::{Finding, format_age};
+use pointsman_store::finding::{Finding, format_age, format_first_items};
 use redis::{RedisError, RedisResult};
 use serde::Deserialize;
 
@@ -189,7 +189,7 @@ fn nodes_finding(nodes: &[NodeView], now: Timestamp) -> (Finding, usize) {
     let names: Vec<String> = live.iter().map(|node| node.name.clone()).collect();
     let live_text = match live.len() {
         0 => "none is running".into(),
-        count => format_first_items(&format!("{count} live"), &names),
+        count => format_heading_and_items(&format!("{count} live"), &names),
     };
     let finding = match silent.is_empty() {
         true => Finding::ok("nodes", live_text),
@@ -198,7 +198,7 @@ fn nodes_finding(nodes: &[NodeView], now: Timestamp) -> (Finding, usize) {
                 .iter()
                 .map(|node| format!("{} for {}", node.name, format_age(silence(node))))
                 .collect();
-            Finding::warning("nodes", format!("{live_text}; {}", format_first_items("silent", &names))).with_advice(
+            Finding::warning("nodes", format!("{live_text}; {}", format_heading_and_items("silent", &names))).with_advice(
                 "If the node was killed, other nodes take over its tasks, or the next node that starts. If it is running, check its \
                  log and its clock.",
             )
@@ -211,7 +211,7 @@ fn outbox_workers_finding(dead_owners: &[String]) -> Finding {
     match dead_owners.len() {
         0 => Finding::ok("event workers", "no dead worker owns an object"),
         count => {
-            let found = format_first_items(&format!("{count} without a heartbeat"), dead_owners);
+            let found = format_heading_and_items(&format!("{count} without a heartbeat"), dead_owners);
             Finding::warning("event workers", found).with_advice(
                 "A node takes over their objects within a minute. If no node is running, start one.",
             )
@@ -219,11 +219,7 @@ fn outbox_workers_finding(dead_owners: &[String]) -> Finding {
     }
 }
 
-/// Formats a heading and the first items of a list; the rest is counted.
-pub(super) fn format_first_items(heading: &str, items: &[String]) -> String {
-    let listed = items.iter().take(MAX_LISTED_ITEMS).map(String::as_str).collect::<Vec<_>>().join("; ");
-    match items.len() {
-        n if n > MAX_LISTED_ITEMS => format!("{heading}: {listed}; and {} more", n - MAX_LISTED_ITEMS),
-        _ => format!("{heading}: {listed}"),
-    }
+/// Formats a heading and the first items of a list.
+pub(super) fn format_heading_and_items(heading: &str, items: &[String]) -> String {
+    format!("{heading}: {}", format_first_items(items, MAX_LISTED_ITEMS))
 }

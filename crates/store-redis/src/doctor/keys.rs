@@ -3,7 +3,7 @@
 use pointsman_store::finding::Finding;
 use redis::{RedisResult, from_redis_value};
 
-use super::{CheckResult, Doctor, escape_pattern, open_error_finding};
+use super::{CheckResult, Doctor, escape_pattern};
 use crate::error::OpenError;
 use crate::keys::{Keys, STORE_STATE_KEY};
 use crate::{LAYOUT_TEXT_NAME, unsupported_layout_error};
@@ -49,7 +49,7 @@ impl Doctor {
         if ours.iter().any(|((name, _), _)| *name == TEXTS_KEY)
             && let Some(error) = self.find_layout_error().await?
         {
-            return Ok(vec![open_error_finding("keys", &error)]);
+            return Ok(vec![Finding::from_open_error("keys", &error)]);
         }
         Ok(vec![match self.find_key_of_another_application().await? {
             None => Finding::ok("keys", "there is no store yet; the first node creates it"),

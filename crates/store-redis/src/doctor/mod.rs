@@ -12,12 +12,13 @@ mod write_and_pubsub;
 use std::future::Future;
 use std::time::Duration;
 
+use pointsman_core::Timestamp;
 use pointsman_store::finding::Finding;
 use redis::RedisResult;
 use redis::aio::MultiplexedConnection;
 
 use crate::connect::Endpoint;
-use crate::error::{OpenError, error_reason};
+use crate::error::error_reason;
 use crate::server_settings::ServerSettings;
 
 /// Timeout of each check.
@@ -27,17 +28,19 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 struct Doctor {
     endpoint: Endpoint,
     connection: MultiplexedConnection,
+    /// Reads the clock of this machine.
+    machine_clock: fn() -> Timestamp,
 }
 
-/// Diagnoses the Redis at a URL.
-pub async fn examine(url: &str) -> Vec<Finding> {
+/// Diagnoses the Redis at a URL. `machine_clock` reads the clock of this machine.
+pub async fn examine(url: &str, machine_clock: fn() -> Timestamp) -> Vec<Finding> {
     let endpoint = match Endpoint::parse(url) {
         Ok(endpoint) => endpoint,
-        Err(error) => return vec![open_error_finding("connection", &error)],
+        Err(error) => return vec![Finding::from_open_error("connection", &error)],
     };
     match endpoint.connect().await {
-        Ok(connection) => Doctor { endpoint, connection }.run_all_checks().await,
-        Err(error) => vec![open_error_finding("connection", &error)],
+        Ok(connection) => Doctor { endpoint, connection, machine_clock }.run_all_checks().await,
+        Err(error) => vec![Finding::from_open_error("connection", &error)],
     }
 }
 
@@ -96,20 +99,4 @@ async fn run_check(
             );
         }
     }
-}
-
-/// Converts an error of opening into a finding. The text after the last `; ` of the message is the advice.
-fn open_error_finding(name: &'static str, error: &OpenError) -> Finding {
-    let message = error.to_string();
-    match message.rsplit_once("; ") {
-        Some((problem, advice)) => Finding::fault(name, problem).with_advice(capitalize(advice)),
-        None => Finding::fault(name, message),
-    }
-}
-
-/// Capitalizes the first letter.
-fn capitalize(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().into_iter().flat_map(char::to_uppercase);
-    first.chain(letters).collect()
 }

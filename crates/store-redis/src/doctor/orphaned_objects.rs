@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use pointsman_store::finding::Finding;
 use redis::RedisResult;
 
-use super::activity::{MAX_SCANNED_KEYS, SCAN_PAGE_SIZE, format_first_items, is_wrong_type_error};
+use super::activity::{MAX_SCANNED_KEYS, SCAN_PAGE_SIZE, format_heading_and_items, is_wrong_type_error};
 use super::{CheckResult, Doctor, escape_pattern};
 use crate::keys::Keys;
 use crate::outbox::orphaned_objects::{
@@ -98,7 +98,7 @@ fn orphaned_objects_finding(orphaned: &ObjectNames, enqueue_command: &str) -> Fi
         count => format!("{count} objects have events that no node reads"),
     };
     let run_again = if names.len() > MAX_OBJECTS_PER_ENQUEUE_COMMAND { ", and run doctor again" } else { "" };
-    Finding::warning("orphaned", format_first_items(&count, &names)).with_advice(format!(
+    Finding::warning("orphaned", format_heading_and_items(&count, &names)).with_advice(format!(
         "Producers must also push the object's name to objects.with.events. If these are events for Pointsman, queue the \
          objects{run_again}: {enqueue_command}"
     ))

@@ -1,6 +1,6 @@
 //! Checks of the server: latency, version, hosts of the URL and clock.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use pointsman_store::finding::{Finding, check_clock_offset};
 use redis::RedisResult;
@@ -78,11 +78,11 @@ impl Doctor {
     }
 
     pub(super) async fn check_clock(&self) -> CheckResult {
-        let (before, begun) = (SystemTime::now(), Instant::now());
-        let (seconds, micros): (f64, f64) = redis::cmd("TIME").query_async(&mut self.connection()).await?;
+        let (before, begun) = ((self.machine_clock)(), Instant::now());
+        let (seconds, micros): (i64, i64) = redis::cmd("TIME").query_async(&mut self.connection()).await?;
         let round_trip = begun.elapsed().as_secs_f64();
-        let before = before.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        Ok(vec![check_clock_offset(seconds + micros / 1e6 - before, round_trip)])
+        let ahead_seconds = (seconds * 1_000_000 + micros - before.micros()) as f64 / 1e6;
+        Ok(vec![check_clock_offset(ahead_seconds, round_trip)])
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pointsman_core::ErrorChain;
 use pointsman_core::outage::OutageTracker;
 use pointsman_store::tables::ReadSet;
 use pointsman_store::{JobPosition, JobRequest, Writer, WriterState};
@@ -150,7 +151,7 @@ fn add_owned_objects_to_read_set(owned: &OwnedObjects, _: &mut WriterState, read
 pub(crate) async fn requeue_objects_of_dead_workers(endpoint: Arc<Endpoint>) {
     loop {
         if let Err(error) = requeue_objects_of_dead_workers_once(&endpoint).await {
-            tracing::debug!(%error, "could not scan for objects of dead event workers; retrying");
+            tracing::debug!(error = %ErrorChain(&*error), "could not scan for objects of dead event workers; retrying");
             sleep(RETRY_DELAY).await;
         }
     }

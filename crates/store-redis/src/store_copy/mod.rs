@@ -22,7 +22,7 @@ mod write;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pointsman_core::store::{StoreError, StoreResult};
+use pointsman_core::store::StoreResult;
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::invalidation::CommitVersion;
 use pointsman_store::store_copy::{
@@ -196,34 +196,29 @@ fn format_object_names(objects: &ObjectNames) -> String {
     }
 }
 
-/// Converts a fault into the error of the store API.
-fn to_store_error(fault: Fault) -> StoreError {
-    error::store_error_from_fault(&fault)
-}
-
 impl CopyEndpoint for RedisStoreCopy {
     fn count_rows(&mut self, table_kind: TableKind) -> StoreResult<Option<u64>> {
-        self.count_rows(table_kind).map_err(to_store_error)
+        self.count_rows(table_kind).map_err(error::store_error_from_fault)
     }
 
     fn read_page(&mut self, table_kind: TableKind, after: Option<&CopyCursor>) -> StoreResult<CopyPage> {
-        self.read_table_page(table_kind, after).map_err(to_store_error)
+        self.read_table_page(table_kind, after).map_err(error::store_error_from_fault)
     }
 
     fn count_outbox_events(&mut self) -> StoreResult<u64> {
-        self.count_pending_outbox_events().map_err(to_store_error)
+        self.count_pending_outbox_events().map_err(error::store_error_from_fault)
     }
 
     fn count_set_aside_entries(&mut self) -> StoreResult<u64> {
-        self.count_set_aside().map_err(to_store_error)
+        self.count_set_aside().map_err(error::store_error_from_fault)
     }
 
     fn is_unchanged_since_open(&mut self) -> StoreResult<bool> {
-        self.is_still_unchanged().map_err(to_store_error)
+        self.is_still_unchanged().map_err(error::store_error_from_fault)
     }
 
     fn read_copy_progress(&mut self) -> StoreResult<Option<String>> {
-        self.read_progress_note().map_err(to_store_error)
+        self.read_progress_note().map_err(error::store_error_from_fault)
     }
 
     fn write_rows_and_progress(
@@ -232,11 +227,11 @@ impl CopyEndpoint for RedisStoreCopy {
         rows: Vec<CopyRow>,
         note: &str,
     ) -> StoreResult<bool> {
-        self.write_page(table_kind, rows, note).map_err(to_store_error)
+        self.write_page(table_kind, rows, note).map_err(error::store_error_from_fault)
     }
 
     fn finish_copy(&mut self) -> StoreResult<bool> {
-        self.finish_copy().map_err(to_store_error)
+        self.finish_copy().map_err(error::store_error_from_fault)
     }
 }
 

@@ -76,7 +76,7 @@ impl SqliteStoreCopy {
 
 impl CopyEndpoint for SqliteStoreCopy {
     fn count_rows(&mut self, table_kind: TableKind) -> StoreResult<Option<u64>> {
-        rows::count_rows(&self.conn, table_kind).map_err(|fault| to_store_error(&fault))
+        rows::count_rows(&self.conn, table_kind).map_err(to_store_error)
     }
 
     fn read_page(&mut self, table_kind: TableKind, after: Option<&CopyCursor>) -> StoreResult<CopyPage> {
@@ -86,7 +86,7 @@ impl CopyEndpoint for SqliteStoreCopy {
             }
             _ => rows::read_page(&self.conn, table_kind, after),
         };
-        page.map_err(|fault| to_store_error(&fault))
+        page.map_err(to_store_error)
     }
 
     /// Returns 0: the embedded store has no outbox.
@@ -100,7 +100,7 @@ impl CopyEndpoint for SqliteStoreCopy {
     }
 
     fn read_copy_progress(&mut self) -> StoreResult<Option<String>> {
-        meta::read_meta_value(&self.conn, COPY_PROGRESS_TEXT_NAME).map_err(|fault| to_store_error(&fault))
+        meta::read_meta_value(&self.conn, COPY_PROGRESS_TEXT_NAME).map_err(to_store_error)
     }
 
     fn write_rows_and_progress(
@@ -109,12 +109,10 @@ impl CopyEndpoint for SqliteStoreCopy {
         rows: Vec<CopyRow>,
         progress: &str,
     ) -> StoreResult<bool> {
-        self.write_rows_and_progress(table_kind, rows, progress)
-            .map(|()| true)
-            .map_err(|fault| to_store_error(&fault))
+        self.write_rows_and_progress(table_kind, rows, progress).map(|()| true).map_err(to_store_error)
     }
 
     fn finish_copy(&mut self) -> StoreResult<bool> {
-        self.delete_copy_progress().map(|()| true).map_err(|fault| to_store_error(&fault))
+        self.delete_copy_progress().map(|()| true).map_err(to_store_error)
     }
 }

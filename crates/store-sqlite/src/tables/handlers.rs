@@ -21,11 +21,9 @@ impl HandlerTable for SqliteTables {
             Ok(HandlerRow {
                 id: row.get(0)?,
                 def: def
-                    .map_err(|e| Fault::damaged(format!("cannot parse the definition of a handler: {e}")))?,
+                    .map_err(|e| Fault::undecodable("the definition of a handler", e))?,
                 is_defined: row.get(2)?,
-                limiter_state: limiter_state.map_err(|e| {
-                    Fault::damaged(format!("cannot parse the limiter state of a handler: {e}"))
-                })?,
+                limiter_state: limiter_state.map_err(|e| Fault::undecodable("the limiter state of a handler", e))?,
             })
         })
     }

@@ -264,8 +264,8 @@ fn write_pages(
         let rows = page.rows.len() as u64;
         (progress.table, progress.cursor) = (table, Some(page.next_cursor));
         progress.rows_copied += rows;
-        let progress_json = serde_json::to_string(progress)
-            .map_err(|e| CopyError::WriteTarget(StoreError::Damaged(e.to_string())))?;
+        let progress_json =
+            serde_json::to_string(progress).map_err(|e| CopyError::WriteTarget(StoreError::damaged(e)))?;
         if !target
             .write_rows_and_progress(table, page.rows, &progress_json)
             .map_err(CopyError::WriteTarget)?

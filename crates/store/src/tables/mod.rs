@@ -144,7 +144,7 @@ pub trait Backend: Send + 'static {
     fn roll_back(&mut self);
 
     /// Converts a fault into the error that callers see.
-    fn to_store_error(fault: &Fault) -> StoreError;
+    fn to_store_error(fault: Fault) -> StoreError;
 
     /// Returns the number of rows written since the start.
     fn rows_written(&self) -> u64;

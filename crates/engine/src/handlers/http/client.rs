@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use pointsman_core::ErrorChain;
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder};
 
@@ -48,7 +49,7 @@ fn build_client(access: &NetworkAccess) -> reqwest::Result<Client> {
     client_builder(access).build().or_else(|error| {
         // A machine without any root certificates can still deliver to plain HTTP targets.
         tracing::warn!(
-            %error,
+            error = %ErrorChain(&error),
             "cannot load root certificates; deliveries to HTTPS targets fail until the CA certificates of the system \
              are installed"
         );

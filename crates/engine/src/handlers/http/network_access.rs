@@ -9,6 +9,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
@@ -25,12 +26,7 @@ pub struct NetworkAccess {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllowedDestination {
     /// All addresses of a network.
-    Network {
-        /// An address of the network.
-        address: IpAddr,
-        /// The number of bits that all its addresses share.
-        prefix_length: u8,
-    },
+    Network(IpNet),
     /// A host name in lower case, whatever its address.
     Host(String),
 }
@@ -88,9 +84,7 @@ impl NetworkAccess {
 
     fn is_explicitly_allowed(&self, host: &str, canonical: IpAddr) -> bool {
         self.allowed_destinations.iter().any(|allowed| match allowed {
-            AllowedDestination::Network { address, prefix_length: prefix } => {
-                is_in_network(canonical, *address, *prefix)
-            }
+            AllowedDestination::Network(network) => network.contains(&canonical),
             AllowedDestination::Host(name) => name.eq_ignore_ascii_case(host.trim_end_matches('.')),
         })
     }
@@ -100,28 +94,28 @@ impl FromStr for AllowedDestination {
     type Err = BadAllowedDestination;
     fn from_str(text: &str) -> Result<Self, BadAllowedDestination> {
         let invalid = || BadAllowedDestination(text.into());
-        if let Some((address, prefix)) = text.split_once('/') {
-            let address: IpAddr = address.parse().map_err(|_| invalid())?;
-            let max_prefix = if address.is_ipv4() { 32 } else { 128 };
-            let prefix = prefix.parse().ok().filter(|prefix| *prefix <= max_prefix).ok_or_else(invalid)?;
-            return Ok(Self::Network { address, prefix_length: prefix });
+        if let Some((address, prefix_length)) = text.split_once('/') {
+            // Not parsed by `IpNet`, which reads the octal 010.0.0.0 as 10.0.0.0.
+            let (address, prefix_length) =
+                (address.parse().map_err(|_| invalid())?, prefix_length.parse().map_err(|_| invalid())?);
+            return IpNet::new(address, prefix_length).map(Self::Network).map_err(|_| invalid());
         }
         // An IPv6 address has no brackets here, unlike the host of a URL.
         if let Ok(address) = text.parse::<Ipv6Addr>() {
-            return Ok(Self::Network { address: address.into(), prefix_length: 128 });
+            return Ok(Self::Network(IpAddr::from(address).into()));
         }
-        match Host::parse(text).map_err(|_| invalid())? {
-            Host::Domain(name) => Ok(Self::Host(name.trim_end_matches('.').to_owned())),
-            Host::Ipv4(address) => Ok(Self::Network { address: address.into(), prefix_length: 32 }),
-            Host::Ipv6(address) => Ok(Self::Network { address: address.into(), prefix_length: 128 }),
-        }
+        Ok(match Host::parse(text).map_err(|_| invalid())? {
+            Host::Domain(name) => Self::Host(name.trim_end_matches('.').to_owned()),
+            Host::Ipv4(address) => Self::Network(IpAddr::from(address).into()),
+            Host::Ipv6(address) => Self::Network(IpAddr::from(address).into()),
+        })
     }
 }
 
 impl fmt::Display for AllowedDestination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Network { address, prefix_length: prefix } => write!(f, "{address}/{prefix}"),
+            Self::Network(network) => network.fmt(f),
             Self::Host(name) => f.write_str(name),
         }
     }
@@ -136,84 +130,72 @@ const RESERVED_KIND: &str = "a reserved address";
 const TUNNEL_KIND: &str = "an address of a tunnel";
 const UNSPECIFIED_KIND: &str = "an unspecified address";
 
-/// The special networks of IPv4.
-const SPECIAL_IPV4_NETWORKS: &[(Ipv4Addr, u8, &str)] = &[
-    (Ipv4Addr::new(0, 0, 0, 0), 8, UNSPECIFIED_KIND),
-    (Ipv4Addr::new(10, 0, 0, 0), 8, PRIVATE_KIND),
-    (Ipv4Addr::new(100, 64, 0, 0), 10, "an address of a carrier's own network"),
-    (Ipv4Addr::new(127, 0, 0, 0), 8, LOOPBACK_KIND),
-    (Ipv4Addr::new(169, 254, 0, 0), 16, LINK_LOCAL_KIND),
-    (Ipv4Addr::new(172, 16, 0, 0), 12, PRIVATE_KIND),
-    (Ipv4Addr::new(192, 0, 0, 0), 24, RESERVED_KIND),
-    (Ipv4Addr::new(192, 0, 2, 0), 24, DOCUMENTATION_KIND),
-    (Ipv4Addr::new(192, 88, 99, 0), 24, TUNNEL_KIND),
-    (Ipv4Addr::new(192, 168, 0, 0), 16, PRIVATE_KIND),
-    (Ipv4Addr::new(198, 18, 0, 0), 15, RESERVED_KIND),
-    (Ipv4Addr::new(198, 51, 100, 0), 24, DOCUMENTATION_KIND),
-    (Ipv4Addr::new(203, 0, 113, 0), 24, DOCUMENTATION_KIND),
-    (Ipv4Addr::new(224, 0, 0, 0), 4, MULTICAST_KIND),
-    (Ipv4Addr::new(240, 0, 0, 0), 4, RESERVED_KIND),
-];
-
-const fn ipv6_prefix(first: u16, second: u16) -> Ipv6Addr {
-    Ipv6Addr::new(first, second, 0, 0, 0, 0, 0, 0)
+const fn ipv4_net([a, b, c, d]: [u8; 4], prefix_length: u8) -> Ipv4Net {
+    Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), prefix_length)
 }
 
-/// The special networks of IPv6, the narrower before the wider. Only 2000::/3 has public addresses at all.
-const SPECIAL_IPV6_NETWORKS: &[(Ipv6Addr, u8, &str)] = &[
-    (Ipv6Addr::UNSPECIFIED, 128, UNSPECIFIED_KIND),
-    (Ipv6Addr::LOCALHOST, 128, LOOPBACK_KIND),
-    (ipv6_prefix(0x2001, 0xdb8), 32, DOCUMENTATION_KIND),
-    (ipv6_prefix(0x2001, 0), 23, RESERVED_KIND),
-    (ipv6_prefix(0x2002, 0), 16, TUNNEL_KIND),
-    (ipv6_prefix(0x3fff, 0), 20, DOCUMENTATION_KIND),
-    (ipv6_prefix(0xfc00, 0), 7, PRIVATE_KIND),
-    (ipv6_prefix(0xfe80, 0), 10, LINK_LOCAL_KIND),
-    (ipv6_prefix(0xfec0, 0), 10, PRIVATE_KIND),
-    (ipv6_prefix(0xff00, 0), 8, MULTICAST_KIND),
+/// An IPv6 network from the first two groups of its address.
+const fn ipv6_net(first: u16, second: u16, prefix_length: u8) -> Ipv6Net {
+    Ipv6Net::new_assert(Ipv6Addr::new(first, second, 0, 0, 0, 0, 0, 0), prefix_length)
+}
+
+/// The special networks of IPv4.
+const SPECIAL_IPV4_NETWORKS: &[(Ipv4Net, &str)] = &[
+    (ipv4_net([0, 0, 0, 0], 8), UNSPECIFIED_KIND),
+    (ipv4_net([10, 0, 0, 0], 8), PRIVATE_KIND),
+    (ipv4_net([100, 64, 0, 0], 10), "an address of a carrier's own network"),
+    (ipv4_net([127, 0, 0, 0], 8), LOOPBACK_KIND),
+    (ipv4_net([169, 254, 0, 0], 16), LINK_LOCAL_KIND),
+    (ipv4_net([172, 16, 0, 0], 12), PRIVATE_KIND),
+    (ipv4_net([192, 0, 0, 0], 24), RESERVED_KIND),
+    (ipv4_net([192, 0, 2, 0], 24), DOCUMENTATION_KIND),
+    (ipv4_net([192, 88, 99, 0], 24), TUNNEL_KIND),
+    (ipv4_net([192, 168, 0, 0], 16), PRIVATE_KIND),
+    (ipv4_net([198, 18, 0, 0], 15), RESERVED_KIND),
+    (ipv4_net([198, 51, 100, 0], 24), DOCUMENTATION_KIND),
+    (ipv4_net([203, 0, 113, 0], 24), DOCUMENTATION_KIND),
+    (ipv4_net([224, 0, 0, 0], 4), MULTICAST_KIND),
+    (ipv4_net([240, 0, 0, 0], 4), RESERVED_KIND),
+];
+
+/// The only network of IPv6 that has public addresses.
+const GLOBAL_UNICAST: Ipv6Net = ipv6_net(0x2000, 0, 3);
+
+/// IPv4 addresses behind NAT64.
+const NAT64: Ipv6Net = ipv6_net(0x64, 0xff9b, 96);
+
+/// The special networks of IPv6, the narrower before the wider.
+const SPECIAL_IPV6_NETWORKS: &[(Ipv6Net, &str)] = &[
+    (ipv6_net(0, 0, 128), UNSPECIFIED_KIND),
+    (Ipv6Net::new_assert(Ipv6Addr::LOCALHOST, 128), LOOPBACK_KIND),
+    (ipv6_net(0x2001, 0xdb8, 32), DOCUMENTATION_KIND),
+    (ipv6_net(0x2001, 0, 23), RESERVED_KIND),
+    (ipv6_net(0x2002, 0, 16), TUNNEL_KIND),
+    (ipv6_net(0x3fff, 0, 20), DOCUMENTATION_KIND),
+    (ipv6_net(0xfc00, 0, 7), PRIVATE_KIND),
+    (ipv6_net(0xfe80, 0, 10), LINK_LOCAL_KIND),
+    (ipv6_net(0xfec0, 0, 10), PRIVATE_KIND),
+    (ipv6_net(0xff00, 0, 8), MULTICAST_KIND),
 ];
 
 /// The kind of a special address; `None` if it is a public one.
 fn special_address_kind(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => special_ipv4_kind(address),
+        IpAddr::V6(address) if NAT64.contains(&address) => {
+            special_ipv4_kind(Ipv4Addr::from_bits(address.to_bits() as u32))
+        }
         IpAddr::V6(address) => {
-            let network = SPECIAL_IPV6_NETWORKS.iter().find(|(network_address, prefix, _)| {
-                is_in_network(address.into(), (*network_address).into(), *prefix)
-            });
-            match (network, nat64_ipv4(address)) {
-                (Some((_, _, kind)), _) => Some(*kind),
-                (None, Some(embedded_ipv4)) => special_ipv4_kind(embedded_ipv4),
-                (None, None) => (!is_in_network(address.into(), ipv6_prefix(0x2000, 0).into(), 3))
-                    .then_some(RESERVED_KIND),
-            }
+            let special = SPECIAL_IPV6_NETWORKS.iter().find(|(network, _)| network.contains(&address));
+            let outside = (!GLOBAL_UNICAST.contains(&address)).then_some(RESERVED_KIND);
+            special.map(|(_, kind)| *kind).or(outside)
         }
     }
 }
 
 fn special_ipv4_kind(address: Ipv4Addr) -> Option<&'static str> {
-    let network = SPECIAL_IPV4_NETWORKS.iter().find(|(network_address, prefix, _)| {
-        is_in_network(address.into(), (*network_address).into(), *prefix)
-    });
-    network.map(|(_, _, kind)| *kind)
-}
-
-/// The IPv4 address behind a NAT64 address in 64:ff9b::/96.
-fn nat64_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let bits = u128::from(address);
-    (bits >> 32 == 0x0064_ff9b_u128 << 64).then(|| Ipv4Addr::from_bits(bits as u32))
-}
-
-fn is_in_network(address: IpAddr, network_address: IpAddr, prefix: u8) -> bool {
-    let has_same_prefix = |a: u128, b: u128, width: u32| {
-        let host_bits = width.saturating_sub(prefix.into());
-        host_bits >= width || a >> host_bits == b >> host_bits
-    };
-    match (address, network_address) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => has_same_prefix(a.to_bits().into(), b.to_bits().into(), 32),
-        (IpAddr::V6(a), IpAddr::V6(b)) => has_same_prefix(a.to_bits(), b.to_bits(), 128),
-        _ => false,
-    }
+    let special = SPECIAL_IPV4_NETWORKS.iter().find(|(network, _)| network.contains(&address));
+    special.map(|(_, kind)| *kind)
 }
 
 /// Resolves host names as the system does, and returns only the addresses that may be reached.
@@ -362,7 +344,7 @@ mod tests {
         ] {
             assert_eq!(text.parse::<AllowedDestination>().unwrap().to_string(), expected);
         }
-        for bad in ["", "10.0.0.0/33", "fd00::/129", "10.0.0.0/", "a b", "x/8"] {
+        for bad in ["", "10.0.0.0/33", "fd00::/129", "10.0.0.0/", "a b", "x/8", "010.0.0.0/8"] {
             assert!(bad.parse::<AllowedDestination>().is_err(), "{bad:?}");
         }
     }
