@@ -47,8 +47,7 @@ impl Bus {
     /// ```
     pub async fn add_order(&self, order: NewOrder) -> Result<AddedOrder, OrderOperationError> {
         let added = self.add_orders(vec![order]).await?.orders.pop();
-        Ok(added
-            .ok_or_else(|| StoreError::Damaged("the store returned no receipt for an added order".into()))?)
+        Ok(added.ok_or_else(|| StoreError::damaged("the store returned no receipt for an added order"))?)
     }
 
     /// Adds several orders, all or nothing. An [`OrderBatch`] may have an idempotency key; otherwise give a `Vec`.

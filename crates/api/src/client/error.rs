@@ -10,6 +10,7 @@ pub enum ClientError {
     /// The request cannot be built: the server's URL, a segment of the path, or a header is invalid.
     #[error("{0}")]
     InvalidRequest(String),
+    /// The HTTP client cannot be created.
     #[error("cannot create the HTTP client")]
     ClientCreation(#[source] reqwest::Error),
     /// No response: no server listens there, or the connection broke.

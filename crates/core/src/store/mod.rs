@@ -121,10 +121,12 @@ fn format_with_cause(message: &str, cause: &StoreErrorCause, f: &mut fmt::Format
 }
 
 impl StoreError {
+    /// The store cannot be reached, for this reason.
     pub fn unavailable(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Unavailable(cause.into().into())
     }
 
+    /// The store contains something that it should not, for this reason.
     pub fn damaged(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Damaged(cause.into().into())
     }

@@ -20,10 +20,10 @@ impl HandlerTable for SqliteTables {
             };
             Ok(HandlerRow {
                 id: row.get(0)?,
-                def: def
-                    .map_err(|e| Fault::undecodable("the definition of a handler", e))?,
+                def: def.map_err(|e| Fault::undecodable("the definition of a handler", e))?,
                 is_defined: row.get(2)?,
-                limiter_state: limiter_state.map_err(|e| Fault::undecodable("the limiter state of a handler", e))?,
+                limiter_state: limiter_state
+                    .map_err(|e| Fault::undecodable("the limiter state of a handler", e))?,
             })
         })
     }
