@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use crate::metrics::HttpMetrics;
 use crate::problem::Problem;
 
-/// The number of failures that an address may have in a burst. More are allowed one per [`FAILURE_INTERVAL`].
+/// The number of failures that an address may have in a burst. More are allowed one per [`FAILURE_REFILL_INTERVAL`].
 const MAX_FAILURE_BURST: u32 = 100;
 /// The interval after which an address may fail once more.
 const FAILURE_REFILL_INTERVAL: Duration = Duration::from_secs(1);

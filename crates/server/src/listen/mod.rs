@@ -135,7 +135,7 @@ impl ConnectionServer {
         tokio::spawn(async move { lingering.run_for_linger_time(refuse_with_503(stream)).await });
     }
 
-    /// Serves a connection until it ends or is evicted. Its requests carry a [`Connection`].
+    /// Serves a connection until it ends or is evicted. Its requests carry a [`ConnectionHandle`].
     fn serve_connection(&self, stream: TcpStream, admitted: AdmittedConnection) {
         let memory = ConnectionPermits::default();
         let io = TokioIo::new(ParseErrorResponseStream::new(WriteTimeoutStream::new(
