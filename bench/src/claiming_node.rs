@@ -130,7 +130,7 @@ impl ClaimingNode {
         }
     }
 
-    /// Claims up to `max` tasks and finishes them. Fails unless the claim returns [`CLAIM_SIZE`] tasks, since otherwise
+    /// Claims up to `max` tasks and finishes them. Fails unless the claim returns [`TASKS_PER_CLAIM`] tasks, since otherwise
     /// rounds could not be compared.
     pub(crate) async fn time_claim_and_finish(&self, max: usize) -> anyhow::Result<ClaimTimings> {
         let start = Instant::now();

@@ -125,7 +125,7 @@ struct Migrator<'a> {
     session: &'a Session,
     endpoint: &'a Endpoint,
     migrations: &'a [Migration],
-    /// None until [`Migrator::check_server`] has read them.
+    /// None until [`Migrator::check_server_and_read_privileges`] has read them.
     privileges: Option<RolePrivileges>,
 }
 

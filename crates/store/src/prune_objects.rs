@@ -31,7 +31,7 @@ use crate::writer_state::write_named_json;
 /// Most events or objects that one transaction visits. Emits wait for it.
 const PRUNE_ROUND_BATCH_SIZE: usize = 500;
 
-/// While fewer than [`OBJECT_BATCH_SIZE`] objects are idle, a round begins only after this interval.
+/// While fewer than [`PRUNE_ROUND_BATCH_SIZE`] objects are idle, a round begins only after this interval.
 const SMALL_PRUNE_ROUND_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// A stored round is abandoned if its cutoff is later than the current one by more than this: the round began with a
@@ -48,7 +48,7 @@ struct ObjectPruneRound {
     #[serde(rename = "begun")]
     begun_at: i64,
     cutoff: EventId,
-    /// The last event that the journal had dropped when the round began. Objects with later events stay: a clock that
+    /// The last event that had expired when the round began. Objects with later events stay: a clock that
     /// is behind may give a new event an id before the cutoff.
     #[serde(rename = "newest")]
     last_dropped_event: EventId,
@@ -61,7 +61,7 @@ struct ObjectPruneRound {
 enum PruneRoundStep {
     /// Marks the objects of events that unfinished tasks need; continues after this event.
     Events(EventId),
-    /// Visits the idle objects.
+    /// Visits the idle objects: deletes those that are unused, and marks the others.
     Objects,
     Done,
 }
@@ -72,7 +72,7 @@ impl ObjectPruneRound {
         self.cutoff.timestamp() <= cutoff.timestamp().plus(CUTOFF_TOLERANCE)
     }
 
-    /// Returns whether the round began within the last [`ROUND_INTERVAL`].
+    /// Returns whether the round began within the last [`SMALL_PRUNE_ROUND_INTERVAL`].
     fn began_recently(&self, now: Timestamp) -> bool {
         (now.minus(SMALL_PRUNE_ROUND_INTERVAL).micros() + 1..=now.micros()).contains(&self.begun_at)
     }

@@ -57,7 +57,7 @@ impl ChunkSize {
     }
 }
 
-/// [`MAX_PAGE_BYTES`] as a query parameter.
+/// [`MAX_PAGE_PAYLOAD_BYTES`] as a query parameter.
 const SQL_MAX_PAGE_BYTES: i64 = MAX_PAGE_PAYLOAD_BYTES as i64;
 
 /// Converts a limit to a query parameter.

@@ -6,7 +6,7 @@ use pointsman_core::journal::JournalRange;
 use pointsman_core::store::{LaneView, MAX_LISTED_LANES, ObjectView};
 use pointsman_core::{Event, EventId};
 
-/// Builds the view of an object from its last events and its first [`LANES_TO_READ`] lanes.
+/// Builds the view of an object from its last events and its first [`LANES_READ_PER_OBJECT_VIEW`] lanes.
 pub fn build_object_view(
     last_event: EventId,
     events: Vec<Arc<Event>>,
