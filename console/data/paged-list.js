@@ -23,11 +23,11 @@ import { useLiveData } from "./live-data.js";
  * at the end */
 export function usePagedList(query, deps) {
   const newest = useLiveData({ read: (signal) => query.read(null, signal), filter: query.filter, pollInterval: query.pollInterval, minInterval: query.minInterval }, deps);
-  const older = useSignal(/** @type {{rows: T[], next: string | number | null} | null} */ (null));
+  const olderPages = useSignal(/** @type {{rows: T[], next: string | number | null} | null} */ (null));
   const readAbort = useRef(/** @type {AbortController | null} */ (null));
   const loadError = useSignal(/** @type {unknown} */ (null));
   useEffect(() => {
-    older.value = null;
+    olderPages.value = null;
     loadError.value = null;
     return () => {
       readAbort.current?.abort();
@@ -35,28 +35,28 @@ export function usePagedList(query, deps) {
     };
   }, deps);
 
-  const page = newest.data;
-  const newestIds = new Set((page?.rows ?? []).map(query.rowId));
-  const loaded = older.value;
+  const newestPage = newest.data;
+  const newestIds = new Set((newestPage?.rows ?? []).map(query.rowId));
+  const loaded = olderPages.value;
   // More rows arrived than fit on a page: rows between the two pages would be missing.
-  const hasGap = page !== null && loaded !== null && loaded.rows.length > 0 && page.next !== null
+  const hasGap = newestPage !== null && loaded !== null && loaded.rows.length > 0 && newestPage.next !== null
     && !loaded.rows.some((row) => newestIds.has(query.rowId(row)));
   useEffect(() => {
-    if (hasGap) older.value = null;
+    if (hasGap) olderPages.value = null;
   }, [hasGap]);
   const olderRows = loaded === null || hasGap ? [] : loaded.rows.filter((row) => !newestIds.has(query.rowId(row)));
-  const next = loaded === null || hasGap ? (page?.next ?? null) : loaded.next;
+  const nextCursor = loaded === null || hasGap ? (newestPage?.next ?? null) : loaded.next;
 
   const loadMore = async () => {
-    if (readAbort.current || next === null || page === null) return;
+    if (readAbort.current || nextCursor === null || newestPage === null) return;
     const thisRead = new AbortController();
     readAbort.current = thisRead;
     try {
-      const nextPage = await query.read(next, thisRead.signal);
+      const nextPage = await query.read(nextCursor, thisRead.signal);
       if (thisRead.signal.aborted) return;
       // Also keeps the rows of the newest page: newer rows will displace them there.
-      const allRows = [...page.rows, ...olderRows, ...nextPage.rows];
-      older.value = { rows: allRows, next: nextPage.next };
+      const allRows = [...newestPage.rows, ...olderRows, ...nextPage.rows];
+      olderPages.value = { rows: allRows, next: nextPage.next };
       loadError.value = null;
     } catch (error) {
       if (!thisRead.signal.aborted) loadError.value = error;
@@ -65,10 +65,10 @@ export function usePagedList(query, deps) {
     }
   };
   return {
-    data: page === null ? null : [...page.rows, ...olderRows],
+    data: newestPage === null ? null : [...newestPage.rows, ...olderRows],
     error: newest.error ?? loadError.value,
     loading: newest.loading,
     reload: newest.reload,
-    loadMore: next === null ? null : loadMore,
+    loadMore: nextCursor === null ? null : loadMore,
   };
 }

@@ -24,7 +24,7 @@ export const tokenOwner = signal(null);
 /** Why the session ended, shown on the login page. */
 export const signOutReason = signal("");
 
-/** The first token: the stored one, or that of a link if none is stored. */
+/** The token when the page is loaded: the stored one, or that of a link if none is stored. */
 function initialToken() {
   const tokenInLink = takeTokenFromAddress();
   const storedToken = readStoredToken();

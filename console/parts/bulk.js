@@ -23,7 +23,7 @@ addEventListener("beforeunload", (event) => {
   if (bulkJobs.value.some((job) => job.state === "running")) event.preventDefault();
 });
 
-/** @param {number} key @param {(job: BulkJob) => Partial<BulkJob>} change */
+/** Changes fields of a job of this page. @param {number} key @param {(job: BulkJob) => Partial<BulkJob>} change */
 function updateBulkJob(key, change) {
   bulkJobs.value = bulkJobs.value.map((job) => (job.key === key ? { ...job, ...change(job) } : job));
 }

@@ -23,9 +23,9 @@ export function CopyMenuItems({ call, cli, onCopied }) {
     onCopied();
     copyToClipboard(text, label);
   };
-  const command = curlCommand(call);
+  const curlCommandText = curlCommand(call);
   return html`<div class="menu">
-    <button type="button" onClick=${() => copyAndClose(command, "curl command")}><b>curl</b><code>${command}</code></button>
+    <button type="button" onClick=${() => copyAndClose(curlCommandText, "curl command")}><b>curl</b><code>${curlCommandText}</code></button>
     ${cli && html`<button type="button" onClick=${() => copyAndClose(cli, "CLI command")}><b>CLI</b><code>${cli}</code></button>`}
     <button type="button" onClick=${() => copyAndClose(location.href, "Link")}><b>Link</b><code>${location.hash}</code></button>
   </div>`;

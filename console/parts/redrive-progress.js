@@ -47,11 +47,11 @@ export function RedriveProgress() {
   useEffect(() => {
     if (refreshRequestCount.value) live.reload();
   }, [refreshRequestCount.value]);
-  const visible = (live.data?.redrives ?? []).filter((redrive) => isActiveRedrive(redrive)
+  const visibleRedrives = (live.data?.redrives ?? []).filter((redrive) => isActiveRedrive(redrive)
     || (!dismissedRedriveIds.value.has(redrive.id) && now.value - (toMillis(redrive.ended_at) ?? 0) < ENDED_REDRIVE_VISIBLE_MS));
-  if (visible.length === 0) return null;
+  if (visibleRedrives.length === 0) return null;
   return html`<section class="progress-list" aria-label="Redrives">
-    ${visible.map((redrive) => html`<${RedriveRow} key=${redrive.id} redrive=${redrive} onChange=${live.reload} />`)}
+    ${visibleRedrives.map((redrive) => html`<${RedriveRow} key=${redrive.id} redrive=${redrive} onChange=${live.reload} />`)}
   </section>`;
 }
 

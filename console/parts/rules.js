@@ -41,8 +41,8 @@ function describeRuleTarget({ space, name, tenant }, target) {
 
 /** @param {Rule} rule @param {() => void} onChange */
 async function removeRuleWithToast(rule, onChange) {
-  const done = rule.kind === "block" ? "no longer blocked" : "no longer paused";
-  if (await runWithToast(() => removeRule(rule), `${rule.name} is ${done}`, `${rule.name} was not resumed`)) onChange();
+  const doneText = rule.kind === "block" ? "no longer blocked" : "no longer paused";
+  if (await runWithToast(() => removeRule(rule), `${rule.name} is ${doneText}`, `${rule.name} was not resumed`)) onChange();
 }
 
 const RULE_EFFECT_TEXTS = {
@@ -69,8 +69,8 @@ export async function promptAndSetRule(kind, target, onChange, tenant = "") {
     ],
   });
   if (!values) return;
-  const done = `${target.name} is ${kind === "block" ? "blocked" : "paused"}${values.tenant?.trim() ? ` for ${values.tenant.trim()}` : ""}`;
-  if (await runWithToast(() => setRule(kind, target, values), done, `${target.name} was not ${kind === "block" ? "blocked" : "paused"}`)) onChange();
+  const doneText = `${target.name} is ${kind === "block" ? "blocked" : "paused"}${values.tenant?.trim() ? ` for ${values.tenant.trim()}` : ""}`;
+  if (await runWithToast(() => setRule(kind, target, values), doneText, `${target.name} was not ${kind === "block" ? "blocked" : "paused"}`)) onChange();
 }
 
 /** Buttons that set rules; those that the token may not set are not rendered.

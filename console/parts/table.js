@@ -137,8 +137,8 @@ export function Table({ label, columns, rows, id, onOpen, selection, onEnd, onSc
 function columnStyle({ width, grow = 1, onSmallScreens }, columns) {
   if (width) return { width: `${width}px` };
   /** @param {Column<any>[]} list */
-  const share = (list) => `${(100 * grow) / list.reduce((sum, column) => sum + (column.width ? 0 : column.grow ?? 1), 0)}%`;
-  return { "--column-share": share(columns), "--small-column-share": onSmallScreens ? share(columns.filter((column) => column.onSmallScreens)) : "0%" };
+  const widthShare = (list) => `${(100 * grow) / list.reduce((sum, column) => sum + (column.width ? 0 : column.grow ?? 1), 0)}%`;
+  return { "--column-share": widthShare(columns), "--small-column-share": onSmallScreens ? widthShare(columns.filter((column) => column.onSmallScreens)) : "0%" };
 }
 
 /** @param {Column<any>} column */

@@ -32,18 +32,18 @@ export function Timeline({ rows, label, from, to, nameWidth = 140 }) {
   const left = Math.min(nameWidth, width * 0.35);
   const plotWidth = width - left - 12;
   /** @param {number} at */
-  const x = (at) => left + ((Math.min(Math.max(at, start), end) - start) / span) * plotWidth;
+  const timeToX = (at) => left + ((Math.min(Math.max(at, start), end) - start) / span) * plotWidth;
   const height = AXIS_HEIGHT + rows.length * ROW_HEIGHT + 4;
   return html`<div class="timeline" ref=${box}>
     <svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="group" aria-label=${label}>
       ${axisTickTimes(start, end, Math.max(2, Math.floor(plotWidth / 110))).map((at) => html`<g key=${at} class="tick" aria-hidden="true">
-        <line x1=${x(at)} x2=${x(at)} y1=${AXIS_HEIGHT - 4} y2=${height} />
-        <text x=${x(at)} y=${12} text-anchor=${x(at) > width - 50 ? "end" : "middle"}>${span < 60_000 ? `+${formatDuration(at - start)}` : formatTimeOfDay(at)}</text>
+        <line x1=${timeToX(at)} x2=${timeToX(at)} y1=${AXIS_HEIGHT - 4} y2=${height} />
+        <text x=${timeToX(at)} y=${12} text-anchor=${timeToX(at) > width - 50 ? "end" : "middle"}>${span < 60_000 ? `+${formatDuration(at - start)}` : formatTimeOfDay(at)}</text>
       </g>`)}
       ${rows.map((row, index) => html`<g key=${row.name} transform=${`translate(0 ${AXIS_HEIGHT + index * ROW_HEIGHT})`}>
         <text class="name" x="0" y=${ROW_HEIGHT / 2 + 4}><title>${row.title ?? row.name}</title>${truncate(row.name, left)}</text>
-        ${row.bars.map((bar, barIndex) => html`<${BarShape} key=${barIndex} bar=${bar} x=${x(bar.from)}
-          width=${Math.max(3, x(bar.to ?? now.value) - x(bar.from))} />`)}
+        ${row.bars.map((bar, barIndex) => html`<${BarShape} key=${barIndex} bar=${bar} x=${timeToX(bar.from)}
+          width=${Math.max(3, timeToX(bar.to ?? now.value) - timeToX(bar.from))} />`)}
       </g>`)}
     </svg>
   </div>`;

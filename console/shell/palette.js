@@ -16,7 +16,7 @@ export function CommandPalette({ mode }) {
   const [selectedIndex, setSelectedIndex] = useState(0);
   const [handlers, setHandlers] = useState(/** @type {string[]} */ ([]));
   const id = useId();
-  const list = useRef(/** @type {HTMLUListElement | null} */ (null));
+  const listElement = useRef(/** @type {HTMLUListElement | null} */ (null));
   useEffect(() => {
     if (!screenExists(screenPaths.handler("x"))) return;
     api.get("/api/v1/handlers").then(({ handlers }) => setHandlers(handlers.map((/** @type {{name: string}} */ handler) => handler.name)), () => {});
@@ -24,7 +24,7 @@ export function CommandPalette({ mode }) {
   const choices = findChoices(mode, text, handlers);
   const highlighted = Math.min(selectedIndex, choices.length - 1);
   useEffect(() => {
-    list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
+    listElement.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
   }, [highlighted]);
   const close = () => {
     currentPane.value = null;
@@ -49,7 +49,7 @@ export function CommandPalette({ mode }) {
       aria-label=${mode === "search" ? "Search" : "Commands"}
       placeholder=${mode === "search" ? "Task id, event id, object key or handler name…" : "Go to a screen or run a command…"}
       onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value); setSelectedIndex(0); }} onKeyDown=${handleKeyDown} />
-    <ul class="palette-list" role="listbox" aria-label="Results" id=${`${id}-list`} ref=${list}>
+    <ul class="palette-list" role="listbox" aria-label="Results" id=${`${id}-list`} ref=${listElement}>
       ${choices.map((choice, index) => html`<li key=${`${choice.kind} ${choice.title}`} id=${`${id}-${index}`} role="option" aria-selected=${index === highlighted}
         class=${classNames(index === highlighted && "selected")} onClick=${() => runChoice(choice)}>
         <span class="faint">${choice.kind}</span><span class="palette-title">${choice.title}</span></li>`)}

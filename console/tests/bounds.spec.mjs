@@ -40,12 +40,12 @@ test("bounds: large events are freed from memory once they are shown", async () 
       await session.send("HeapProfiler.collectGarbage");
       return (await session.send("Performance.getMetrics")).metrics.find(({ name }) => name === "JSHeapUsedSize").value;
     };
-    const before = await readHeapSize();
-    const words = "some words ".repeat(35_000);
-    for (let n = 0; n < 40; n += 1) await testServer.emit({ type: "large", key: "large:1", value: { words: `${n} ${words}` } });
+    const heapSizeBefore = await readHeapSize();
+    const longText = "some words ".repeat(35_000);
+    for (let n = 0; n < 40; n += 1) await testServer.emit({ type: "large", key: "large:1", value: { words: `${n} ${longText}` } });
     await page.getByText("40 shown").waitFor();
-    const growthMb = (await readHeapSize() - before) / 1e6;
-    console.log(`40 events of ${(words.length / 1e6).toFixed(2)} MB: the heap grew by ${growthMb.toFixed(1)} MB`);
+    const growthMb = (await readHeapSize() - heapSizeBefore) / 1e6;
+    console.log(`40 events of ${(longText.length / 1e6).toFixed(2)} MB: the heap grew by ${growthMb.toFixed(1)} MB`);
     assert.ok(growthMb < 8, `${growthMb} MB`);
   });
 });
@@ -103,10 +103,10 @@ test("bounds: a long bulk job survives later jobs, and stops when its token sign
       const released = new Promise((resolve) => { release = resolve; });
       const done = { long: 0, afterSignOut: 0, delayed: 0 };
       const ids = Array.from({ length: 10 }, (_, n) => String(n));
-      const long = runBulkJob({ title: "Long", ids, run: async () => { await released; done.long += 1; } });
+      const longJob = runBulkJob({ title: "Long", ids, run: async () => { await released; done.long += 1; } });
       for (let n = 0; n < 6; n += 1) await runBulkJob({ title: `Short ${n}`, ids, run: async () => {} });
       release();
-      await long;
+      await longJob;
       const originalToken = token.value;
       const afterSignOut = runBulkJob({ title: "Signed out", ids, run: async () => { done.afterSignOut += 1; token.value = "another"; } });
       await afterSignOut;
@@ -203,17 +203,17 @@ test("bounds: closed screens leave no elements, listeners or connections behind"
       return Object.fromEntries(metrics.map(({ name, value }) => [name, value]));
     };
     for (let round = 0; round < 2; round += 1) await visitAllScreens();
-    const before = await measureLiveObjects();
+    const metricsBefore = await measureLiveObjects();
     for (let round = 0; round < 3; round += 1) await visitAllScreens();
-    let after = await measureLiveObjects();
-    const growth = (name) => after[name] - before[name];
+    let metricsAfter = await measureLiveObjects();
+    const growth = (name) => metricsAfter[name] - metricsBefore[name];
     // A request or a timer of a screen that was just closed may keep its elements for a moment. A leak keeps them forever.
     for (let reading = 0; reading < 20 && (growth("JSEventListeners") > 0 || growth("Nodes") > 0); reading += 1) {
       await page.waitForTimeout(250);
-      after = await measureLiveObjects();
+      metricsAfter = await measureLiveObjects();
     }
     console.log(`three rounds over ${screens.length} screens: ${growth("JSEventListeners")} listeners, ${growth("Nodes")} DOM nodes and ${(growth("JSHeapUsedSize") / 1000).toFixed(0)} kB more`);
     // Rows of the last screen may be cached, and their number varies slightly.
-    assert.ok(growth("JSEventListeners") < screens.length && growth("Nodes") < 300 && growth("JSHeapUsedSize") < 3e6, JSON.stringify({ before, after }));
+    assert.ok(growth("JSEventListeners") < screens.length && growth("Nodes") < 300 && growth("JSHeapUsedSize") < 3e6, JSON.stringify({ metricsBefore, metricsAfter }));
   }, { expectedErrors: /404/ });
 });

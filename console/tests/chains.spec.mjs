@@ -13,19 +13,19 @@ const nodeStateLabel = (page, name, label) => nodeLocator(page, name).locator(".
 
 test("chains: the layout puts nodes in layers without overlaps, and handles cycles", () => {
   const sizes = { along: 100, across: 40, gapAlong: 50, gapAcross: 20 };
-  const next = (from, to) => ({ from, to, kind: "next" });
-  const error = (from, to) => ({ from, to, kind: "error" });
-  const acyclic = layoutChain(["a", "b", "done", "failed"], [next("a", "b"), error("a", "failed"), next("b", "done"), error("b", "failed")], sizes);
-  const at = Object.fromEntries(acyclic.nodes.map((node) => [node.id, node]));
+  const nextEdge = (from, to) => ({ from, to, kind: "next" });
+  const errorEdge = (from, to) => ({ from, to, kind: "error" });
+  const acyclic = layoutChain(["a", "b", "done", "failed"], [nextEdge("a", "b"), errorEdge("a", "failed"), nextEdge("b", "done"), errorEdge("b", "failed")], sizes);
+  const nodesById = Object.fromEntries(acyclic.nodes.map((node) => [node.id, node]));
   assert.deepEqual(acyclic.nodes.map(({ id, layer }) => [id, layer]), [["a", 0], ["b", 1], ["done", 2], ["failed", 2]]);
-  assert.ok(at.a.across === at.b.across && at.b.across === at.done.across, "nodes on next edges are aligned");
+  assert.ok(nodesById.a.across === nodesById.b.across && nodesById.b.across === nodesById.done.across, "nodes on next edges are aligned");
   assert.equal(acyclic.edges.find((edge) => edge.from === "a" && edge.to === "failed").points.length, 3, "the edge has a waypoint in the skipped layer");
 
-  const cyclic = layoutChain(["a", "b", "c"], [next("a", "b"), next("b", "c"), error("c", "a"), error("b", "b")], sizes);
+  const cyclic = layoutChain(["a", "b", "c"], [nextEdge("a", "b"), nextEdge("b", "c"), errorEdge("c", "a"), errorEdge("b", "b")], sizes);
   assert.deepEqual(cyclic.edges.filter((edge) => edge.isBack).map(({ from, to }) => [from, to]), [["c", "a"], ["b", "b"]]);
 
   const ids = Array.from({ length: 60 }, (_, n) => `n${n}`);
-  const large = layoutChain(ids, ids.flatMap((id, n) => [next(id, ids[Math.min(59, n + 1 + (n % 3))]), error(id, ids[(n * 17) % 60])]), sizes);
+  const large = layoutChain(ids, ids.flatMap((id, n) => [nextEdge(id, ids[Math.min(59, n + 1 + (n % 3))]), errorEdge(id, ids[(n * 17) % 60])]), sizes);
   assert.equal(large.nodes.length, 60);
   for (const a of large.nodes) {
     for (const b of large.nodes) {

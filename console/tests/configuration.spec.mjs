@@ -33,10 +33,10 @@ test("configuration: a faulty change is rejected with its errors, a good one app
     await page.getByText("Rejected").first().waitFor();
     await page.locator("pre").filter({ hasText: "onerror" }).first().waitFor();
     await checkScreen(page, "configuration-rejected");
-    const rejected = await testServer.get("/api/v1/config");
-    assert.equal(rejected.loaded_at, before.loaded_at);
-    assert.equal(rejected.reloads.length, before.reloads.length + 1);
-    assert.ok(!JSON.stringify(rejected).includes("hunter2"));
+    const configAfterRejection = await testServer.get("/api/v1/config");
+    assert.equal(configAfterRejection.loaded_at, before.loaded_at);
+    assert.equal(configAfterRejection.reloads.length, before.reloads.length + 1);
+    assert.ok(!JSON.stringify(configAfterRejection).includes("hunter2"));
     assert.equal(await page.getByText("hunter2").count(), 0);
     testServer.configure((yaml) => yaml.replace("\nhandlers:\n", "\nhandlers:\n  fresh: {run: {http: \"TARGET/x\", headers: {x-key: hunter2}}}\n".replace("TARGET", testServer.target.url)));
     await page.getByText("Applied").first().waitFor();

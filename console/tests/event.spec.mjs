@@ -52,10 +52,10 @@ test("event: its tasks are updated live", async () => {
 test("event: long numbers keep their digits, and large values are bounded", async () => {
   const emitRawJson = (text) => fetch(`${testServer.url}/api/v1/events`, { method: "POST", body: text, headers: { authorization: `Bearer ${testServer.tokens.admin}`, "content-type": "application/json" } }).then((response) => response.json());
   const { eventId } = await emitRawJson('{"type":"long","value":{"number":12345678901234567890,"fraction":1.50}}');
-  const large = await testServer.emit({ type: "large", value: { list: Array.from({ length: 20000 }, (_, n) => ({ n })), text: "x".repeat(100_000) } });
+  const largeEvent = await testServer.emit({ type: "large", value: { list: Array.from({ length: 20000 }, (_, n) => ({ n })), text: "x".repeat(100_000) } });
   await openPage(`/events/${eventId}`, async (page) => {
     await page.getByText("12345678901234567890").waitFor();
-    await navigateTo(page, `/events/${large.eventId}`);
+    await navigateTo(page, `/events/${largeEvent.eventId}`);
     await page.getByText("20,000 items").waitFor();
     await page.locator(".json-toggle").nth(1).click();
     await page.getByText("Show 100 of 19900 more").waitFor();

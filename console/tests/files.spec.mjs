@@ -38,9 +38,9 @@ test("files: served modules equal the source without comments", async () => {
     return name === "start" || name === "end" ? undefined : value;
   });
   for (const name of listModules()) {
-    const served = await (await fetch(`${testServer.url}/console/dev/${name}`)).text();
-    assert.doesNotMatch(served, /^\s*\/\//m, name);
-    assert.equal(syntaxTree(served), syntaxTree(readFileSync(join(consoleDir, name), "utf8")), name);
+    const servedText = await (await fetch(`${testServer.url}/console/dev/${name}`)).text();
+    assert.doesNotMatch(servedText, /^\s*\/\//m, name);
+    assert.equal(syntaxTree(servedText), syntaxTree(readFileSync(join(consoleDir, name), "utf8")), name);
   }
 });
 
@@ -69,14 +69,14 @@ test("files: the first load is below 80 kB", async () => {
 });
 
 test("files: responses have security headers, compression and ETags", async () => {
-  const page = await fetch(`${testServer.url}/`, { headers: { accept: "text/html" } });
-  assert.equal(page.headers.get("content-security-policy"),
+  const pageResponse = await fetch(`${testServer.url}/`, { headers: { accept: "text/html" } });
+  assert.equal(pageResponse.headers.get("content-security-policy"),
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'");
-  const main = /src="([^"]+main\.js)"/.exec(await page.text())[1];
-  const file = await fetch(testServer.url + main, { headers: { "accept-encoding": "gzip" } });
+  const mainModulePath = /src="([^"]+main\.js)"/.exec(await pageResponse.text())[1];
+  const file = await fetch(testServer.url + mainModulePath, { headers: { "accept-encoding": "gzip" } });
   assert.equal(file.headers.get("content-encoding"), "gzip");
   assert.equal(file.headers.get("x-content-type-options"), "nosniff");
-  const again = await fetch(testServer.url + main, { headers: { "if-none-match": file.headers.get("etag") } });
+  const again = await fetch(testServer.url + mainModulePath, { headers: { "if-none-match": file.headers.get("etag") } });
   assert.equal(again.status, 304);
   for (const path of ["/console/dev/tests/test-server.yml", "/console/dev/README.md", "/console/dev/vendor/preact.d.ts", "/console/other/main.js", "/console/dev/..%2Fcrates%2Fserver%2FCargo.toml",
     "/console/dev/screens%2F..%2Ftests%2Ftest-server.yml"]) {

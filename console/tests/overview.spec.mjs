@@ -52,11 +52,11 @@ test("overview: a stopped node needs attention, and its tasks are not ready", as
   await testServer.post("/api/v1/orders", [1, 2].map((n) => ({ path: `/publish/idle,stopped-${n}` })));
   await testServer.waitUntil("/api/v1/handlers/render", ({ counts }) => counts.ready + counts.scheduled === 2);
   const { handlers } = await testServer.get("/api/v1/handlers");
-  const ready = handlers.flatMap(({ queues }) => queues).filter((queue) => !queue.held).reduce((sum, queue) => sum + queue.ready + queue.scheduled, 0);
+  const readyTaskCount = handlers.flatMap(({ queues }) => queues).filter((queue) => !queue.held).reduce((sum, queue) => sum + queue.ready + queue.scheduled, 0);
   await openPage("/overview", async (page) => {
     const item = page.getByRole("region", { name: "Needs attention" }).getByRole("listitem").filter({ hasText: "Node render of /publish/idle is stopped" });
     await item.getByText("2 orders wait there").waitFor();
-    await page.getByText(`${ready} ready`, { exact: true }).waitFor();
+    await page.getByText(`${readyTaskCount} ready`, { exact: true }).waitFor();
     const row = page.getByRole("region", { name: "Backlog by handler" }).last().locator("tr", { has: page.getByText("render", { exact: true }) });
     const cells = await row.locator("td").allInnerTexts();
     assert.deepEqual([cells[1], cells[3], cells[4]], ["On hold", "0", "2"]);

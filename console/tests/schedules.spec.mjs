@@ -38,10 +38,10 @@ test("schedules: the agenda groups fires by day", async () => {
   await openPage("/schedules", async (page) => {
     const { frequent, days } = await page.evaluate(async () => {
       const { buildAgenda } = await import(new URL("screens/schedules/agenda.js", document.querySelector("script[type=module]").src).href);
-      const day = 86_400_000;
-      const midnights = Array.from({ length: 8 }, (_, n) => n * day);
-      const every = (name, ms, from, to) => ({ name, next: Array.from({ length: Math.floor((to - from) / ms) }, (_, n) => new Date(from + n * ms).toISOString()) });
-      const agenda = buildAgenda([every("hourly", 3_600_000, 0, 7 * day), every("daily", day, 3_600_000, 7 * day + 1), every("morning", 1_800_000, 2 * day, 2 * day + 36_000_000)], midnights);
+      const dayMs = 86_400_000;
+      const midnights = Array.from({ length: 8 }, (_, n) => n * dayMs);
+      const scheduleFiringEvery = (name, ms, from, to) => ({ name, next: Array.from({ length: Math.floor((to - from) / ms) }, (_, n) => new Date(from + n * ms).toISOString()) });
+      const agenda = buildAgenda([scheduleFiringEvery("hourly", 3_600_000, 0, 7 * dayMs), scheduleFiringEvery("daily", dayMs, 3_600_000, 7 * dayMs + 1), scheduleFiringEvery("morning", 1_800_000, 2 * dayMs, 2 * dayMs + 36_000_000)], midnights);
       return { frequent: agenda.frequent.map(({ name }) => name), days: agenda.days.map(({ entries }) => entries.map(({ schedule, times }) => [schedule.name, times])) };
     });
     assert.deepEqual(frequent, ["hourly"]);
@@ -52,9 +52,9 @@ test("schedules: the agenda groups fires by day", async () => {
 
 test("schedules: the list shows the last outcome", async () => {
   await openPage("/schedules?view=list", async (page) => {
-    const beat = page.getByRole("row").filter({ has: page.getByRole("link", { name: "beat", exact: true }) });
-    await beat.getByText("Fired").waitFor();
-    await beat.getByText("Warning").waitFor();
+    const beatRow = page.getByRole("row").filter({ has: page.getByRole("link", { name: "beat", exact: true }) });
+    await beatRow.getByText("Fired").waitFor();
+    await beatRow.getByText("Warning").waitFor();
     await checkScreen(page, "schedules-list");
     await page.getByLabel("State").selectOption("held");
     await page.getByText("No schedule matches").waitFor();
@@ -72,8 +72,8 @@ test("schedules: the detail page shows a description, warnings and a live ledger
     await page.locator(".schedule-description").getByText("every 3 seconds").waitFor();
     const rows = page.getByRole("table").locator("tbody tr");
     await rows.first().waitFor();
-    const before = await page.locator(".table-box table").getAttribute("aria-rowcount");
-    await page.waitForFunction((before) => Number(document.querySelector(".table-box table")?.getAttribute("aria-rowcount")) > before, Number(before));
+    const rowCountBefore = await page.locator(".table-box table").getAttribute("aria-rowcount");
+    await page.waitForFunction((rowCountBefore) => Number(document.querySelector(".table-box table")?.getAttribute("aria-rowcount")) > rowCountBefore, Number(rowCountBefore));
     await checkScreen(page, "schedule");
     await rows.first().getByRole("link").click();
     await page.getByRole("heading", { name: "heartbeat" }).waitFor();
@@ -84,11 +84,11 @@ test("schedules: the detail page shows a description, warnings and a live ledger
 
 test("schedules: an operator runs a schedule now, which creates an order, event or task", async () => {
   const countReports = async () => (await testServer.get("/api/v1/events?return=report.due&limit=-100")).eventSnapshots?.length ?? 0;
-  const before = await countReports();
+  const reportCountBefore = await countReports();
   await openPage("/schedules/nightly", async (page) => {
     await page.getByRole("button", { name: "Run now" }).click();
     await page.getByText("nightly was run").waitFor();
-    assert.equal(await countReports(), before + 1);
+    assert.equal(await countReports(), reportCountBefore + 1);
     await navigateTo(page, "/schedules/digest");
     await page.getByText("adds an order to").waitFor();
     await page.getByRole("button", { name: "Run now" }).click();

@@ -94,9 +94,9 @@ test("shell: keyboard shortcuts, palette and search work", async () => {
     await page.getByRole("option").first().waitFor();
     await page.keyboard.press("Escape");
     const readTheme = () => page.evaluate(() => document.documentElement.dataset.theme);
-    const before = await readTheme();
+    const themeBefore = await readTheme();
     await page.keyboard.press("t");
-    assert.notEqual(await readTheme(), before);
+    assert.notEqual(await readTheme(), themeBefore);
     await page.keyboard.press("u");
     await page.getByRole("button", { name: "UTC" }).waitFor();
   });

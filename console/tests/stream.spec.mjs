@@ -112,10 +112,10 @@ test("stream: task changes can be shown, and rows are operated with keys", async
     await page.getByText("Live", { exact: true }).waitFor();
     await testServer.emit({ type: "flaky", key: "watched:1" });
     await page.getByText("Failed", { exact: true }).first().waitFor();
-    const last = rows(page).last();
-    await last.getByText("flaky").first().waitFor();
-    const count = await rows(page).count();
-    for (let n = 0; n < count; n += 1) await page.keyboard.press("j");
+    const oldestRow = rows(page).last();
+    await oldestRow.getByText("flaky").first().waitFor();
+    const rowCount = await rows(page).count();
+    for (let n = 0; n < rowCount; n += 1) await page.keyboard.press("j");
     await page.locator("tr.current").waitFor();
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "flaky" }).waitFor();
@@ -150,18 +150,18 @@ test("stream: a thousand events per second do not block the page", async () => {
         deliveries += 1;
         push.call(this, list);
       };
-      let before = performance.now();
-      const frame = (now) => {
+      let previousFrameAt = performance.now();
+      const countFrame = (now) => {
         const { frameStats } = window;
         frameStats.frames += 1;
         frameStats.deliveries += deliveries;
         frameStats.maxDeliveries = Math.max(frameStats.maxDeliveries, deliveries);
-        frameStats.longestMs = Math.max(frameStats.longestMs, now - before);
+        frameStats.longestMs = Math.max(frameStats.longestMs, now - previousFrameAt);
         deliveries = 0;
-        before = now;
-        requestAnimationFrame(frame);
+        previousFrameAt = now;
+        requestAnimationFrame(countFrame);
       };
-      requestAnimationFrame(frame);
+      requestAnimationFrame(countFrame);
     });
     const browser = page.context().browser();
     await browser.startTracing(page, { categories: ["toplevel"] });
@@ -174,15 +174,15 @@ test("stream: a thousand events per second do not block the page", async () => {
     await page.getByText("5,000 shown, 1,000 older ones removed").waitFor();
     const seconds = (Date.now() - startedAt) / 1000;
     const taskTimes = mainThreadTaskTimes(JSON.parse((await browser.stopTracing()).toString()));
-    const longest = Math.max(...taskTimes);
+    const longestTaskMs = Math.max(...taskTimes);
     const share = taskTimes.reduce((sum, ms) => sum + ms, 0) / 1000 / seconds;
     const frameStats = await page.evaluate(() => window.frameStats);
-    console.log(`6000 events in ${seconds.toFixed(1)} s: the main thread was busy for ${(share * 100).toFixed(0)} % of the time, at most ${longest.toFixed(0)} ms at once, `
+    console.log(`6000 events in ${seconds.toFixed(1)} s: the main thread was busy for ${(share * 100).toFixed(0)} % of the time, at most ${longestTaskMs.toFixed(0)} ms at once, `
       + `with ${frameStats.deliveries} deliveries in ${frameStats.frames} frames; the longest time between two frames was ${frameStats.longestMs.toFixed(0)} ms`);
     // A key press waits for the running task of the main thread. These are CPU times, so other processes do not count.
-    assert.ok(taskTimes.length > 100 && longest < 100, `${taskTimes.length} tasks of the main thread, the longest of ${longest} ms`);
+    assert.ok(taskTimes.length > 100 && longestTaskMs < 100, `${taskTimes.length} tasks of the main thread, the longest of ${longestTaskMs} ms`);
     assert.ok(share < 0.6, `${share}`);
-    // One delivery per frame. Two are counted if one happens after the counting of its frame.
+    // One delivery per frame. One that happens after its frame was counted is counted with the next frame.
     assert.ok(frameStats.maxDeliveries <= 2 && frameStats.deliveries <= frameStats.frames, JSON.stringify(frameStats));
     assert.ok(await countElements(page) < 1500, `${await countElements(page)} elements`);
   });
@@ -236,7 +236,7 @@ test("stream: a torn stream shows a gap and continues", async () => {
 
 /** CPU milliseconds of each task of the main thread. */
 function mainThreadTaskTimes({ traceEvents }) {
-  const main = traceEvents.find(({ name, args }) => name === "thread_name" && args.name === "CrRendererMain");
-  return traceEvents.filter(({ name, pid, tid }) => name === "ThreadControllerImpl::RunTask" && pid === main.pid && tid === main.tid)
+  const mainThread = traceEvents.find(({ name, args }) => name === "thread_name" && args.name === "CrRendererMain");
+  return traceEvents.filter(({ name, pid, tid }) => name === "ThreadControllerImpl::RunTask" && pid === mainThread.pid && tid === mainThread.tid)
     .map(({ tdur = 0 }) => tdur / 1000);
 }

@@ -88,8 +88,8 @@ test("task: payloads keep their digits, steps show the order's value, sources ha
   const body = '{"type":"scribe","key":"task:3","value":{"long":12345678901234567890}}';
   await fetch(`${testServer.url}/api/v1/events`, { method: "POST", body, headers: { authorization: `Bearer ${testServer.tokens.admin}`, "content-type": "application/json" } });
   await openPage(taskPath((await findTask({ key: "task:3" })).id), (page) => page.getByText("12345678901234567890").waitFor());
-  const step = await findTask({ handler: "deploy", key: "/publish/article,118" });
-  await openPage(taskPath(step.id), async (page) => {
+  const stepTask = await findTask({ handler: "deploy", key: "/publish/article,118" });
+  await openPage(taskPath(stepTask.id), async (page) => {
     await page.getByText("The current value of the order").waitFor();
     await page.getByText('"It fails"').waitFor();
     await checkScreen(page, "task-step");
@@ -158,9 +158,9 @@ test("task: its log is live, searchable and downloadable", async () => {
 test("task: a log of 100,000 lines scrolls with few lines in the page", async () => {
   const { id, callWorkerApi, claim } = await createPulledTask("task:long");
   // An attempt may write 10,000 log lines.
-  const write = (part) => callWorkerApi("logs", { logs: Array.from({ length: 10_000 }, (_, n) => `line ${part * 10_000 + n}`) });
+  const writeLogPart = (part) => callWorkerApi("logs", { logs: Array.from({ length: 10_000 }, (_, n) => `line ${part * 10_000 + n}`) });
   for (let part = 0; part < 9; part += 1) {
-    await write(part);
+    await writeLogPart(part);
     await testServer.post(`/api/v1/tasks/${id}/cancel`);
     if (part < 8) {
       await testServer.post(`/api/v1/tasks/${id}/retry`);
@@ -172,7 +172,7 @@ test("task: a log of 100,000 lines scrolls with few lines in the page", async ()
     // The log of a task that is run again is followed again.
     await page.getByRole("button", { name: "Run again" }).click();
     await claim();
-    await write(9);
+    await writeLogPart(9);
     await page.getByText("100,000 lines, live").waitFor();
     // The log is followed: its end is visible.
     await page.getByText("line 99999", { exact: true }).waitFor();

@@ -32,9 +32,9 @@ test("tasks: all filters are in the address", async () => {
     await page.getByLabel("Handler").fill("flaky");
     await page.waitForFunction(() => location.hash === "#/tasks?status=FAILED&handler=flaky");
     await page.getByRole("button", { name: "More" }).click();
-    const failed = await listTasks({ status: "FAILED", handler: "flaky" });
-    await page.getByText(`${failed.length} match`).waitFor();
-    const [{ collection, tenant, key, event_id: event, created_at }] = failed;
+    const failedTasks = await listTasks({ status: "FAILED", handler: "flaky" });
+    await page.getByText(`${failedTasks.length} match`).waitFor();
+    const [{ collection, tenant, key, event_id: event, created_at }] = failedTasks;
     const query = { status: "error", source: "flaky", collection, tenant, key, event, start: created_at, end: new Date(Date.parse(created_at) + 60_000).toISOString() };
     await page.evaluate((hash) => { location.hash = hash; }, `/tasks?${new URLSearchParams(query)}`);
     await page.getByText("1 match").waitFor();
@@ -245,10 +245,10 @@ test("tasks: new tasks do not move the rows while scrolled down", async () => {
     await page.evaluate(() => { document.querySelector(".tasks .table-box").scrollTop = 60 * 32; });
     await page.getByText("scribe:59", { exact: true }).waitFor();
     const rowBox = () => page.getByText("scribe:59", { exact: true }).boundingBox();
-    const before = (await rowBox()).y - (await page.locator(".tasks thead").boundingBox()).y;
+    const rowOffsetBefore = (await rowBox()).y - (await page.locator(".tasks thead").boundingBox()).y;
     await testServer.emit({ type: "scribe", key: "scribe:new", tenant: "tasks-d" });
     await page.getByText("1 newer").waitFor();
-    assert.equal((await rowBox()).y - (await page.locator(".tasks thead").boundingBox()).y, before);
+    assert.equal((await rowBox()).y - (await page.locator(".tasks thead").boundingBox()).y, rowOffsetBefore);
     await page.getByRole("button", { name: "Show them" }).click();
     await page.getByText("scribe:new").waitFor();
     await page.getByText("121 match").waitFor();

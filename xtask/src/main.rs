@@ -4,7 +4,8 @@
 //!  main             the subcommands
 //!  all_checks       the steps of `cargo xtask test`, in order
 //!  step             runs one step, prints it, and records its time for the summary
-//!  shared_servers   the servers that all tests share
+//!  shared_servers
+//!                   the PostgreSQL and Redis servers that all tests share
 //!  tidy             style rules, checked like a test
 //!  dependencies     licences and versions of the dependencies
 //!  tools            installs programs that the tests need

@@ -27,7 +27,7 @@ const ACTION_LABELS = {
 
 /** @param {{query: Record<string, string>}} props */
 export default function Audit({ query }) {
-  const entries = usePagedList({
+  const pagedEntries = usePagedList({
     read: async (before, signal) => {
       const page = await api.get("/api/v1/audit", { query: { before, limit: 200 }, signal });
       return { eventId: page.eventId, rows: /** @type {AuditEntry[]} */ (page.entries), next: page.next };
@@ -36,26 +36,26 @@ export default function Audit({ query }) {
     filter: { types: ["OrderEvent", "JobChainEvent", "FileBasedEvent"] },
     pollInterval: 3000,
   }, []);
-  const all = entries.data ?? [];
-  const rows = useMemo(() => all.filter(buildEntryFilter(query)), [entries.data, query.by, query.action, query.target]);
-  const filtered = Boolean(query.by || query.action || query.target);
+  const loadedEntries = pagedEntries.data ?? [];
+  const rows = useMemo(() => loadedEntries.filter(buildEntryFilter(query)), [pagedEntries.data, query.by, query.action, query.target]);
+  const isFiltered = Boolean(query.by || query.action || query.target);
   // A filter with few matches loads older entries, up to `MAX_ENTRIES_LOADED_BY_FILTER`.
-  const needsMore = filtered && rows.length < 50 && all.length < MAX_ENTRIES_LOADED_BY_FILTER;
+  const needsMore = isFiltered && rows.length < 50 && loadedEntries.length < MAX_ENTRIES_LOADED_BY_FILTER;
   useEffect(() => {
-    if (needsMore) entries.loadMore?.();
-  }, [needsMore, all.length, entries.loadMore === null]);
+    if (needsMore) pagedEntries.loadMore?.();
+  }, [needsMore, loadedEntries.length, pagedEntries.loadMore === null]);
   return html`
-    <${ScreenHeader} title="Audit" subtitle=${entries.data && html`<span>${filtered ? `${formatCount(rows.length)} of the newest ${formatCount(all.length)}` : `the newest ${formatCount(all.length)}`}${entries.loadMore ? "" : ", all entries"}</span>`}>
+    <${ScreenHeader} title="Audit" subtitle=${pagedEntries.data && html`<span>${isFiltered ? `${formatCount(rows.length)} of the newest ${formatCount(loadedEntries.length)}` : `the newest ${formatCount(loadedEntries.length)}`}${pagedEntries.loadMore ? "" : ", all entries"}</span>`}>
       <${CopyAsMenu} call=${{ path: "/api/v1/audit", query: { limit: 100 } }} cli=${cliCommand("audit", "--limit", "100")} />
     <//>
     <${FilterBar} query=${query} fields=${[
-      { name: "by", label: "Who", hint: "a token's name", suggestions: distinctValues(all, "by"), width: 150 },
-      { name: "action", label: "Action", choices: distinctValues(all, "action").map((action) => /** @type {[string, string]} */ ([action, ACTION_LABELS[action] ?? action])) },
+      { name: "by", label: "Who", hint: "a token's name", suggestions: distinctValues(loadedEntries, "by"), width: 150 },
+      { name: "action", label: "Action", choices: distinctValues(loadedEntries, "action").map((action) => /** @type {[string, string]} */ ([action, ACTION_LABELS[action] ?? action])) },
       { name: "target", label: "Target or reason", hint: "part of it", width: 220 },
     ]} />
-    <${LiveView} live=${entries} lines=${12} errorTitle="The audit could not be loaded">${() => html`
+    <${LiveView} live=${pagedEntries} lines=${12} errorTitle="The audit could not be loaded">${() => html`
       <${Table} fill label="Audit entries, newest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {AuditEntry} */ entry) => String(entry.number)}
-        onEnd=${entries.loadMore ?? undefined} empty=${html`<${EmptyAudit} filtered=${filtered} loadMore=${entries.loadMore} />`} />`}<//>`;
+        onEnd=${pagedEntries.loadMore ?? undefined} empty=${html`<${EmptyAudit} isFiltered=${isFiltered} loadMore=${pagedEntries.loadMore} />`} />`}<//>`;
 }
 
 /** @param {Record<string, string>} query
@@ -71,9 +71,9 @@ function distinctValues(entries, name) {
   return [...new Set(entries.map((entry) => entry[name]))].sort();
 }
 
-/** @param {{filtered: boolean, loadMore: (() => void) | null}} props */
-function EmptyAudit({ filtered, loadMore }) {
-  if (!filtered) return html`<${EmptyState} title="No audit entries yet" icon="audit"><p>Pauses, retries, added orders and other changes appear here with the name of the token.</p><//>`;
+/** @param {{isFiltered: boolean, loadMore: (() => void) | null}} props */
+function EmptyAudit({ isFiltered, loadMore }) {
+  if (!isFiltered) return html`<${EmptyState} title="No audit entries yet" icon="audit"><p>Pauses, retries, added orders and other changes appear here with the name of the token.</p><//>`;
   return html`<${EmptyState} title="No entry matches" icon="filter">
     ${loadMore ? html`<p>Older entries were not searched yet.</p><${Button} onClick=${loadMore}>Search older entries<//>` : html`<p>Clear a filter to see more.</p>`}<//>`;
 }

@@ -19,7 +19,7 @@ import { promptAndAddOrder } from "../orders/commands.js";
 import { OrderTable } from "../orders/table.js";
 import { ChainGraph } from "./graph.js";
 import { SelectedNode } from "./node.js";
-import { ChainStateBadge } from "./state.js";
+import { ChainStateBadge } from "./chain-state.js";
 
 /** @typedef {import("../../data/api-types.js").Chain} Chain */
 
@@ -42,7 +42,7 @@ function ChainDetail({ chain, url, selectedId, onChange }) {
   const { path, defined, orders, stranded, rules } = chain;
   const [countText, setCountText] = useState("");
   const ruleTarget = { space: /** @type {const} */ ("chain"), name: path };
-  const node = chain.nodes.find((candidate) => candidate.id === selectedId);
+  const selectedNode = chain.nodes.find((candidate) => candidate.id === selectedId);
   const stopTexts = describeStoppedParts(chain);
   const orphanedCount = stranded.reduce((sum, node) => sum + node.orders, 0);
   return html`
@@ -58,19 +58,19 @@ function ChainDetail({ chain, url, selectedId, onChange }) {
       ${stranded.map(({ node, orders }) => `${node} (${orders})`).join(", ")}. Move them, or define the nodes again.</span>
       <${Link} to=${`/orders?path=${encodeURIComponent(path)}&state=Orphaned`}>Show them<//><//>`}
     ${defined && html`<${Panel} title="Graph" flush aside=${html`<span class="graph-key next">next</span><span class="graph-key error">on error</span>`}>
-      <${ChainGraph} chain=${chain} selectedId=${node?.id} onSelect=${(/** @type {string} */ id) => setQuery({ node: id === selectedId ? null : id })} />
+      <${ChainGraph} chain=${chain} selectedId=${selectedNode?.id} onSelect=${(/** @type {string} */ id) => setQuery({ node: id === selectedId ? null : id })} />
     <//>`}
     <div class="columns">
       <div class="stack">
-        <${Panel} title=${node ? `Orders at ${node.id}` : "Orders"} flush aside=${countText}>
-          <${OrderTable} path=${path} node=${node?.id} onCount=${setCountText}
-            empty=${(/** @type {boolean} */ isEmpty) => html`<${EmptyState} title=${isEmpty ? "No orders" : `No orders at ${node?.id}`} icon="order">
+        <${Panel} title=${selectedNode ? `Orders at ${selectedNode.id}` : "Orders"} flush aside=${countText}>
+          <${OrderTable} path=${path} node=${selectedNode?.id} onCount=${setCountText}
+            empty=${(/** @type {boolean} */ isEmpty) => html`<${EmptyState} title=${isEmpty ? "No orders" : `No orders at ${selectedNode?.id}`} icon="order">
               <p>New orders appear here.</p><//>`} />
         <//>
       </div>
       <div class="stack">
-        ${node && html`<${SelectedNode} key=${node.id} chain=${chain} node=${node} onChange=${onChange} />`}
-        ${!node && chain.nodes.length > 0 && html`<${Panel} title="Nodes"><p class="soft">Select a node in the graph to see and change its action.</p><//>`}
+        ${selectedNode && html`<${SelectedNode} key=${selectedNode.id} chain=${chain} node=${selectedNode} onChange=${onChange} />`}
+        ${!selectedNode && chain.nodes.length > 0 && html`<${Panel} title="Nodes"><p class="soft">Select a node in the graph to see and change its action.</p><//>`}
         <${Panel} title="Pauses and blocks">
           ${stopTexts.length > 0 && html`<ul class="stops">${stopTexts.map((text) => html`<li key=${text}><${ToneIcon} tone="bad" />${text}</li>`)}</ul>`}
           ${(stopTexts.length === 0 || rules.length > 0) && html`<${RuleList} rules=${rules} target=${ruleTarget} onChange=${onChange} />`}<//>

@@ -26,14 +26,14 @@ export function ChainGraph({ chain, selectedId, onSelect }) {
   const drawing = useMemo(() => drawChain(chain, vertical), [structureKey, vertical]);
   const [movingOrders, removeMovingOrder] = useMovingOrders(chain.path);
   const id = useId();
-  const nodes = new Map(chain.nodes.map((node) => [node.id, node]));
+  const nodesById = new Map(chain.nodes.map((node) => [node.id, node]));
   return html`<div class="graph" ref=${box} tabindex="0" role="region" aria-label=${`The chain ${chain.path}`}>
     <svg width=${drawing.width} height=${drawing.height} viewBox=${`0 0 ${drawing.width} ${drawing.height}`} role="group" aria-label="Nodes in processing order">
       <defs>${["next", "error"].map((kind) => html`<marker key=${kind} id=${`${id}-${kind}`} class=${`arrow ${kind}`} viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0.5 7.5 4 0 7.5z" /></marker>`)}</defs>
       ${drawing.edges.map((edge) => html`<path key=${`${edge.kind} ${edge.from} ${edge.to}`} class=${classNames("edge", edge.kind)} d=${edge.d} marker-end=${`url(#${id}-${edge.kind})`}>
         <title>${edge.kind === "next" ? `${edge.from} leads to ${edge.to}` : `on error, ${edge.from} leads to ${edge.to}`}</title></path>`)}
       ${drawing.boxes.map((box) => {
-        const node = nodes.get(box.id);
+        const node = nodesById.get(box.id);
         return node && html`<${NodeShape} key=${box.id} node=${node} x=${box.x} y=${box.y} selected=${selectedId === box.id} isStart=${chain.nodes[0].id === box.id} onSelect=${() => onSelect(box.id)} />`;
       })}
       ${movingOrders.map(({ key, order, from, to }) => {

@@ -34,8 +34,8 @@ export function layoutChain(ids, edges, sizes) {
   assignPositions(columns, neighbours, sizes);
   const length = columns.length * sizes.along + (columns.length - 1) * sizes.gapAlong;
   const all = [...nodes.values()];
-  const minimum = Math.min(...all.map((node) => node.across));
-  for (const node of all) node.across -= minimum;
+  const minAcross = Math.min(...all.map((node) => node.across));
+  for (const node of all) node.across -= minAcross;
   const breadth = Math.max(0, ...all.map((node) => node.across)) + sizes.across;
   /** @param {LayoutNode} node */
   const center = ({ along, across }) => ({ along: along + sizes.along / 2, across: across + sizes.across / 2 });
@@ -54,7 +54,7 @@ export function layoutChain(ids, edges, sizes) {
  * @param {string[]} ids @param {ChainEdge[]} edges */
 function findBackEdges(ids, edges) {
   /** @type {Set<ChainEdge>} */
-  const back = new Set();
+  const backEdges = new Set();
   /** @type {Map<string, "open" | "done">} */
   const visited = new Map();
   /** @type {Map<string, ChainEdge[]>} */
@@ -63,23 +63,23 @@ function findBackEdges(ids, edges) {
   for (const start of ids) {
     if (visited.has(start)) continue;
     // Not recursive: a chain may be long.
-    const path = [{ id: start, rest: [...(outgoingEdges.get(start) ?? [])] }];
+    const searchPath = [{ id: start, rest: [...(outgoingEdges.get(start) ?? [])] }];
     visited.set(start, "open");
-    while (path.length) {
-      const top = path[path.length - 1];
+    while (searchPath.length) {
+      const top = searchPath[searchPath.length - 1];
       const edge = top.rest.shift();
       if (!edge) {
         visited.set(top.id, "done");
-        path.pop();
+        searchPath.pop();
       } else if (visited.get(edge.to) === "open") {
-        back.add(edge);
+        backEdges.add(edge);
       } else if (!visited.has(edge.to)) {
         visited.set(edge.to, "open");
-        path.push({ id: edge.to, rest: [...(outgoingEdges.get(edge.to) ?? [])] });
+        searchPath.push({ id: edge.to, rest: [...(outgoingEdges.get(edge.to) ?? [])] });
       }
     }
   }
-  return back;
+  return backEdges;
 }
 
 /** Assigns each node the length of the longest path to it. @param {string[]} ids @param {ChainEdge[]} edges without
@@ -149,9 +149,9 @@ function meanOrFallback(numbers, fallback) {
 /** Orders the nodes of each layer by the mean position of their neighbours, nodes on `next` edges first.
  * @param {LayoutNode[]} nodes @param {Map<LayoutNode, Neighbours>} neighbours */
 function orderLayers(nodes, neighbours) {
-  const depth = Math.max(0, ...nodes.map((node) => node.layer)) + 1;
+  const layerCount = Math.max(0, ...nodes.map((node) => node.layer)) + 1;
   /** @type {LayoutNode[][]} */
-  const columns = Array.from({ length: depth }, () => []);
+  const columns = Array.from({ length: layerCount }, () => []);
   for (const node of nodes) columns[node.layer].push(node);
   /** @type {Map<LayoutNode, number>} */
   const indexByNode = new Map(columns.flatMap((column) => column.map((node, index) => [node, index])));

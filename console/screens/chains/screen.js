@@ -11,7 +11,7 @@ import { EmptyState, LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { classNames, html } from "../../parts/ui.js";
 import { navigate, screenPaths } from "../../shell/router.js";
-import { ChainStateBadge } from "./state.js";
+import { ChainStateBadge } from "./chain-state.js";
 
 /** @typedef {import("../../data/api-types.js").Chain} Chain */
 
@@ -37,11 +37,11 @@ export default function Chains({ query }) {
     pollInterval: 5000,
   }, []);
   const chains = live.data?.chains ?? [];
-  const orders = chains.reduce((sum, chain) => sum + (chain.orders ?? 0), 0);
+  const orderCount = chains.reduce((sum, chain) => sum + (chain.orders ?? 0), 0);
   const pathPart = (query.path ?? "").toLowerCase();
   const rows = chains.filter((chain) => chain.path.toLowerCase().includes(pathPart) && matchesChainState(chain, query.state ?? ""));
   return html`
-    <${ScreenHeader} title="Chains" subtitle=${live.data && html`<span>${pluralize(chains.length, "chain")}</span><${Link} to="/orders">${pluralize(orders, "order")} <//>`}>
+    <${ScreenHeader} title="Chains" subtitle=${live.data && html`<span>${pluralize(chains.length, "chain")}</span><${Link} to="/orders">${pluralize(orderCount, "order")} <//>`}>
       <${CopyAsMenu} call=${{ path: "/api/v1/chains" }} cli=${cliCommand("chains")} />
     <//>
     <${FilterBar} query=${query} fields=${[{ name: "path", label: "Path", hint: "part of it", width: 200 }, { name: "state", label: "State", choices: CHAIN_STATE_CHOICES }]} />

@@ -36,10 +36,10 @@ export default function Configuration({ query }) {
 /** @param {{config: ConfigurationReport, query: Record<string, string>}} props */
 function ConfigurationDetail({ config, query }) {
   const { files, warnings, reloads, settings, watched, loaded_at, node } = config;
-  const newest = reloads[0];
-  const isRejected = newest !== undefined && !newest.applied;
+  const newestReload = reloads[0];
+  const isRejected = newestReload !== undefined && !newestReload.applied;
   return html`
-    ${isRejected && html`<${Notice} tone="bad"><span>The changed files were not applied: ${newest.error}. The previous configuration stays active. Fix the files; they are reloaded automatically.</span><//>`}
+    ${isRejected && html`<${Notice} tone="bad"><span>The changed files were not applied: ${newestReload.error}. The previous configuration stays active. Fix the files; they are reloaded automatically.</span><//>`}
     ${!watched && html`<${Notice} tone="warn">The files are not watched: restart the process to apply changes.<//>`}
     <div class="columns">
       <div class="stack">

@@ -22,15 +22,15 @@ export function parseSettingLines(yaml) {
 /** The included lines and their parent lines.
  * @param {SettingLine[]} lines @param {(line: SettingLine) => boolean} isIncluded */
 export function filterLinesWithParents(lines, isIncluded) {
-  const included = new Set();
+  const includedLines = new Set();
   /** @type {SettingLine[]} */
   const ancestors = [];
   for (const line of lines) {
     while (ancestors.length && ancestors[ancestors.length - 1].depth >= line.depth) ancestors.pop();
     ancestors.push(line);
-    if (isIncluded(line)) for (const ancestor of ancestors) included.add(ancestor);
+    if (isIncluded(line)) for (const ancestor of ancestors) includedLines.add(ancestor);
   }
-  return lines.filter((line) => included.has(line));
+  return lines.filter((line) => includedLines.has(line));
 }
 
 /** @param {{yaml: string, query: Record<string, string>}} props */

@@ -20,11 +20,11 @@ const EVENTS_EACH_SIDE = 4;
 /** @param {{event: JournalEvent, objectKey: string}} props */
 export function ObjectEventsPanel({ event, objectKey }) {
   const tenant = event.tenant ?? "default";
-  const object = useLiveData({
+  const objectData = useLiveData({
     read: (signal) => /** @type {Promise<ObjectDetail>} */ (api.get(`/api/v1/objects/${encodeSegment(objectKey)}`, { query: { tenant }, signal })),
     filter: { key: objectKey, tenant },
   }, [objectKey, tenant]);
-  const events = object.data?.events ?? [];
+  const events = objectData.data?.events ?? [];
   const currentIndex = events.findIndex((other) => other.eventId === event.eventId);
   /** @param {number} step */
   const openNeighbour = (step) => {
@@ -35,8 +35,8 @@ export function ObjectEventsPanel({ event, objectKey }) {
     "]": { title: "Next event of the object", run: () => openNeighbour(-1) },
     "[": { title: "Previous event of the object", run: () => openNeighbour(1) },
   });
-  return html`<${Panel} title="Events of its object" aside=${object.data && pluralize(events.length, "event")}>
-    <${LiveView} live=${object} lines=${4}>${() => html`<${NeighbouringEvents} events=${events} currentIndex=${currentIndex} />
+  return html`<${Panel} title="Events of its object" aside=${objectData.data && pluralize(events.length, "event")}>
+    <${LiveView} live=${objectData} lines=${4}>${() => html`<${NeighbouringEvents} events=${events} currentIndex=${currentIndex} />
       <p class="object-link"><${ObjectOrOrderLink} objectKey=${objectKey} tenant=${tenant} /></p>`}<//>
   <//>`;
 }
@@ -44,13 +44,13 @@ export function ObjectEventsPanel({ event, objectKey }) {
 /** @param {{events: JournalEvent[], currentIndex: number}} props */
 function NeighbouringEvents({ events, currentIndex }) {
   if (currentIndex < 0) return html`<p class="soft">This event is no longer among the stored events of its object.</p>`;
-  const from = Math.max(0, currentIndex - EVENTS_EACH_SIDE);
-  const to = Math.min(events.length, currentIndex + EVENTS_EACH_SIDE + 1);
+  const firstShownIndex = Math.max(0, currentIndex - EVENTS_EACH_SIDE);
+  const shownEndIndex = Math.min(events.length, currentIndex + EVENTS_EACH_SIDE + 1);
   return html`<ol class="object-events">
-    ${from > 0 && html`<li class="faint">${from} newer</li>`}
-    ${events.slice(from, to).map((event, index) => html`<li key=${event.eventId} class=${classNames(from + index === currentIndex && "current-event")} aria-current=${from + index === currentIndex ? "true" : undefined}>
+    ${firstShownIndex > 0 && html`<li class="faint">${firstShownIndex} newer</li>`}
+    ${events.slice(firstShownIndex, shownEndIndex).map((event, index) => html`<li key=${event.eventId} class=${classNames(firstShownIndex + index === currentIndex && "current-event")} aria-current=${firstShownIndex + index === currentIndex ? "true" : undefined}>
       <${TimeWithDayUnlessToday} at=${event.eventId} /><${Link} to=${screenPaths.event(event.eventId)}>${event.TYPE}<//>
     </li>`)}
-    ${to < events.length && html`<li class="faint">${events.length - to} older</li>`}
+    ${shownEndIndex < events.length && html`<li class="faint">${events.length - shownEndIndex} older</li>`}
   </ol>`;
 }

@@ -26,7 +26,7 @@ const MAX_TASKS_TO_RETRY = 10_000;
 export function FailureGroupDetail({ group, groups, data, filter, onRedrive, onClose }) {
   const { handler, kind, error, failures, newest, oldest, objects, tenants } = group;
   /** @type {RedriveScope} */
-  const scope = { status: "FAILED", ...filter, handler };
+  const redriveScope = { status: "FAILED", ...filter, handler };
   // A redrive cannot select by error: it is used if all failures of the handler are in this group.
   const isOnlyError = !data.hasMore && groups.every((other) => other === group || other.handler !== handler || other.kind !== "failed");
   return html`<div class="failures-detail"><${Panel} title=${handler} label="Failure group"
@@ -34,8 +34,8 @@ export function FailureGroupDetail({ group, groups, data, filter, onRedrive, onC
     <div class="stack">
       ${kind !== "missing" && html`<pre class="failures-error">${error || "No error message."}</pre>`}
       ${kind === "failed" && html`<div class="actions">
-        <${Button} kind="primary" icon="retry" role="operator" onClick=${() => (isOnlyError ? onRedrive(scope) : retryGroup(group))}>Run ${formatCount(failures.length)} again<//>
-        ${!isOnlyError && html`<${Button} role="operator" onClick=${() => onRedrive(scope)}>Redrive all of ${handler}…<//>`}
+        <${Button} kind="primary" icon="retry" role="operator" onClick=${() => (isOnlyError ? onRedrive(redriveScope) : retryGroup(group))}>Run ${formatCount(failures.length)} again<//>
+        ${!isOnlyError && html`<${Button} role="operator" onClick=${() => onRedrive(redriveScope)}>Redrive all of ${handler}…<//>`}
       </div>`}
       ${kind === "step" && html`<p class="notice">These are steps of orders and cannot be run again from here. Their orders have moved on, or can be resumed.</p>`}
       ${kind === "missing" && html`<p class="notice warn">The handler is no longer defined. Define it again and adopt its tasks, or cancel them: <code>${cliCommand("handlers", "adopt", handler)}</code></p>`}

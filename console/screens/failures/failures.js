@@ -59,14 +59,14 @@ async function readFailures(filter, pages, signal) {
 function applyTaskChangesToFailures(data, changes, filter) {
   const { start, end, ...rest } = filter;
   /** @type {Map<string, Failure> | null} */
-  let next = null;
+  let updatedFailures = null;
   for (const change of changes) {
     const isFailure = change.status === "FAILED" && matchesTaskFilter(rest, change);
     if (!isFailure && !data.failures.has(change.id)) continue;
-    next ??= new Map(data.failures);
+    updatedFailures ??= new Map(data.failures);
     // A change has no creation time: with a time range only loaded failures are updated.
-    if (!isFailure) next.delete(change.id);
-    else if ((!start && !end) || next.has(change.id)) next.set(change.id, failureFromChange(change));
+    if (!isFailure) updatedFailures.delete(change.id);
+    else if ((!start && !end) || updatedFailures.has(change.id)) updatedFailures.set(change.id, failureFromChange(change));
   }
-  return next ? { ...data, failures: next } : data;
+  return updatedFailures ? { ...data, failures: updatedFailures } : data;
 }

@@ -28,12 +28,12 @@ import { MAX_PAGE_COUNT, INITIAL_PAGE_COUNT, useFailures } from "./failures.js";
 /** @param {{query: Record<string, string>}} props */
 export default function Failures({ query }) {
   const { status: _, key: __, event: ___, source: ____, ...filter } = taskFilterFromQuery(query);
-  const pages = Math.min(MAX_PAGE_COUNT, Math.max(INITIAL_PAGE_COUNT, Number(query.pages) || INITIAL_PAGE_COUNT));
-  const live = useFailures(filter, pages);
+  const pageCount = Math.min(MAX_PAGE_COUNT, Math.max(INITIAL_PAGE_COUNT, Number(query.pages) || INITIAL_PAGE_COUNT));
+  const live = useFailures(filter, pageCount);
   const groups = useMemo(() => groupFailures(live.data?.failures.values() ?? []), [live.data]);
   const [openScope, setOpenScope] = useState(/** @type {RedriveScope | null} */ (null));
   const openGroup = groups.find((group) => group.id === query.open) ?? null;
-  const fields = [
+  const filterFields = [
     { name: "handler", label: "Handler", width: 150, suggestions: [...new Set(groups.map((group) => group.handler))] },
     { name: "collection", label: "Type", hint: "or a collection", width: 150 },
     ...(boundTenant.value === null ? [{ name: "tenant", label: "Tenant", hint: "default", width: 110 }] : []),
@@ -41,11 +41,11 @@ export default function Failures({ query }) {
     { name: "end", label: "Created before", time: true, advanced: true },
   ];
   return html`<div class="failures">
-    <${ScreenHeader} title="Failures" subtitle=${live.data && html`<${FailureCount} loaded=${live.data} groups=${groups} pages=${pages} />`}>
+    <${ScreenHeader} title="Failures" subtitle=${live.data && html`<${FailureCount} loaded=${live.data} groups=${groups} pages=${pageCount} />`}>
       <${Button} icon="retry" role="operator" onClick=${() => setOpenScope({ status: "FAILED", ...filter })}>Redrive all…<//>
       <${CopyAsMenu} call=${{ path: "/api/v1/tasks", query: { ...filter, status: "FAILED" } }} cli=${cliCommand("tasks", "list", "--status", "FAILED", ...Object.entries(filter).flatMap(([name, value]) => [`--${name}`, value]))} />
     <//>
-    <${FilterBar} query=${query} fields=${fields} />
+    <${FilterBar} query=${query} fields=${filterFields} />
     <${RedriveProgress} />
     <${BulkJobsProgress} />
     <${LiveView} live=${live} lines=${10} errorTitle="The failures could not be loaded">${(/** @type {LoadedFailures} */ data) => html`

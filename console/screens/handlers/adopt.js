@@ -73,17 +73,17 @@ async function replayEvents(name, from) {
     activeReplaysByHandler.value = current ? { ...others, [name]: current } : others;
   };
   setProgress(progress);
-  let adopted = 0;
+  let adoptedCount = 0;
   try {
     for (;;) {
       const result = await adoptTasks(name, from);
       progress.replayed += result.replayed;
-      adopted += result.adopted;
+      adoptedCount += result.adopted;
       if (!result.more || progress.isStopping) break;
       setProgress(progress);
       activeReplaysByHandler.value = { ...activeReplaysByHandler.value };
     }
-    showToast({ text: `${pluralize(progress.replayed, "event")} replayed to ${name}${adopted ? `, ${pluralize(adopted, "task")} adopted` : ""}` });
+    showToast({ text: `${pluralize(progress.replayed, "event")} replayed to ${name}${adoptedCount ? `, ${pluralize(adoptedCount, "task")} adopted` : ""}` });
   } catch (error) {
     showError(error, `The replay to ${name} stopped after ${pluralize(progress.replayed, "event")}`);
   }

@@ -18,7 +18,7 @@ import { promptAndReplay, mayAdoptTasks, MissingTasksNotice, ReplayProgress } fr
 import { QueueTable } from "./queues.js";
 import { HandlerRoutes, HandlerSettings } from "./settings.js";
 import { SourceCollections } from "./source.js";
-import { HandlerStateBadge } from "./state.js";
+import { HandlerStateBadge } from "./handler-state.js";
 
 /** @typedef {import("../../data/api-types.js").Handler} Handler */
 /** @typedef {{eventId: number, handler: Handler, chains: import("../../data/api-types.js").Chain[], schedules: import("../../data/api-types.js").Schedule[]}} HandlerData */

@@ -15,7 +15,7 @@ import { Table } from "../../parts/table.js";
 import { html, useMemo } from "../../parts/ui.js";
 import { navigate, screenPaths } from "../../shell/router.js";
 import { metricsSamples, usePeriodicSampling } from "../overview/samples.js";
-import { matchesHandlerState, limitHandlerToTenant, HandlerStateBadge, HANDLER_STATE_CHOICES, listTenantsWithQueues } from "./state.js";
+import { matchesHandlerState, limitHandlerToTenant, HandlerStateBadge, HANDLER_STATE_CHOICES, listTenantsWithQueues } from "./handler-state.js";
 
 /** @typedef {import("../../data/api-types.js").Handler} Handler */
 /** @typedef {Handler & {rate: {ended: number, failed: number} | undefined, trend: number[]}} HandlerRow */
@@ -26,27 +26,27 @@ const MAX_TREND_SAMPLES = 60;
 /** @param {{query: Record<string, string>}} props */
 export default function Handlers({ query }) {
   usePeriodicSampling();
-  const list = useLiveData({
+  const liveHandlers = useLiveData({
     read: (signal) => /** @type {Promise<{eventId: number, handlers: Handler[]}>} */ (api.get("/api/v1/handlers", { signal })),
     filter: { tasks: true },
     minInterval: 1500,
     pollInterval: 4000,
   }, []);
-  const handlers = list.data?.handlers ?? [];
+  const handlers = liveHandlers.data?.handlers ?? [];
   return html`
-    <${ScreenHeader} title="Handlers" subtitle=${list.data && renderHeaderCounts(handlers)}>
+    <${ScreenHeader} title="Handlers" subtitle=${liveHandlers.data && renderHeaderCounts(handlers)}>
       <${CopyAsMenu} call=${{ path: "/api/v1/handlers" }} cli=${cliCommand("handlers")} />
     <//>
     <${FilterBar} query=${query} fields=${filterFields(handlers)} />
-    <${LiveView} live=${list} lines=${10} errorTitle="The handlers could not be loaded">${() => html`<${HandlerTable} handlers=${handlers} query=${query} />`}<//>`;
+    <${LiveView} live=${liveHandlers} lines=${10} errorTitle="The handlers could not be loaded">${() => html`<${HandlerTable} handlers=${handlers} query=${query} />`}<//>`;
 }
 
 /** @param {Handler[]} handlers */
 function renderHeaderCounts(handlers) {
   const pausedCount = handlers.filter((handler) => handler.rules.length > 0).length;
-  const missing = handlers.reduce((sum, handler) => sum + handler.counts.missing, 0);
+  const missingTaskCount = handlers.reduce((sum, handler) => sum + handler.counts.missing, 0);
   return html`<span>${pluralize(handlers.length, "handler")}</span>${pausedCount > 0 && html`<span>${pausedCount} paused or blocked</span>`}
-    ${missing > 0 && html`<span class="warn-text">${pluralize(missing, "missing task")}</span>`}`;
+    ${missingTaskCount > 0 && html`<span class="warn-text">${pluralize(missingTaskCount, "missing task")}</span>`}`;
 }
 
 /** @param {Handler[]} handlers */

@@ -31,10 +31,10 @@ async function readNodes(signal) {
 /** @param {{query: Record<string, string>}} props */
 export default function Nodes({ query }) {
   const live = useLiveData({ read: readNodes, filter: { types: ["SchedulerEvent"] }, pollInterval: 2000 }, []);
-  const alive = live.data?.nodes.filter((node) => node.alive) ?? [];
-  const [slots, running] = [sumOverNodes(alive, "slots"), sumOverNodes(alive, "running")];
+  const aliveNodes = live.data?.nodes.filter((node) => node.alive) ?? [];
+  const [slots, running] = [sumOverNodes(aliveNodes, "slots"), sumOverNodes(aliveNodes, "running")];
   return html`
-    <${ScreenHeader} title="Nodes" subtitle=${live.data && html`<span>${alive.length} alive</span><span>${running} of ${pluralize(slots, "slot")} in use</span>`}>
+    <${ScreenHeader} title="Nodes" subtitle=${live.data && html`<span>${aliveNodes.length} alive</span><span>${running} of ${pluralize(slots, "slot")} in use</span>`}>
       <${CopyAsMenu} call=${{ path: "/api/v1/nodes" }} cli=${cliCommand("nodes")} />
     <//>
     <${LiveView} live=${live} lines=${6} errorTitle="The nodes could not be loaded">${(/** @type {NodesData} */ data) => html`<${NodeList} data=${data} selectedId=${query.node} />`}<//>`;
@@ -47,10 +47,10 @@ function sumOverNodes(nodes, name) {
 
 /** @param {{data: NodesData, selectedId: string | undefined}} props */
 function NodeList({ data: { nodes, handlers }, selectedId }) {
-  const alive = nodes.filter((node) => node.alive);
-  const runnableHandlers = new Set(alive.flatMap((node) => node.handlers));
+  const aliveNodes = nodes.filter((node) => node.alive);
+  const runnableHandlers = new Set(aliveNodes.flatMap((node) => node.handlers));
   const handlersWithoutNode = handlers.filter((handler) => handler.defined && handler.run !== "pull" && !runnableHandlers.has(handler.name));
-  const node = nodes.find((candidate) => String(candidate.id) === selectedId) ?? (nodes.length === 1 ? nodes[0] : undefined);
+  const selectedNode = nodes.find((candidate) => String(candidate.id) === selectedId) ?? (nodes.length === 1 ? nodes[0] : undefined);
   return html`
     ${handlersWithoutNode.length > 0 && html`<${Notice} tone="warn"><span>No live node can run ${handlersWithoutNode.map((handler, index) => html`${index ? ", " : ""}<${HandlerLink} key=${handler.name} name=${handler.name} />`)}.
       Their tasks wait until such a node joins.</span><//>`}
@@ -60,7 +60,7 @@ function NodeList({ data: { nodes, handlers }, selectedId }) {
         rowClass=${(/** @type {Node} */ row) => !row.alive && "node-gone"}
         empty=${html`<${EmptyState} title="No node has joined" icon="node"><p>A process joins when it runs the scheduler or worker service.</p><//>`} />
     <//>
-    ${node && html`<${NodeDetail} node=${node} />`}`;
+    ${selectedNode && html`<${NodeDetail} node=${selectedNode} />`}`;
 }
 
 /** @param {{node: Node}} props */

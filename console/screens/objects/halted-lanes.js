@@ -38,12 +38,12 @@ async function readHaltedLanes(signal) {
 /** The head of a halted lane is its newest failed task. @param {Task[]} tasks */
 function newestFailurePerLane(tasks) {
   /** @type {Map<string, Task>} */
-  const heads = new Map();
+  const headsByLane = new Map();
   for (const task of tasks) {
     const lane = `${task.tenant} ${task.key}`;
-    if (task.key !== null && task.state === "error" && !heads.has(lane)) heads.set(lane, task);
+    if (task.key !== null && task.state === "error" && !headsByLane.has(lane)) headsByLane.set(lane, task);
   }
-  return [...heads.values()];
+  return [...headsByLane.values()];
 }
 
 export function HaltedLanes() {

@@ -29,31 +29,31 @@ export async function readLanes(key, tenant, signal) {
   /** @type {ListTasks} */
   const listTasks = (filter) => api.get("/api/v1/tasks", { query: { key, tenant, ...filter, limit: PAGE_SIZE }, signal });
   // The events are read elsewhere: 1 is the smallest limit.
-  const [object, all, missing, handlerList] = await Promise.all([
+  const [object, allTasksPage, missing, handlerList] = await Promise.all([
     /** @type {Promise<ObjectDetail | null>} */ (api.get(`/api/v1/objects/${encodeSegment(key)}`, { query: { tenant, limit: 1 }, signal }).catch(nullIfNotFound)),
     listTasks(), listTasks({ status: "missing" }),
     /** @type {Promise<{handlers: Handler[]}>} */ (api.get("/api/v1/handlers", { signal })),
   ]);
-  const ordered = (object?.lanes ?? []).map((lane) => ({ ...lane, ordered: true, why: null }));
-  const unordered = await readUnorderedTasks(all, new Set(ordered.map((lane) => lane.handler)), handlerList.handlers, listTasks);
-  const lanes = [...ordered, ...unordered.lanes].sort((a, b) => Number(b.halted) - Number(a.halted));
+  const orderedLanes = (object?.lanes ?? []).map((lane) => ({ ...lane, ordered: true, why: null }));
+  const unorderedLanes = await readUnorderedTasks(allTasksPage, new Set(orderedLanes.map((lane) => lane.handler)), handlerList.handlers, listTasks);
+  const lanes = [...orderedLanes, ...unorderedLanes.lanes].sort((a, b) => Number(b.halted) - Number(a.halted));
   return {
-    eventId: Math.min(all.eventId, object?.eventId ?? all.eventId),
+    eventId: Math.min(allTasksPage.eventId, object?.eventId ?? allTasksPage.eventId),
     lanes: await Promise.all(lanes.map((lane, index) => (index < MAX_EXPLAINED_LANES ? addWhyToLane(lane, signal) : lane))),
     missing: missing.tasks,
-    tasks: groupTasksByEvent(all.tasks),
-    hasMore: object?.moreLanes === true || unordered.hasMore,
+    tasks: groupTasksByEvent(allTasksPage.tasks),
+    hasMore: object?.moreLanes === true || unorderedLanes.hasMore,
   };
 }
 
 /** Reads tasks of handlers without ordering. They are among all tasks of the object; if these exceed a page, each
  * such handler is queried.
- * @param {TaskPage} all @param {Set<string>} orderedHandlers @param {Handler[]} handlers @param {ListTasks} listTasks
+ * @param {TaskPage} allTasksPage @param {Set<string>} orderedHandlers @param {Handler[]} handlers @param {ListTasks} listTasks
  * @returns {Promise<{lanes: Lane[], hasMore: boolean}>} */
-async function readUnorderedTasks(all, orderedHandlers, handlers, listTasks) {
+async function readUnorderedTasks(allTasksPage, orderedHandlers, handlers, listTasks) {
   const unorderedNames = new Set(handlers.filter(({ order }) => order === "none").map(({ name }) => name));
   const backloggedHandlers = handlers.filter(({ name, counts }) => unorderedNames.has(name) && counts.ready + counts.waiting + counts.scheduled > 0);
-  const pages = all.next === null ? [all] : await Promise.all([
+  const pages = allTasksPage.next === null ? [allTasksPage] : await Promise.all([
     listTasks({ status: "RUNNING" }), ...backloggedHandlers.slice(0, MAX_UNORDERED_HANDLERS).map(({ name }) => listTasks({ status: "SCHEDULED", handler: name })),
   ]);
   const openTasks = pages.flatMap(({ tasks }) => tasks).filter(({ status, handler }) => (status === "RUNNING" || status === "SCHEDULED") && !orderedHandlers.has(handler));

@@ -28,7 +28,7 @@ export default function ObjectScreen({ params, query }) {
   const { key } = params;
   const tenant = boundTenant.value ?? (query.tenant || "default");
   const path = `/api/v1/objects/${encodeSegment(key)}`;
-  const object = useLiveData({
+  const liveObject = useLiveData({
     read: (signal) => /** @type {Promise<ObjectDetail>} */ (api.get(path, { query: { tenant }, signal, exactNumbers: true })),
     filter: { key, tenant },
     apply: (data, { events }) => {
@@ -36,27 +36,27 @@ export default function ObjectScreen({ params, query }) {
       return newEvents.length === 0 ? data : { ...data, last: newEvents[newEvents.length - 1].eventId, events: [...newEvents.reverse(), ...data.events].slice(0, MAX_EVENTS_OF_API) };
     },
   }, [key, tenant]);
-  const lanes = useLiveData({
+  const liveLanes = useLiveData({
     read: (signal) => readLanes(key, tenant, signal),
     filter: { key, tenant, tasks: true },
     minInterval: 700,
     pollInterval: 10_000,
   }, [key, tenant]);
-  const events = object.data?.events ?? [];
-  const isUnknown = object.data === null && object.error instanceof Problem && object.error.status === 404;
+  const events = liveObject.data?.events ?? [];
+  const isUnknown = liveObject.data === null && liveObject.error instanceof Problem && liveObject.error.status === 404;
   return html`<div class="object stack">
     <${ScreenHeader} title=${html`<span class="mono">${key}</span>`} subtitle=${html`<span>tenant ${tenant}</span>
-      ${object.data && html`<span>${pluralize(events.length, "event")}${events.length === MAX_EVENTS_OF_API ? " or more" : ""}, the last <${RelativeTime} at=${object.data.last} /></span>`}`}>
+      ${liveObject.data && html`<span>${pluralize(events.length, "event")}${events.length === MAX_EVENTS_OF_API ? " or more" : ""}, the last <${RelativeTime} at=${liveObject.data.last} /></span>`}`}>
       <${CopyAsMenu} call=${{ path, query: { tenant } }} cli=${cliCommand("objects", "show", key, ...(tenant === "default" ? [] : ["--tenant", tenant]))} />
     <//>
     ${boundTenant.value === null && html`<${FilterBar} query=${query} fields=${[{ name: "tenant", label: "Tenant", hint: "default", width: 160 }]} />`}
     ${isUnknown ? html`<${UnknownObject} objectKey=${key} tenant=${tenant} />` : html`
-      <${Panel} title="Lanes" aside=${lanes.data && laneCountText(lanes.data)}>
-        <${LiveView} live=${lanes} lines=${3} errorTitle="The lanes could not be loaded">${(/** @type {ObjectLanes} */ data) => html`<${LaneList} data=${data} objectKey=${key} tenant=${tenant} onChange=${lanes.reload} />`}<//>
+      <${Panel} title="Lanes" aside=${liveLanes.data && laneCountText(liveLanes.data)}>
+        <${LiveView} live=${liveLanes} lines=${3} errorTitle="The lanes could not be loaded">${(/** @type {ObjectLanes} */ data) => html`<${LaneList} data=${data} objectKey=${key} tenant=${tenant} onChange=${liveLanes.reload} />`}<//>
       <//>
       <${Panel} title="Events" flush aside=${html`<${Link} to=${screenPaths.stream({ key, tenant: query.tenant })}>in the stream<//><${Link} to=${screenPaths.tasks({ key, tenant })}>all tasks<//>`}>
-        <${LiveView} live=${object} errorTitle="The object could not be loaded">${(/** @type {ObjectDetail} */ data) => html`
-          <${ObjectEventTable} events=${data.events} tasks=${lanes.data?.tasks ?? new Map()} />
+        <${LiveView} live=${liveObject} errorTitle="The object could not be loaded">${(/** @type {ObjectDetail} */ data) => html`
+          <${ObjectEventTable} events=${data.events} tasks=${liveLanes.data?.tasks ?? new Map()} />
           <p class="history-end faint">${historyEndText(data)}</p>`}<//>
       <//>`}
   </div>`;

@@ -44,7 +44,7 @@ function addEventsToObjects(objects, events) {
 
 /** @param {{tenant: string | undefined}} props */
 export function RecentObjects({ tenant }) {
-  const recent = useLiveData({
+  const liveObjects = useLiveData({
     read: async (signal) => {
       const page = await api.get("/api/v1/events", { query: { limit: -MAX_READ_EVENTS, tenant }, signal });
       return /** @type {RecentObjectData} */ ({ eventId: page.eventId, objects: addEventsToObjects(new Map(), (page.eventSnapshots ?? []).reverse()) });
@@ -52,8 +52,8 @@ export function RecentObjects({ tenant }) {
     filter: { tenant },
     apply: (data, { events }) => ({ ...data, objects: addEventsToObjects(data.objects, events) }),
   }, [tenant]);
-  return html`<${Panel} title="Recently changed" flush aside=${recent.data && `from the newest ${MAX_READ_EVENTS} events`}>
-    <${LiveView} live=${recent} lines=${8} errorTitle="The journal could not be loaded">${(/** @type {RecentObjectData} */ { objects }) => html`
+  return html`<${Panel} title="Recently changed" flush aside=${liveObjects.data && `from the newest ${MAX_READ_EVENTS} events`}>
+    <${LiveView} live=${liveObjects} lines=${8} errorTitle="The journal could not be loaded">${(/** @type {RecentObjectData} */ { objects }) => html`
       <${Table} label="Recently changed objects" columns=${recentObjectColumns()} rows=${[...objects.values()].reverse()} id=${(/** @type {RecentObject} */ row) => row.id}
         onOpen=${(/** @type {RecentObject} */ row) => navigate(screenPaths.object(row.key, row.tenant))}
         empty=${html`<${EmptyState} title="No recent events with a key" icon="object"><p>Events with a key belong to an object: <code>${cliCommand("emit", "record.published", "--key", "record:1")}</code></p><//>`} />`}<//>

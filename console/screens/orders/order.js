@@ -21,7 +21,7 @@ import { html } from "../../parts/ui.js";
 import { useScreenCommands } from "../../shell/commands.js";
 import { screenPaths } from "../../shell/router.js";
 import { describeOrderEnd, filterOrderEvents, timelineRows } from "./timeline.js";
-import { OrderStateBadge } from "./state.js";
+import { OrderStateBadge } from "./order-state.js";
 import { orderUrl, promptAndChangeOrder, confirmAndRemoveOrder, resumeOrder, suspendOrder } from "./commands.js";
 
 /** @typedef {import("../../data/api-types.js").Order} Order */
@@ -43,12 +43,12 @@ async function readOrder(path, tenant, signal) {
     api.get("/api/v1/events", { query: { path, tenant, limit: -MAX_READ_EVENTS }, signal }),
   ]);
   const order = /** @type {Order[]} */ (orders).find((candidate) => candidate.path === path) ?? null;
-  const all = /** @type {JournalEvent[]} */ (eventPage.eventSnapshots ?? []).reverse();
-  const events = filterOrderEvents(all, path);
+  const eventsOfPath = /** @type {JournalEvent[]} */ (eventPage.eventSnapshots ?? []).reverse();
+  const events = filterOrderEvents(eventsOfPath, path);
   // A finished order is shown from its events.
   if (!order && events.length === 0) throw new Problem({ status: 404, detail: `There is no order ${path} of the tenant ${tenant}, and the journal has no events of it.` });
   const chain = /** @type {Chain[]} */ (chains).find((candidate) => candidate.path === chainPath) ?? null;
-  return { eventId: eventPage.eventId, order, chain, events, isTruncated: all.length === MAX_READ_EVENTS };
+  return { eventId: eventPage.eventId, order, chain, events, isTruncated: eventsOfPath.length === MAX_READ_EVENTS };
 }
 
 /** @param {{params: Record<string, string>, query: Record<string, string>}} props */
@@ -98,14 +98,14 @@ function TimelineLegend() {
 
 /** @param {{order: Order, chain: Chain | null, onChange: () => void}} props */
 function OrderActions({ order, chain, onChange }) {
-  const running = order.task?.status === "RUNNING";
-  const disabledReason = running ? "A step is running. Suspend the order and wait for the step to end." : undefined;
+  const isStepRunning = order.task?.status === "RUNNING";
+  const disabledReason = isStepRunning ? "A step is running. Suspend the order and wait for the step to end." : undefined;
   return html`
     ${order.suspended
       ? html`<${Button} kind="primary" icon="play" role="operator" onClick=${() => resumeOrder(order, onChange)}>Resume<//>`
       : html`<${Button} icon="pause" role="operator" onClick=${() => suspendOrder(order, onChange)}>Suspend<//>`}
-    <${Button} icon="configuration" role="operator" disabled=${running} title=${disabledReason} onClick=${() => promptAndChangeOrder(order, chain, onChange)}>Change<//>
-    <${Button} icon="close" kind="danger" role="operator" disabled=${running} title=${disabledReason} onClick=${() => confirmAndRemoveOrder(order, onChange)}>Remove<//>`;
+    <${Button} icon="configuration" role="operator" disabled=${isStepRunning} title=${disabledReason} onClick=${() => promptAndChangeOrder(order, chain, onChange)}>Change<//>
+    <${Button} icon="close" kind="danger" role="operator" disabled=${isStepRunning} title=${disabledReason} onClick=${() => confirmAndRemoveOrder(order, onChange)}>Remove<//>`;
 }
 
 /** Why the order is not moving, and what to do. @param {{order: Order}} props */

@@ -10,7 +10,7 @@ import { Table } from "../../parts/table.js";
 import { RelativeTime } from "../../parts/time.js";
 import { html, useEffect, useState } from "../../parts/ui.js";
 import { navigate, screenPaths } from "../../shell/router.js";
-import { OrderStateBadge, describeOrderState } from "./state.js";
+import { OrderStateBadge, describeOrderState } from "./order-state.js";
 
 /** @typedef {import("../../data/api-types.js").Order} Order */
 /** @typedef {{eventId: number, orders: Order[], hasMore: boolean}} LoadedOrders */
@@ -45,16 +45,16 @@ export function OrderTable({ path, tenant, node, state, id, showChain = false, f
     minInterval: 800,
     pollInterval: 5000,
   }, [path, tenant, maxOrders]);
-  const all = live.data?.orders ?? [];
-  const rows = all.filter((order) => (!node || order.node === node) && (!state || describeOrderState(order).label === state) && (!id || order.id.includes(id)));
+  const loadedOrders = live.data?.orders ?? [];
+  const rows = loadedOrders.filter((order) => (!node || order.node === node) && (!state || describeOrderState(order).label === state) && (!id || order.id.includes(id)));
   const hasMore = live.data?.hasMore === true;
   useEffect(() => {
-    if (live.data) onCount?.(orderCountText(rows.length, all.length, hasMore));
-  }, [rows.length, all.length, hasMore, live.data !== null]);
+    if (live.data) onCount?.(orderCountText(rows.length, loadedOrders.length, hasMore));
+  }, [rows.length, loadedOrders.length, hasMore, live.data !== null]);
   return html`<${LiveView} live=${live} errorTitle="The orders could not be loaded">${() => html`
     <${Table} fill=${fill} label="Orders" columns=${orderColumns(showChain)} rows=${rows} id=${(/** @type {Order} */ order) => `${order.path} ${order.tenant}`}
       onOpen=${(/** @type {Order} */ order) => navigate(screenPaths.order(order.path, order.tenant))}
-      onEnd=${hasMore && maxOrders < MAX_ORDERS ? () => setMaxOrders(maxOrders + PAGE_SIZE) : undefined} empty=${empty(all.length === 0)} />`}<//>`;
+      onEnd=${hasMore && maxOrders < MAX_ORDERS ? () => setMaxOrders(maxOrders + PAGE_SIZE) : undefined} empty=${empty(loadedOrders.length === 0)} />`}<//>`;
 }
 
 /** @param {number} shown @param {number} loaded @param {boolean} hasMore */

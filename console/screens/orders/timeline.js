@@ -26,17 +26,17 @@ export function filterOrderEvents(events, path) {
 /** Whether the last step failed: the order then reached its end through `on_error`.
  * @param {JournalEvent[]} events its own, the oldest first */
 function hasLastStepFailed(events) {
-  const last = events.findLast((event) => event.TYPE === "OrderStepEnded");
-  return /** @type {{TYPE?: string} | undefined} */ (last?.nodeTransition)?.TYPE === "Error";
+  const lastStepEndEvent = events.findLast((event) => event.TYPE === "OrderStepEnded");
+  return /** @type {{TYPE?: string} | undefined} */ (lastStepEndEvent?.nodeTransition)?.TYPE === "Error";
 }
 
 /** How and when the order ended, or null.
  * @param {JournalEvent[]} events its own, the oldest first
  * @returns {{at: number, tone: import("../../parts/badge.js").Tone, label: string} | null} */
 export function describeOrderEnd(events) {
-  const finished = events.findLast((event) => event.TYPE === "OrderFinished");
-  if (finished && hasLastStepFailed(events)) return { at: eventMillis(finished), tone: "bad", label: `Failed at ${finished.nodeId}` };
-  if (finished) return { at: eventMillis(finished), tone: "good", label: `Finished at ${finished.nodeId}` };
+  const finishedEvent = events.findLast((event) => event.TYPE === "OrderFinished");
+  if (finishedEvent && hasLastStepFailed(events)) return { at: eventMillis(finishedEvent), tone: "bad", label: `Failed at ${finishedEvent.nodeId}` };
+  if (finishedEvent) return { at: eventMillis(finishedEvent), tone: "good", label: `Finished at ${finishedEvent.nodeId}` };
   const removed = events.findLast((event) => event.TYPE === "FileBasedRemoved");
   return removed ? { at: eventMillis(removed), tone: "off", label: "Removed" } : null;
 }
@@ -50,7 +50,7 @@ const STEP_ENDINGS = { Success: ["good", "step succeeded"], Error: ["bad", "step
 export function timelineRows(events, isActive) {
   /** @type {Map<string, TimelineRow>} */
   const rows = new Map();
-  let node = "";
+  let currentNode = "";
   /** The bar that has not ended. @type {(TimelineBar & {kind: string}) | null} */
   let openBar = null;
   /** @param {string} name */
@@ -64,40 +64,40 @@ export function timelineRows(events, isActive) {
     // Waits without a duration are not drawn; steps are.
     if (openBar && (time > openBar.from || openBar.kind === "step")) {
       const { kind: _, ...bar } = openBar;
-      rowOf(node).bars.push({ ...bar, to: time, ...changes });
+      rowOf(currentNode).bars.push({ ...bar, to: time, ...changes });
     }
     openBar = null;
   };
   /** @param {string} kind @param {number} time @param {import("../../parts/badge.js").Tone} tone @param {string}
    * title @param {() => void} [onOpen] */
   const startBar = (kind, time, tone, title, onOpen) => {
-    openBar = { kind, from: time, to: null, tone, title: `${node}: ${title}`, onOpen };
+    openBar = { kind, from: time, to: null, tone, title: `${currentNode}: ${title}`, onOpen };
   };
   for (const event of events) {
     const time = eventMillis(event);
-    const nodeId = typeof event.nodeId === "string" ? event.nodeId : node;
+    const nodeId = typeof event.nodeId === "string" ? event.nodeId : currentNode;
     if (event.TYPE === "FileBasedAdded") {
-      node = nodeId;
-      rowOf(node);
+      currentNode = nodeId;
+      rowOf(currentNode);
       startBar("wait", time, "idle", "waiting");
     } else if (event.TYPE === "OrderStepStarted") {
       closeBar(time);
-      node = nodeId;
+      currentNode = nodeId;
       const task = String(event.taskId);
       startBar("step", time, "busy", "step running", () => navigate(screenPaths.task(task)));
     } else if (event.TYPE === "OrderStepEnded") {
-      const end = /** @type {{TYPE?: string}} */ (event.nodeTransition)?.TYPE ?? "";
-      const [tone, label] = STEP_ENDINGS[end] ?? ["idle", end];
-      closeBar(time, { tone, title: `${node}: ${label}` });
+      const transitionType = /** @type {{TYPE?: string}} */ (event.nodeTransition)?.TYPE ?? "";
+      const [tone, label] = STEP_ENDINGS[transitionType] ?? ["idle", transitionType];
+      closeBar(time, { tone, title: `${currentNode}: ${label}` });
       startBar("wait", time, "idle", "waiting");
     } else if (event.TYPE === "OrderSetBack") {
       closeBar(time);
-      node = nodeId;
+      currentNode = nodeId;
       startBar("wait", time, "warn", "waiting to be retried");
     } else if (event.TYPE === "OrderNodeChanged") {
       closeBar(time);
-      node = nodeId;
-      rowOf(node);
+      currentNode = nodeId;
+      rowOf(currentNode);
       startBar("wait", time, "idle", "waiting");
     } else if (event.TYPE === "OrderSuspended") {
       if (/** @type {{kind?: string} | null} */ (openBar)?.kind === "step") continue;
@@ -108,16 +108,16 @@ export function timelineRows(events, isActive) {
       startBar("wait", time, "idle", "waiting");
     } else if (event.TYPE === "OrderFinished") {
       closeBar(time);
-      node = nodeId;
+      currentNode = nodeId;
       const failed = hasLastStepFailed(events);
-      rowOf(node).bars.push({ from: time, to: time, tone: failed ? "bad" : "good", title: `${node}: ${failed ? "ended after an error" : "finished"}` });
+      rowOf(currentNode).bars.push({ from: time, to: time, tone: failed ? "bad" : "good", title: `${currentNode}: ${failed ? "ended after an error" : "finished"}` });
     } else if (event.TYPE === "FileBasedRemoved") {
       closeBar(time);
     }
   }
   if (openBar && isActive) {
     const { kind: _, ...bar } = /** @type {TimelineBar & {kind: string}} */ (openBar);
-    rowOf(node).bars.push(bar);
+    rowOf(currentNode).bars.push(bar);
   }
   return [...rows.values()].map((row) => addStepDurationToName(row, orderDurationMillis(events, isActive)));
 }
@@ -131,11 +131,11 @@ function orderDurationMillis(events, isActive) {
  * @param {TimelineRow} row @param {number} totalMillis
  * @returns {TimelineRow} */
 function addStepDurationToName({ name, bars }, totalMillis) {
-  const steps = bars.filter((bar) => bar.onOpen);
-  const stepMillis = steps.reduce((sum, bar) => sum + (bar.to ?? Date.now()) - bar.from, 0);
+  const stepBars = bars.filter((bar) => bar.onOpen);
+  const stepMillis = stepBars.reduce((sum, bar) => sum + (bar.to ?? Date.now()) - bar.from, 0);
   return {
-    name: steps.length ? `${name} · ${formatDuration(stepMillis)}` : name,
-    title: steps.length ? `${name}: ${pluralize(steps.length, "step")}, ${formatDuration(stepMillis)}` : name,
-    bars: [...bars.filter((bar) => !bar.onOpen && (bar.to === bar.from || (bar.to ?? Date.now()) - bar.from > totalMillis / 200)), ...steps],
+    name: stepBars.length ? `${name} · ${formatDuration(stepMillis)}` : name,
+    title: stepBars.length ? `${name}: ${pluralize(stepBars.length, "step")}, ${formatDuration(stepMillis)}` : name,
+    bars: [...bars.filter((bar) => !bar.onOpen && (bar.to === bar.from || (bar.to ?? Date.now()) - bar.from > totalMillis / 200)), ...stepBars],
   };
 }

@@ -25,8 +25,8 @@ function addSample(sample) {
   const last = metricsSamples.value.at(-1);
   const recent = metricsSamples.value.slice(-MAX_SAMPLES + 2);
   // After a pause the line has a gap.
-  const gap = last && sample.at - last.at > SAMPLE_INTERVAL_MS * 3 ? [emptySample(last.at + 1)] : [];
-  metricsSamples.value = [...recent, ...gap, sample];
+  const gapSamples = last && sample.at - last.at > SAMPLE_INTERVAL_MS * 3 ? [emptySample(last.at + 1)] : [];
+  metricsSamples.value = [...recent, ...gapSamples, sample];
 }
 
 /** @param {number} at
@@ -41,7 +41,7 @@ export function usePeriodicSampling() {
 
 function startSamplingMetrics() {
   /** @type {{metrics: Metrics, at: number} | null} */
-  let before = null;
+  let previousReading = null;
   let isStopped = false;
   let isReading = false;
   const takeSample = async () => {
@@ -50,12 +50,12 @@ function startSamplingMetrics() {
     isReading = true;
     try {
       const metrics = parseMetrics(await api.get("/metrics"));
-      const after = { metrics, at: Date.now() };
-      if (before && !isStopped) addSample(computeSampleBetween(before, after));
-      before = after;
+      const reading = { metrics, at: Date.now() };
+      if (previousReading && !isStopped) addSample(computeSampleBetween(previousReading, reading));
+      previousReading = reading;
     } catch {
       // The server does not respond: the line has a gap.
-      before = null;
+      previousReading = null;
     }
     isReading = false;
   };
@@ -103,20 +103,20 @@ function computeSampleBetween(before, after) {
 
 function startSamplingStream() {
   const seconds = SAMPLE_INTERVAL_MS / 1000;
-  let events = 0;
-  let succeeded = 0;
-  let failed = 0;
+  let eventCount = 0;
+  let succeededCount = 0;
+  let failedCount = 0;
   /** @type {MetricsSample["rates"]} */
-  let rates = {};
+  let attemptRatesByHandler = {};
   const unsubscribe = subscribe({ tasks: true }, {
-    onEvents: (list) => { events += list.length; },
+    onEvents: (list) => { eventCount += list.length; },
     onTaskChanges: (changes) => {
       for (const { handler, status, error } of changes) {
         const isFailure = status !== "SUCCESS" && error !== null && status !== "RUNNING";
-        if (status === "SUCCESS") succeeded += 1;
-        if (isFailure) failed += 1;
+        if (status === "SUCCESS") succeededCount += 1;
+        if (isFailure) failedCount += 1;
         if (status !== "SUCCESS" && !isFailure) continue;
-        const rate = (rates[handler] ??= { ended: 0, failed: 0 });
+        const rate = (attemptRatesByHandler[handler] ??= { ended: 0, failed: 0 });
         rate.ended += 1 / seconds;
         if (isFailure) rate.failed += 1 / seconds;
       }
@@ -124,9 +124,9 @@ function startSamplingStream() {
   });
   const timer = setInterval(() => {
     if (document.hidden) return;
-    addSample({ ...emptySample(Date.now()), events: events / seconds, succeeded: succeeded / seconds, failed: failed / seconds, rates });
-    events = succeeded = failed = 0;
-    rates = {};
+    addSample({ ...emptySample(Date.now()), events: eventCount / seconds, succeeded: succeededCount / seconds, failed: failedCount / seconds, rates: attemptRatesByHandler });
+    eventCount = succeededCount = failedCount = 0;
+    attemptRatesByHandler = {};
   }, SAMPLE_INTERVAL_MS);
   return () => {
     unsubscribe();

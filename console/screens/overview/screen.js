@@ -37,61 +37,61 @@ export default function Overview() {
 
 /** @param {{overview: OverviewData}} props */
 function ServerSummary({ overview: { health, nodes } }) {
-  const alive = nodes?.filter((node) => node.alive).length;
+  const aliveNodeCount = nodes?.filter((node) => node.alive).length;
   return html`<span>Pointsman ${health?.version}</span><span>${health?.store?.kind}</span>
-    ${alive !== undefined && html`<span>${alive === 1 ? "1 node" : `${alive} nodes`}</span>`}
-    ${alive !== undefined && alive > 1 && html`<span class="faint">rates and latencies are those of the node that serves this page</span>`}`;
+    ${aliveNodeCount !== undefined && html`<span>${aliveNodeCount === 1 ? "1 node" : `${aliveNodeCount} nodes`}</span>`}
+    ${aliveNodeCount !== undefined && aliveNodeCount > 1 && html`<span class="faint">rates and latencies are those of the node that serves this page</span>`}`;
 }
 
 /** @param {{overview: OverviewData}} props */
 function OverviewTiles({ overview: { handlers } }) {
-  const list = metricsSamples.value;
-  const last = list.at(-1);
+  const samples = metricsSamples.value;
+  const latestSample = samples.at(-1);
   /** @param {(handler: import("../../data/api-types.js").Handler) => number} count */
   const total = (count) => handlers.reduce((sum, handler) => sum + count(handler), 0);
-  const waiting = total(({ counts }) => counts.ready + counts.waiting + counts.scheduled);
-  const running = total(({ counts }) => counts.running);
-  const ready = total(countReadyTasks);
+  const waitingTaskCount = total(({ counts }) => counts.ready + counts.waiting + counts.scheduled);
+  const runningTaskCount = total(({ counts }) => counts.running);
+  const readyTaskCount = total(countReadyTasks);
   const runnable = handlers.filter(countReadyTasks);
   const oldest = Math.max(0, ...runnable.map((handler) => handler.oldest_runnable_seconds ?? 0));
   /** @param {number | null | undefined} value */
   const formatRate = (value) => (value === null || value === undefined ? "–" : formatCompactNumber(Number(value.toFixed(1))));
-  const recent = list.slice(-60);
+  const recent = samples.slice(-60);
   return html`<div class="tiles">
-    <${Tile} name="Events" value=${formatRate(last?.events)} unit="/s" values=${recent.map((sample) => sample.events)} />
-    <${Tile} name="Succeeded" value=${formatRate(last?.succeeded)} unit="/s" values=${recent.map((sample) => sample.succeeded)} />
-    <${Tile} name="Failed" value=${formatRate(last?.failed)} unit="/s" isBad=${(last?.failed ?? 0) > 0} values=${recent.map((sample) => sample.failed)} />
-    ${boundTenant.value === null && html`<${Tile} name="Start latency, p95" value=${latestLatency(list, "startP95")} values=${recent.map((sample) => sample.startP95)} />`}
-    <${Tile} name="Waiting" value=${formatCompactNumber(waiting)} note=${`${formatCount(ready)} ready`} />
-    <${Tile} name="Running" value=${formatCompactNumber(running)} note=${last?.slots ? `${last.busySlots} of ${last.slots} slots` : ""} />
+    <${Tile} name="Events" value=${formatRate(latestSample?.events)} unit="/s" values=${recent.map((sample) => sample.events)} />
+    <${Tile} name="Succeeded" value=${formatRate(latestSample?.succeeded)} unit="/s" values=${recent.map((sample) => sample.succeeded)} />
+    <${Tile} name="Failed" value=${formatRate(latestSample?.failed)} unit="/s" isBad=${(latestSample?.failed ?? 0) > 0} values=${recent.map((sample) => sample.failed)} />
+    ${boundTenant.value === null && html`<${Tile} name="Start latency, p95" value=${latestLatency(samples, "startP95")} values=${recent.map((sample) => sample.startP95)} />`}
+    <${Tile} name="Waiting" value=${formatCompactNumber(waitingTaskCount)} note=${`${formatCount(readyTaskCount)} ready`} />
+    <${Tile} name="Running" value=${formatCompactNumber(runningTaskCount)} note=${latestSample?.slots ? `${latestSample.busySlots} of ${latestSample.slots} slots` : ""} />
     <${Tile} name="Oldest ready" value=${oldest ? formatShortDuration(oldest * 1000) : "none"} isBad=${oldest > 60} />
   </div>`;
 }
 
 /** The latest measured value: idle samples have none.
- * @param {MetricsSample[]} list @param {"startP95" | "emitP95"} name */
-function latestLatency(list, name) {
-  const found = list.slice(-15).reverse().find((sample) => sample[name] !== null);
+ * @param {MetricsSample[]} samples @param {"startP95" | "emitP95"} name */
+function latestLatency(samples, name) {
+  const found = samples.slice(-15).reverse().find((sample) => sample[name] !== null);
   return found ? formatDuration(Number(found[name])) : "–";
 }
 
 /** @param {((sample: MetricsSample) => number | null)[]} getValues
  * @returns {[number[], ...(number | null)[][]]} */
 function chartData(...getValues) {
-  const list = metricsSamples.value;
-  return [list.map((sample) => sample.at), ...getValues.map((getValue) => list.map(getValue))];
+  const samples = metricsSamples.value;
+  return [samples.map((sample) => sample.at), ...getValues.map((getValue) => samples.map(getValue))];
 }
 
 function ThroughputChart() {
-  const list = metricsSamples.value;
-  const data = useMemo(() => chartData((sample) => sample.events, (sample) => sample.succeeded, (sample) => sample.failed), [list]);
+  const samples = metricsSamples.value;
+  const data = useMemo(() => chartData((sample) => sample.events, (sample) => sample.succeeded, (sample) => sample.failed), [samples]);
   return html`<${Panel} title="Throughput" aside="per second"><${LineChart} data=${data} label="Events, succeeded attempts and failed attempts per second, over the last ten minutes"
     lines=${[{ name: "events", tone: "accent", fill: true }, { name: "succeeded", tone: "good" }, { name: "failed", tone: "bad" }]} /><//>`;
 }
 
 function LatencyChart() {
-  const list = metricsSamples.value;
-  const data = useMemo(() => chartData((sample) => sample.startP50, (sample) => sample.startP95, (sample) => sample.emitP95), [list]);
+  const samples = metricsSamples.value;
+  const data = useMemo(() => chartData((sample) => sample.startP50, (sample) => sample.startP95, (sample) => sample.emitP95), [samples]);
   return html`<${Panel} title="Latency" aside="of the node that serves this page"><${LineChart} data=${data} formatValue=${formatDuration} label="Start latency (median and 95th percentile) and emit latency (95th percentile), over the last ten minutes"
     lines=${[{ name: "start, p50", tone: "muted" }, { name: "start, p95", tone: "accent" }, { name: "emit, p95", tone: "warn" }]} /><//>`;
 }

@@ -19,11 +19,11 @@ export function buildAgenda(schedules, midnights) {
   /** @type {AgendaDay[]} */
   const days = midnights.slice(0, -1).map((from) => ({ from, entries: [] }));
   /** @type {Schedule[]} */
-  const frequent = [];
+  const frequentSchedules = [];
   for (const schedule of schedules) {
     const times = schedule.next.map((at) => Date.parse(at)).filter((at) => at >= midnights[0] && at < (midnights.at(-1) ?? 0));
     if (times.length >= MIN_FREQUENT_FIRES_PER_WEEK) {
-      frequent.push(schedule);
+      frequentSchedules.push(schedule);
       continue;
     }
     days.forEach((day, index) => {
@@ -33,7 +33,7 @@ export function buildAgenda(schedules, midnights) {
     });
   }
   for (const day of days) day.entries.sort((a, b) => a.at - b.at || a.schedule.name.localeCompare(b.schedule.name));
-  return { frequent, days };
+  return { frequent: frequentSchedules, days };
 }
 
 /** `06:00`, with seconds if they are not zero. @param {number} ms */

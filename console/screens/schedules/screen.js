@@ -57,11 +57,11 @@ export default function Schedules({ query }) {
  * @returns {Promise<{eventId: number, schedules: Schedule[]}>} */
 async function readSchedules(signal) {
   const all = await api.get("/api/v1/schedules", { query: { times: 3 }, signal });
-  let next = all.next;
-  while (next !== null) {
-    const page = await api.get("/api/v1/schedules", { query: { times: 3, cursor: next }, signal });
+  let nextCursor = all.next;
+  while (nextCursor !== null) {
+    const page = await api.get("/api/v1/schedules", { query: { times: 3, cursor: nextCursor }, signal });
     all.schedules.push(...page.schedules);
-    next = page.next;
+    nextCursor = page.next;
   }
   return all;
 }

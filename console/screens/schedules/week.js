@@ -47,7 +47,7 @@ export function WeekView({ from, matches }) {
   const today = listMidnights(now.value, 1)[0];
   const firstDay = parseDay(from) ?? today;
   const midnights = listMidnights(Math.max(firstDay, today), 7);
-  const week = useLiveData({ read: (signal) => readWeek(midnights, signal), filter: { types: ["FileBasedEvent"] }, pollInterval: 15_000 }, [midnights[0], midnights[7]]);
+  const liveWeek = useLiveData({ read: (signal) => readWeek(midnights, signal), filter: { types: ["FileBasedEvent"] }, pollInterval: 15_000 }, [midnights[0], midnights[7]]);
   const showPreviousWeek = () => setQuery({ from: formatDate(midnights[0] - 6.5 * DAY_MS) });
   const showNextWeek = () => setQuery({ from: formatDate(midnights[7]) });
   return html`<div class="week-head">
@@ -56,7 +56,7 @@ export function WeekView({ from, matches }) {
       <${Button} small icon="up" class="arrow-right" label="Next week" onClick=${showNextWeek} />
       <h2>${formatDay(midnights[0])} to ${formatDay(midnights[6])}</h2>
     </div>
-    <${LiveView} live=${week} lines=${10} errorTitle="The schedules could not be loaded">
+    <${LiveView} live=${liveWeek} lines=${10} errorTitle="The schedules could not be loaded">
       ${(/** @type {{schedules: Schedule[]}} */ data) => html`<${WeekGrid} schedules=${data.schedules.filter(matches)} midnights=${midnights} today=${today} isEmpty=${data.schedules.length === 0} />`}
     <//>`;
 }

@@ -67,9 +67,9 @@ function cliFlag(name, value) {
 
 /** @param {import("./tail.js").TailState} tail @param {boolean} paused */
 function rowCountText({ rows, buffered, dropped }, paused) {
-  const shown = `${formatCount(rows.length)} shown${dropped ? `, ${formatCount(dropped)} older ones removed` : ""}`;
-  if (paused) return html`<span>${shown}</span><${Badge} tone="warn">Paused, ${formatCount(buffered)} new<//>`;
-  return html`<span>${shown}</span>${streamConnectionState.value.phase === "open" ? null : html`<span>not live</span>`}`;
+  const shownCountText = `${formatCount(rows.length)} shown${dropped ? `, ${formatCount(dropped)} older ones removed` : ""}`;
+  if (paused) return html`<span>${shownCountText}</span><${Badge} tone="warn">Paused, ${formatCount(buffered)} new<//>`;
+  return html`<span>${shownCountText}</span>${streamConnectionState.value.phase === "open" ? null : html`<span>not live</span>`}`;
 }
 
 function filterFields() {

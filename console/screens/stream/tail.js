@@ -20,8 +20,8 @@ const GAP_TEXTS = {
 
 /** @typedef {{rows: StreamRow[], error: unknown, loading: boolean, torn: boolean, searching: boolean, buffered: number, dropped: number}} TailState */
 
-/** @param {{filter: StreamFilter, history: number, paused: boolean}} options */
-export function useStreamTail({ filter, history, paused }) {
+/** @param {{filter: StreamFilter, olderEventCount: number, paused: boolean}} options */
+export function useStreamTail({ filter, olderEventCount, paused }) {
   const state = useSignal(/** @type {TailState} */ ({ rows: [], error: null, loading: true, torn: false, searching: false, buffered: 0, dropped: 0 }));
   const isPaused = useRef(paused);
   isPaused.current = paused;
@@ -56,7 +56,7 @@ export function useStreamTail({ filter, history, paused }) {
       updateState();
     };
     const { types, key, path, tenant } = filter;
-    const query = { limit: -history, return: types?.join(","), key, path, tenant };
+    const query = { limit: -olderEventCount, return: types?.join(","), key, path, tenant };
     /** Reads older events; `searchAll` lets the server search the whole journal.
      * @param {boolean} searchAll */
     const readHistory = async (searchAll) => {
@@ -109,7 +109,7 @@ export function useStreamTail({ filter, history, paused }) {
       clearTimeout(streamTimeout);
       readAbort.abort();
     };
-  }, [JSON.stringify(filter), history, reloadCount.value]);
+  }, [JSON.stringify(filter), olderEventCount, reloadCount.value]);
 
   useEffect(() => {
     if (!paused) showBuffered.current();

@@ -44,7 +44,7 @@ function timelineRows(task, rows) {
   const drawn = rows.slice(-MAX_TIMELINE_ATTEMPTS);
   let previousEnd = toMillis(rows.length > drawn.length ? rows[rows.length - drawn.length - 1].ended_at : task.created_at) ?? 0;
   /** @type {import("../../parts/timeline.js").TimelineRow[]} */
-  const timeline = drawn.map((row) => {
+  const rowsOfTimeline = drawn.map((row) => {
     const from = toMillis(row.started_at) ?? previousEnd;
     const to = toMillis(row.ended_at);
     const [tone, label] = ATTEMPT_RESULTS[row.end] ?? ["idle", row.end];
@@ -54,8 +54,8 @@ function timelineRows(task, rows) {
     previousEnd = to ?? from;
     return { name: `Attempt ${row.number}`, bars };
   });
-  if (task.status === "SCHEDULED") timeline.push({ name: "Waiting", bars: [{ from: previousEnd, to: null, tone: "idle", title: "Waiting" }] });
-  return timeline;
+  if (task.status === "SCHEDULED") rowsOfTimeline.push({ name: "Waiting", bars: [{ from: previousEnd, to: null, tone: "idle", title: "Waiting" }] });
+  return rowsOfTimeline;
 }
 
 /** @type {import("../../parts/table.js").Column<AttemptRow>[]} */

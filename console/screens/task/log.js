@@ -62,7 +62,7 @@ export function LogPanel({ id, isEnded, attempt }) {
   });
   const matchIndex = selectedLine === null ? -1 : matches.indexOf(selectedLine);
   const openedLine = selectedLine === null ? undefined : buffer.lineAt(selectedLine);
-  const numbers = Array.from({ length: Math.max(0, to - from) }, (_, index) => numberAt(from + index));
+  const visibleLineNumbers = Array.from({ length: Math.max(0, to - from) }, (_, index) => numberAt(from + index));
 
   return html`<${Panel} title="Log" flush aside=${html`<span role="status">${lineCountText(buffer, phase)}</span>`}>
     <div class="log-tools" role="search" aria-label="Log search">
@@ -85,7 +85,7 @@ export function LogPanel({ id, isEnded, attempt }) {
       style=${{ height: `${Math.min(MAX_LOG_HEIGHT, Math.max(MIN_LOG_HEIGHT, buffer.lines.length * LINE_HEIGHT + 18))}px` }}>
       <div class="log-spacer" style=${{ height: `${rowCount * LINE_HEIGHT}px` }}>
         <ol style=${{ transform: `translateY(${from * LINE_HEIGHT}px)` }}>
-          ${numbers.map((number) => html`<${LogLineRow} key=${number} number=${number} line=${buffer.lineAt(number)} searchText=${text} current=${number === selectedLine}
+          ${visibleLineNumbers.map((number) => html`<${LogLineRow} key=${number} number=${number} line=${buffer.lineAt(number)} searchText=${text} current=${number === selectedLine}
             onOpen=${() => setSelectedLine(number === selectedLine ? null : number)} />`)}
         </ol>
       </div>

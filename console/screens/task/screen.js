@@ -98,10 +98,10 @@ function TaskDetail({ task, onChange }) {
 
 /** Says how to proceed if the task cannot be run again. @param {{task: TaskDetail}} props */
 function NextStepNotice({ task }) {
-  const order = screenPaths.order(task.key ?? "", task.tenant);
+  const orderPath = screenPaths.order(task.key ?? "", task.tenant);
   if (isOrderStepTask(task) && task.state === "error") {
     return html`<p class="notice">The step of an order cannot be run again from here. Its order has moved on, or can be resumed.
-      ${screenExists(order) && html`<${Link} to=${order}>Open the order<//>`}</p>`;
+      ${screenExists(orderPath) && html`<${Link} to=${orderPath}>Open the order<//>`}</p>`;
   }
   if (task.state !== "missing") return null;
   return html`<p class="notice warn">Its handler is no longer defined. Define ${task.handler} again and adopt its missing tasks, or cancel this one.

@@ -53,8 +53,8 @@ function followTaskList(filter, onState) {
   let firstVisible = 0;
   let isStale = false;
   let lastReadAt = Date.now();
-  const abort = new AbortController();
-  const { signal } = abort;
+  const abortController = new AbortController();
+  const { signal } = abortController;
   /** @type {import("../../data/api-types.js").TaskChange[]} */
   let pendingChanges = [];
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -76,9 +76,9 @@ function followTaskList(filter, onState) {
   async function readFirstPage() {
     newerIds.clear();
     updateState({ loading: state.rows.length === 0, reading: true, error: null, newerCount: 0 });
-    const fresh = new TaskRows(filter);
-    await readPages(fresh, null, FIRST_PAGE_SIZE);
-    if (!state.error) rows = fresh;
+    const newRows = new TaskRows(filter);
+    await readPages(newRows, null, FIRST_PAGE_SIZE);
+    if (!state.error) rows = newRows;
     updateState({ loading: false });
     showRows();
   }
@@ -117,12 +117,12 @@ function followTaskList(filter, onState) {
       const keepPosition = firstVisible > 0;
       const extraRows = page === rows.pages[0] ? 50 : 0;
       try {
-        const fresh = await requestPage(page.cursor, Math.min(PAGE_SIZE, Math.max(FIRST_PAGE_SIZE, page.tasks.length + extraRows)));
+        const freshPage = await requestPage(page.cursor, Math.min(PAGE_SIZE, Math.max(FIRST_PAGE_SIZE, page.tasks.length + extraRows)));
         if (rowsBefore !== rows || signal.aborted) return;
         // The pages no longer overlap: the list starts again.
-        if (!rows.refresh(page, fresh, keepPosition) && !keepPosition) {
+        if (!rows.refresh(page, freshPage, keepPosition) && !keepPosition) {
           rows = new TaskRows(filter);
-          rows.append({ cursor: null, next: fresh.next, tasks: fresh.tasks });
+          rows.append({ cursor: null, next: freshPage.next, tasks: freshPage.tasks });
         }
         if (!keepPosition) {
           newerIds.clear();
@@ -184,7 +184,7 @@ function followTaskList(filter, onState) {
     },
     stop: () => {
       unsubscribe();
-      abort.abort();
+      abortController.abort();
       clearTimeout(drawTimer);
       clearTimeout(refreshTimer);
     },

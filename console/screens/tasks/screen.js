@@ -40,9 +40,9 @@ export default function Tasks({ query }) {
   const container = useRef(/** @type {HTMLDivElement | null} */ (null));
   useEffect(() => setSelection({ selected: new Set(), allMatching: false }), [filterKey]);
   const { rows, next } = list;
-  const selected = useMemo(() => (selection.allMatching ? new Set(rows.map((task) => task.id)) : selection.selected), [selection, rows]);
+  const selectedIds = useMemo(() => (selection.allMatching ? new Set(rows.map((task) => task.id)) : selection.selected), [selection, rows]);
   const visibleColumns = useMemo(() => taskColumns(filter), [filterKey, boundTenant.value]);
-  const scope = redriveScopeFromFilter(filter) ?? redriveScopeFromFilter({ ...filter, status: "FAILED", event: undefined });
+  const redriveScope = redriveScopeFromFilter(filter) ?? redriveScopeFromFilter({ ...filter, status: "FAILED", event: undefined });
   useScreenCommands(hasRole("operator") && !filter.event ? [{ title: "Redrive failed tasks", keywords: "retry run again", run: () => setRedriveOpen(true) }] : []);
 
   const scrollToTop = () => {
@@ -66,10 +66,10 @@ export default function Tasks({ query }) {
       : list.loading ? html`<${LoadingState} lines=${12} />`
       : html`<${Table} fill label="Tasks, newest first" columns=${visibleColumns} rows=${rows} id=${(/** @type {Task} */ task) => task.id}
           onOpen=${(/** @type {Task} */ task) => navigate(screenPaths.task(task.id))} onEnd=${list.loadMore} onScroll=${list.setFirstVisible}
-          selection=${{ selected, onChange: (/** @type {Set<string>} */ next) => setSelection({ selected: next, allMatching: false }) }}
+          selection=${{ selected: selectedIds, onChange: (/** @type {Set<string>} */ next) => setSelection({ selected: next, allMatching: false }) }}
           empty=${html`<${NoTasks} filter=${filter} hasOlder=${next !== null} onSearchOlder=${list.loadMore} />`} />`}
     ${rows.length >= MAX_ROWS && next !== null && html`<${Notice}>There are more than ${formatCount(MAX_ROWS)} tasks. Narrow the filter to see the rest.<//>`}
-    ${isRedriveOpen && scope && html`<${RedriveDialog} scope=${scope} onClose=${() => setRedriveOpen(false)} />`}
+    ${isRedriveOpen && redriveScope && html`<${RedriveDialog} scope=${redriveScope} onClose=${() => setRedriveOpen(false)} />`}
   </div>`;
 }
 

@@ -47,8 +47,8 @@ pub(crate) fn service_failure(failure: &ServiceFailure) -> Failure {
     )
 }
 
-/// Waits until a node has stopped gracefully. Another signal returns an error at once, so that the node stops
-/// immediately.
+/// Waits until `stopped` is ready: the node has stopped gracefully. A stop signal meanwhile returns an error at once, so
+/// that the process ends immediately.
 pub(crate) async fn wait_for_graceful_stop(
     stopped: impl Future<Output = ()>,
     signals: &mut StopSignals,

@@ -47,7 +47,7 @@ impl ServeCommand {
         let mut signals = StopSignals::new()?;
         let inputs = self.config.to_inputs();
         let config = inputs.load_config().map_err(|faults| configuration_failure(&faults))?;
-        tracing::info!("configuration: {}", config.describe_config_files());
+        tracing::info!("{}", config.describe_config_files());
         for warning in &config.warnings {
             tracing::warn!("configuration warning; the server starts anyway: {warning}");
         }

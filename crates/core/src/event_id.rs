@@ -70,7 +70,7 @@ impl std::str::FromStr for EventId {
     }
 }
 
-/// The longest time by which ids may be ahead of the last observed time.
+/// The longest time by which ids may be ahead of the capped clock time, and by which an observation advances it.
 const MAX_CLOCK_JUMP: Duration = Duration::from_secs(3600);
 
 /// Generates ids: `max(now_ms * 1000, last + 1)`.
@@ -93,7 +93,7 @@ impl EventIdGenerator {
         Self { last_id: last, reserved_up_to: EventId::ZERO, observed_time: now.max(last.timestamp()) }
     }
 
-    /// The clock's time at the latest observation, after capping.
+    /// The clock's time at the latest observation, capped at an hour after the previous one.
     pub fn observed_time(&self) -> Timestamp {
         self.observed_time
     }

@@ -54,8 +54,10 @@ impl FollowerEntry {
 }
 
 impl Followers {
-    /// Adds a follower that waits for a matching event after `after`. `find_unmatched_until` returns `None` if such an
-    /// event exists already, or else the id up to which none does; events that arrive from then on are not missed.
+    /// Adds a follower that waits for a matching event after `after`.
+    ///
+    /// `find_unmatched_until` returns `None` if such an event exists already, or else the id up to which none does;
+    /// events that arrive from then on are not missed.
     pub(crate) fn add(
         self: &Arc<Self>,
         filter: &EventFilter,

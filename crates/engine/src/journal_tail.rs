@@ -11,7 +11,7 @@ const MAX_CACHED_EVENTS: usize = 20_000;
 /// The maximum total size of the events in the tail.
 const MAX_CACHED_BYTES: usize = 32 << 20;
 
-/// All events after `begins_after` and up to `journal_range.head`, without a gap.
+/// A cache of all events after `begins_after` and up to `journal_range.newest_event_id`, without a gap.
 #[derive(Debug)]
 pub(crate) struct JournalTail {
     begins_after: EventId,

@@ -63,7 +63,7 @@ pub(crate) struct Node {
     needs_capability_announcement: AtomicBool,
 }
 
-/// The parts of a node that exist before it joins the store.
+/// The parts that a node is built from, besides its id in the store and its setup.
 pub(crate) struct NodeParts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) settings: Settings,

@@ -277,7 +277,7 @@ impl Observer {
         self.journal_tail.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Drops the tail and wakes all followers, which then read from the store.
+    /// Drops the tail from memory and wakes all followers, which then read from the store.
     fn drop_tail(&self) {
         self.followers.restart_notifications_after(EventId::ZERO);
         self.set_tail(None);

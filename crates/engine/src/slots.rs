@@ -70,8 +70,10 @@ impl NewTaskReserve {
     }
 }
 
+/// The attempts that a bounded run may still start.
 #[derive(Debug)]
 struct AttemptBudget {
+    /// Has a permit for each attempt that no slot is reserved for yet.
     permits: Arc<Semaphore>,
     /// The number of attempts that may still start.
     remaining_attempts: watch::Sender<usize>,

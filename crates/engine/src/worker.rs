@@ -23,9 +23,9 @@ use crate::supervisor::Service;
 use crate::time::StoreBackoff;
 use crate::unstarted_claim::UnstartedClaim;
 
-/// The maximum number of ends in one transaction.
+/// The maximum number of ended attempts in one transaction.
 const MAX_ENDS_PER_BATCH: usize = 1024;
-/// How long the worker tries to store the remaining ends when the node stops.
+/// How long the worker tries to store the remaining ended attempts when the node stops.
 const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 /// The minimum sleep until a task is due. A task that is due but cannot be claimed (another node has it) must not cause
 /// a tight loop.
@@ -35,7 +35,7 @@ const MIN_SLEEP_UNTIL_DUE: Duration = Duration::from_millis(20);
 pub(crate) struct Worker {
     node: Arc<Node>,
     ended_attempt_receiver: mpsc::UnboundedReceiver<EndedAttempt>,
-    /// Ends that the store has not accepted yet.
+    /// Ended attempts that the store has not accepted yet.
     unsent_ends: Vec<EndedAttempt>,
     /// Whether the store may have tasks for this node.
     may_have_work: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Worker {
 }
 
 impl Service for Worker {
-    /// Works until stopped; then sends the remaining ends.
+    /// Works until stopped; then stores the remaining ended attempts.
     async fn run(&mut self, stop: CancellationToken) {
         while self.wait_for_work(&stop).await {
             self.store_ends_and_claim_tasks().await;
@@ -72,7 +72,7 @@ impl Worker {
         }
     }
 
-    /// Waits until there are ends to store or tasks may be claimed; `false` if the worker is to stop.
+    /// Waits until there are ended attempts to store or tasks may be claimed; `false` if the worker is to stop.
     async fn wait_for_work(&mut self, stop: &CancellationToken) -> bool {
         if self.is_store_failing {
             return tokio::select! {
@@ -116,7 +116,7 @@ impl Worker {
         due.min(max)
     }
 
-    /// Sends the waiting ends, and claims tasks for the free slots.
+    /// Stores the waiting ended attempts, and claims tasks for the free slots.
     async fn store_ends_and_claim_tasks(&mut self) {
         // Attempts on this thread that are about to end may do so first, so that their ends are included.
         tokio::task::yield_now().await;
@@ -176,7 +176,8 @@ impl Worker {
         Ok(claim)
     }
 
-    /// Reports whether the store accepted an end.
+    /// Handles the store's reply about an ended attempt: accepted, or refused because its task was cancelled or given to
+    /// another node.
     fn report_end_result(
         &mut self,
         ended: EndedAttempt,
@@ -220,8 +221,8 @@ impl Worker {
         );
     }
 
-    /// Sends the remaining ends when the node stops. If the store does not accept them in time, they are lost, and the
-    /// rescuer of another node has the tasks run again.
+    /// Stores the remaining ended attempts when the node stops. If the store does not accept them in time, they are
+    /// lost, and the rescuer of another node has the tasks run again.
     async fn flush_remaining_ends(&mut self) {
         let deadline = Instant::now() + FINAL_FLUSH_TIMEOUT;
         loop {

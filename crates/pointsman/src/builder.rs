@@ -237,7 +237,8 @@ impl<Last> BusBuilder<Last> {
         self
     }
 
-    /// Like [`on_event_type`](Self::on_event_type), for a synchronous handler.
+    /// Like [`on_event_type`](Self::on_event_type), but the handler is synchronous: it runs before the event's queued
+    /// handlers, and synchronous handlers run one after another in the order of these calls.
     pub fn on_event_type_sync(mut self, key: &str, handler: &str) -> Self {
         self.plan.bind_route(key, handler, HandlerBinding::new_sync);
         self

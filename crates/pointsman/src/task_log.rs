@@ -207,7 +207,7 @@ mod tests {
     async fn the_maximum_level_can_be_set() {
         let lines =
             run_and_collect_log_lines(TaskLogLayer::with_max_level(tracing::Level::DEBUG), async || {
-                tracing::debug!("a debug line")
+                tracing::debug!("a debug line, which is logged at this maximum level")
             })
             .await;
         assert_eq!(lines.len(), 1);

@@ -33,7 +33,7 @@ pub(crate) fn read_idempotency_key_header(headers: &HeaderMap) -> Result<Option<
     Ok(Some(String::from_utf8_lossy(key).into_owned()))
 }
 
-/// The idempotency key of a request, with a digest of its operation and body.
+/// The idempotency key of a request, as a key of this tenant, with a digest of the operation and the body.
 pub(crate) fn key_for_request(
     headers: &HeaderMap,
     tenant: Tenant,
@@ -57,7 +57,7 @@ pub(crate) fn key_for_request(
     }))
 }
 
-/// The idempotency key of an action. It belongs to the tenant of the caller's token, or to the default tenant. The
+/// The idempotency key of a request, as a key of the caller's tenant, or of the default tenant if it has none. The
 /// digest includes the token's tenant, so that a token of the default tenant does not get a response meant for a token
 /// of all tenants.
 pub(crate) fn key_for_action(

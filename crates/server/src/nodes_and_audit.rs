@@ -17,7 +17,7 @@ const DEFAULT_AUDIT_LIMIT: usize = 100;
 /// Maximum number of audit entries in a response.
 const MAX_AUDIT_LIMIT: usize = 1000;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn http_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list_nodes)).routes(routes!(list_audit_entries))
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn build_api_router_and_document() -> (axum::Router<App>, Document) {
         .merge(chains::http_routes())
         .merge(jobscheduler::http_routes())
         .merge(pull_workers::http_routes())
-        .merge(nodes_and_audit::routes())
+        .merge(nodes_and_audit::http_routes())
         .merge(me::http_routes())
         .merge(config_status::http_routes())
         .merge(health::http_routes())

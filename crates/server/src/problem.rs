@@ -32,7 +32,7 @@ const UNAVAILABLE_RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 /// as long as a body. Longer parameters and pointers are left out, because a part of a pointer would point elsewhere.
 const MAX_DETAIL_BYTES: usize = 2 << 10;
 
-/// Covers both a request that could not start and a commit whose result was lost.
+/// The detail if the store is unavailable: either the request could not start, or the result of its commit was lost.
 const STORE_UNAVAILABLE_DETAIL: &str = "the store is not available; run `pointsman doctor` to find out why. If the request changes \
      something, it is not known whether the change is durable; with an idempotency key it can be repeated safely";
 

@@ -13,7 +13,7 @@ fn base_registration() -> RegistrationBuilder {
     RegistrationBuilder::default().route("record", &["index", "remote"]).pulled_by_workers("remote")
 }
 
-/// A registration with pulled tasks only.
+/// A registration whose only handler is pulled by workers.
 fn pulled_only_registration() -> RegistrationBuilder {
     RegistrationBuilder::default().route("record", &["remote"]).pulled_by_workers("remote")
 }

@@ -200,7 +200,7 @@ impl OutboxDrainer {
         }
     }
 
-    /// Sets a row aside; returns the number of drained rows.
+    /// Sets a row aside, in `pointsman.outbox_refused`; returns the number of drained rows.
     async fn refuse_row(&self, number: i64, reason: String) -> Result<usize, StoreError> {
         let now = self.caller_time.now();
         let drained =

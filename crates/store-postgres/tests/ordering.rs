@@ -21,7 +21,7 @@ use tokio_postgres::Client;
 const WRITER_COUNT: u64 = 64;
 const ROUNDS_PER_WRITER: u64 = 12;
 const OBJECT_COUNT: u64 = 24;
-/// Events per round of a writer: one for an object whose row it has changed, and two for its own object.
+/// Events per round of a producer in SQL: one for an object whose row it has changed, and two for its own object.
 const EVENTS_PER_ROUND: u64 = 3;
 /// Events emitted directly, without the outbox.
 const DIRECT_EMIT_COUNT: u64 = 400;

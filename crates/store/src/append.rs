@@ -36,7 +36,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Ok(EmitReceipt { events, repeated: false }))
     }
 
-    /// Appends events to the journal and creates their tasks. A task that can run at once is created locked if a claim
+    /// Appends events to the journal and creates their tasks. A task that can run at once is created leased if a claim
     /// slot is free.
     pub fn append_events(
         &mut self,

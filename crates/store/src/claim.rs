@@ -1,4 +1,4 @@
-//! Claims: locks the next tasks for a node or a worker. `selection.rs` chooses them.
+//! Claims: leases the next tasks to a node or a worker. `selection.rs` selects them.
 
 use std::collections::BTreeSet;
 
@@ -18,15 +18,15 @@ use crate::writer_state::{RegisteredHandler, RunningTask};
 /// Most delayed tasks that one claim makes ready.
 const MAX_DUE_TASKS_PER_CLAIM: usize = 1000;
 
-/// The slots of a claim that is combined with another operation: the request, and the tasks locked for it so far.
+/// The slots of a claim that is combined with another operation: the request, and the tasks leased for it so far.
 #[derive(Debug, Default)]
 pub struct PendingClaim {
     request: Option<ClaimRequest>,
     claimed_tasks: Vec<ClaimedTask>,
-    /// The highest priority among the events of this transaction. Only tasks of this priority may be created locked;
+    /// The highest priority among the events of this transaction. Only tasks of this priority may be created leased;
     /// otherwise a later event of the batch with a higher priority would be overtaken.
     highest_event_priority: Option<Priority>,
-    /// The number of new tasks that would have been created locked if the claim had had a free slot.
+    /// The number of new tasks that would have been created leased if the claim had had a free slot.
     new_tasks_without_slot: usize,
 }
 
@@ -67,7 +67,7 @@ impl<T: Tables> Txn<'_, T> {
         })
     }
 
-    /// Locks tasks for the free slots of a claim.
+    /// Leases tasks to the claimant, for the free slots of its claim.
     pub(crate) fn claim_tasks(&mut self, slots: PendingClaim, now: Timestamp) -> TableResult<ClaimResult> {
         let PendingClaim {
             request: claim,
@@ -146,7 +146,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok((selected_tasks, false))
     }
 
-    /// Counts the chosen tasks that belong to a handler.
+    /// Counts the selected tasks that belong to a handler.
     fn count_selected_tasks_of_handler(
         &self,
         selected_tasks: &[ActiveTaskRow],
@@ -159,7 +159,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(count)
     }
 
-    /// Locks the chosen tasks. Their events and orders are prefetched together.
+    /// Leases the selected tasks to the claimant. Their events and orders are prefetched together.
     fn lock_tasks(
         &mut self,
         selected_tasks: Vec<ActiveTaskRow>,
@@ -254,7 +254,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(lease)
     }
 
-    /// Returns whether a new task may be created locked, because it would run next and the claim has a free slot.
+    /// Returns whether a new task may be created leased, because it would run next and the claim has a free slot.
     /// Counts the tasks that would run next and find no free slot.
     pub(crate) fn may_create_task_locked(
         &self,
@@ -283,7 +283,7 @@ impl<T: Tables> Txn<'_, T> {
             && claim.handlers.contains(&handler.def.name))
     }
 
-    /// Inserts a new task that is already locked: one write instead of an insert and an update.
+    /// Inserts a new task that is already leased: one write instead of an insert and an update.
     pub(crate) fn create_locked_task(
         &mut self,
         mut task_row: ActiveTaskRow,
@@ -299,7 +299,7 @@ impl<T: Tables> Txn<'_, T> {
         self.state.update_counts_for_phase_change(task_row.queue, None, Some(TaskPhase::Locked))?;
         self.state.record_queue_served(task_row.queue)?;
         self.record_attempt_start(&task_row, handler, id, now)?;
-        // Steps of orders are never created locked.
+        // Steps of orders are never created leased.
         let running = RunningTask { row: task_row, subject, order: None };
         slots.claimed_tasks.push(self.cache_running_task(running, handler, id.clone(), lease));
         Ok(())

@@ -1,5 +1,5 @@
-//! Idempotency records: the answer to a request, written in the transaction that carries it out. Of concurrent
-//! duplicates exactly one is carried out, and a repeat gets the recorded answer, even after a crash.
+//! Idempotency records: the response to a request, written in the transaction that carries it out. Of concurrent
+//! duplicates exactly one is carried out, and a repeat gets the recorded response, even after a crash.
 
 use pointsman_core::Timestamp;
 use pointsman_core::store::{IdempotencyError, IdempotencyKey, IdempotencyRecord};
@@ -12,9 +12,9 @@ use crate::tables::IdempotencyTable;
 use crate::writer::Txn;
 
 impl<T: IdempotencyTable> Txn<'_, T> {
-    /// Returns the answer recorded under a key; `None` if the request has no key or the key is new. A key that was used
-    /// for another request is refused. So is an answer of another type, which belongs to another request: a fault here
-    /// would fail every job of the commit.
+    /// Returns the response recorded under a key; `None` if the request has no key or the key is new. A key that was
+    /// used for another request is refused. So is a response of another type, which belongs to another request: a fault
+    /// here would fail every job of the commit.
     pub(crate) fn read_recorded_answer<A: DeserializeOwned>(
         &mut self,
         idempotency: Option<&IdempotencyKey>,
@@ -33,7 +33,7 @@ impl<T: IdempotencyTable> Txn<'_, T> {
         })
     }
 
-    /// Returns the answer recorded under a key as text, for requests of any kind.
+    /// Returns the response recorded under a key as text, for requests of any kind.
     pub(crate) fn read_recorded_answer_text(
         &mut self,
         idempotency: &IdempotencyKey,
@@ -45,7 +45,7 @@ impl<T: IdempotencyTable> Txn<'_, T> {
         Ok(self.read_recorded_answer::<Value>(Some(idempotency))?.map(|answer| answer.map(text)))
     }
 
-    /// Records the answer to a request, if the request has a key.
+    /// Records the response to a request, if the request has a key.
     pub(crate) fn write_idempotency_record<A: Serialize + ?Sized>(
         &mut self,
         idempotency: Option<&IdempotencyKey>,
@@ -57,7 +57,7 @@ impl<T: IdempotencyTable> Txn<'_, T> {
         self.tables.write_idempotency_record(idempotency_key, &answer, now)
     }
 
-    /// Records an answer unless the key has one; returns the recorded answer.
+    /// Records a response unless the key has one; returns the recorded response.
     pub(crate) fn write_idempotency_record_if_absent(
         &mut self,
         idempotency: &IdempotencyKey,

@@ -48,7 +48,7 @@ struct ObjectPruneRound {
     #[serde(rename = "begun")]
     begun_at: i64,
     cutoff: EventId,
-    /// The last event that the journal had dropped when the round began. Objects with later events stay: a clock that
+    /// The last event that had expired when the round began. Objects with later events stay: a clock that
     /// is behind may give a new event an id before the cutoff.
     #[serde(rename = "newest")]
     last_dropped_event: EventId,
@@ -61,7 +61,7 @@ struct ObjectPruneRound {
 enum PruneRoundStep {
     /// Marks the objects of events that unfinished tasks need; continues after this event.
     Events(EventId),
-    /// Visits the idle objects.
+    /// Visits the idle objects: deletes those that are unused, and marks the others.
     Objects,
     Done,
 }

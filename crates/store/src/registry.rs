@@ -95,7 +95,7 @@ impl<T: Tables> Txn<'_, T> {
         self.tables.insert_audit_entry(entry)
     }
 
-    /// Removes a node that leaves, and releases the tasks it still has locked.
+    /// Removes a node that leaves, and releases the tasks that are still leased to it.
     pub(crate) fn remove_node(&mut self, node: NodeId, now: Timestamp) -> TableResult<()> {
         self.mark_node_gone(node)?;
         for task_row in self.tables.list_tasks_locked_by_node(node)? {

@@ -1,9 +1,9 @@
 //! Replays the journal to a handler that was not defined at the time: creates the tasks it would have got, once, out
 //! of order and at the lowest priority.
 //!
-//! For each handler, the gaps are stored: the ranges of the journal during which it was not defined. A replay works
-//! through them in batches and removes what it has replayed, so it continues where it stopped and creates no task
-//! twice.
+//! For each handler, the missed ranges are stored: the ranges of the journal during which it was not defined. A replay
+//! works through them in batches and removes what it has replayed, so it continues where it stopped and creates no
+//! task twice.
 
 use std::sync::Arc;
 
@@ -24,7 +24,8 @@ const MAX_EVENTS_PER_REPLAY: usize = 1000;
 struct MissedEventRange(i64, Option<i64>);
 
 impl<T: Tables> Txn<'_, T> {
-    /// Replays a batch of events from the handler's first gap that has ended and contains events from `from` on.
+    /// Replays a batch of events from the handler's first missed range that has ended and contains events from `from`
+    /// on.
     pub(crate) fn replay_missed_events(
         &mut self,
         handler: &HandlerName,
@@ -72,7 +73,8 @@ impl<T: Tables> Txn<'_, T> {
         Ok(ReplayReport { created_task_count: created_tasks, has_more: gaps.iter().any(reaches) })
     }
 
-    /// Ends the current gap of a handler that has become defined, or begins a gap for one that no longer is.
+    /// Ends the current missed range of a handler that has become defined, or begins one for a handler that no longer
+    /// is.
     pub(crate) fn update_missed_event_ranges(
         &mut self,
         handler: HandlerId,
@@ -98,7 +100,8 @@ impl<T: Tables> Txn<'_, T> {
 
     fn read_missed_event_ranges(&mut self, handler: HandlerId) -> TableResult<Vec<MissedEventRange>> {
         let json = self.tables.read_missed_event_ranges_json(handler)?;
-        serde_json::from_str(&json).map_err(|e| Fault::undecodable("the gaps of a handler", e))
+        serde_json::from_str(&json)
+            .map_err(|e| Fault::undecodable("the ranges of events that a handler missed", e))
     }
 
     fn write_missed_event_ranges(

@@ -50,7 +50,7 @@ trait Job<T>: Send {
 /// Position of a job in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JobPosition {
-    /// For jobs that create tasks, so that jobs with a claim can lock them.
+    /// For jobs that create tasks, so that jobs with a claim can lease them.
     First,
     Last,
 }
@@ -223,8 +223,8 @@ impl<T: Tables> Writer<T> {
         self.listeners.lock().unwrap_or_else(|e| e.into_inner()).push(listener);
     }
 
-    /// Sets the hook that is called after this writer's own commits; signals of [`Writer::notify_listeners_of_peer_commit`] do not
-    /// call it.
+    /// Sets the hook that is called after this writer's own commits; signals of
+    /// [`Writer::notify_listeners_of_peer_commit`] do not call it.
     pub fn set_commit_hook(&self, hook: Arc<dyn CommitHook>) {
         self.commit_hook.lock().unwrap_or_else(|e| e.into_inner()).replace(hook);
     }
@@ -322,8 +322,8 @@ impl<B: Backend> WriterThread<B> {
         }
     }
 
-    /// Runs a group and commits; see [`Self::run_and_commit_group`]. If it fails or panics, attempts that it began are released
-    /// later.
+    /// Runs a group and commits; see [`Self::run_and_commit_group`]. If it fails or panics, attempts that it began are
+    /// released later.
     fn try_run_and_commit_group(
         &mut self,
         group: &mut JobGroup<B::Tables>,

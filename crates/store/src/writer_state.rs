@@ -68,7 +68,7 @@ pub struct WriterState {
     /// When workers last pulled tasks of each pull handler.
     pub(crate) last_pull_times: HashMap<HandlerId, Timestamp>,
     pub(crate) recent_events: RecentEventCache,
-    /// Tasks locked by this node since the start; at most as many as it has slots.
+    /// Tasks leased to this node since the start; at most as many as it has slots.
     pub(crate) running_tasks: HashMap<TaskSeq, RunningTask>,
     /// When this node last checked which registrants have live nodes.
     pub(crate) registrants_checked_at: Timestamp,
@@ -191,7 +191,7 @@ impl WriterState {
         self.event_id_generator.reserve_up_to(up_to);
     }
 
-    /// Returns the latest time that a caller has reported.
+    /// Returns the time that a caller reported last, at most an hour after the one before.
     pub fn last_observed_time(&self) -> Timestamp {
         self.event_id_generator.observed_time()
     }

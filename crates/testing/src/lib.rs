@@ -6,7 +6,8 @@
 //!  pgbouncer         PgBouncer in front of a PostgreSQL server, in transaction mode
 //!  redis/            a Redis server that can be stopped, killed, paused, started again and restored to an earlier
 //!                    state; a Redis Cluster; a master with a replica and sentinels
-//!  shared_servers    one PostgreSQL and one Redis server, shared by all tests of a run
+//!  shared_servers
+//!                    one PostgreSQL and one Redis server, shared by all tests of a run
 //!  fault_proxy       a TCP proxy that can close or freeze connections and drop replies
 //!  tmpfs_disk        a small tmpfs disk that can be filled up
 //!  faketime_cleanup  removes the files that killed processes under faketime leave behind
@@ -15,10 +16,14 @@
 //!
 //!  data_directory_template
 //!                    a PostgreSQL data directory, created once and copied from then on
-//!  server_process    a server's process, which ends with the process that started it
-//!  server_folder     a server's folder; removes the folders of killed processes
-//!  server_user       the unprivileged user that servers run as
-//!  server_programs   finds the installed server programs
+//!  server_process
+//!                    the child process of a PostgreSQL, Redis or PgBouncer server, which ends with this process
+//!  server_folder
+//!                    a server's folder; removes the folders of killed processes
+//!  server_user
+//!                    the user that servers run as: an unprivileged one if this process runs as root
+//!  server_programs
+//!                    finds the installed server programs
 //!  free_port         finds free ports on loopback
 //!  proc_stat         reads the parents and states of processes from /proc
 //!  target_folder     finds cargo's target folder, where files are kept between runs

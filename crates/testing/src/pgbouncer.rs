@@ -50,6 +50,7 @@ impl PgBouncer {
         fs::write(&file, format_config(address, postgres.address(), database, ignored_parameters))?;
         user.chown_path(&file)?;
         let arguments = [file.display().to_string()];
+        // The kernel sends SIGKILL to PgBouncer if this process dies.
         let mut process = ServerProcess::start(&program, &arguments, &user, folder.path(), Signal::SIGKILL)?;
         process
             .wait_until_ready(|_| TcpStream::connect(address).is_ok())

@@ -85,7 +85,8 @@ impl PostgresServer {
         if process.is_some() {
             bail!("the server is already running");
         }
-        // SIGQUIT is an immediate shutdown: the server ends all of its processes.
+        // The kernel sends SIGQUIT to the server if this process dies. SIGQUIT ends all processes of the server at once;
+        // SIGKILL would leave its children.
         let mut started = ServerProcess::start(
             &self.programs.postgres,
             &self.server_arguments(),

@@ -1,5 +1,5 @@
-//! The folder of one server. It is removed when the server is dropped; if this process is killed before, the next
-//! process that creates a server folder removes it.
+//! The folder of one PostgreSQL, Redis or PgBouncer server. It is removed when the server is dropped; if this process is
+//! killed before, the next process that creates a server folder removes it.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ const FOLDER_PREFIX: &str = "pointsman-server-";
 /// any way.
 const LOCK_FILE_NAME: &str = "lock";
 
-/// A folder that exists until this is dropped.
+/// The folder of one server. It exists until this is dropped.
 #[derive(Debug)]
 pub(crate) struct ServerFolder {
     folder: TempDir,

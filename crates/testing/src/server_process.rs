@@ -1,4 +1,5 @@
-//! The process of a server: a direct child of this process, in its own process group. It ends with this process.
+//! The process of a PostgreSQL, Redis or PgBouncer server: a direct child of this process, in its own process group. It
+//! ends with this process.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -25,7 +26,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// The number of lines of a server's log that an error shows.
 const LOG_LINES_IN_ERRORS: usize = 20;
 
-/// A running server. Dropping this does not stop it.
+/// The running child process of a PostgreSQL, Redis or PgBouncer server. Dropping this does not stop it.
 #[derive(Debug)]
 pub(crate) struct ServerProcess {
     child: Child,

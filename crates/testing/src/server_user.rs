@@ -1,4 +1,5 @@
-//! The user that servers run as. PostgreSQL refuses to run as root, and tests in containers often do run as root.
+//! The user that PostgreSQL, Redis and PgBouncer servers run as. PostgreSQL refuses to run as root, and tests in
+//! containers often do run as root.
 
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
@@ -8,12 +9,12 @@ use std::process::Command;
 use anyhow::Context;
 use nix::unistd::{User, geteuid};
 
-/// The user that servers run as.
+/// The user that PostgreSQL, Redis and PgBouncer servers run as.
 #[derive(Debug, Clone)]
 pub(crate) enum ServerUser {
-    /// The user of this process.
+    /// Servers run as the user of this process.
     CurrentUser,
-    /// A user with fewer rights, because this process runs as root.
+    /// Servers run as a user with fewer rights, because this process runs as root.
     Unprivileged { uid: u32, gid: u32 },
 }
 

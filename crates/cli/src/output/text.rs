@@ -146,7 +146,7 @@ pub(super) fn split_words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a blank separates the date and the time of a timestamp.
+/// Whether the blank at this index separates the date and the time of a timestamp; no line is broken there.
 fn is_blank_inside_timestamp(text: &str, blank: usize) -> bool {
     let matches = |text: Option<&str>, pattern: &str| {
         let fits = |(c, expected): (char, char)| {

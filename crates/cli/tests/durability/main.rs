@@ -198,8 +198,8 @@ impl RunningReaders {
 }
 
 impl RunningReader {
-    /// Waits until the reader has read the whole journal, and returns its log. If it does not end in time, the log lacks
-    /// events.
+    /// Waits until the reader has read the whole journal, and returns the ids that it received. If it does not end in
+    /// time, ids are missing.
     async fn finish(self) -> history::ReaderLog {
         if let Ok(ended) = timeout(WAIT_TIMEOUT, self.task).await {
             ended.unwrap();

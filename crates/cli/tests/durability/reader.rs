@@ -13,7 +13,7 @@ use crate::producer::wait_for_server_client;
 /// A reader and its position.
 pub(crate) struct ReconnectingJournalReader {
     client_of_running_server: watch::Receiver<Option<Client>>,
-    /// The last id of the journal; none until the producers have stopped.
+    /// The id of the journal's last event; none until the producers have stopped.
     last_journal_id: watch::Receiver<Option<u64>>,
     log: Mutex<ReaderLog>,
     cursor: Mutex<u64>,
@@ -35,7 +35,7 @@ impl ReconnectingJournalReader {
         Self { client_of_running_server: server, last_journal_id, log, cursor: Mutex::new(0) }
     }
 
-    /// The log of what it has read so far.
+    /// Returns a copy of the ids that it has received so far, and how many gaps the server reported.
     pub(crate) fn log(&self) -> ReaderLog {
         self.log.lock().unwrap().clone()
     }

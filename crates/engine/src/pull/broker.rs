@@ -1,8 +1,8 @@
 //! The long-poll broker: pull workers wait here for tasks.
 //!
-//! Workers with the same filter wait in one queue, first come first served. When the store signals work, each queue
-//! costs one claim, however many workers wait in it; the claimed tasks are distributed from the front, one to each
-//! worker before any gets a second.
+//! Workers that request the same tasks wait in one queue, first come first served. When the store signals work, each
+//! queue costs one claim, however many workers wait in it; the claimed tasks are distributed from the front, one to
+//! each worker before any gets a second.
 //!
 //! A worker may have disconnected meanwhile. Its tasks go to the next in the queue, or are released without a retry: no
 //! task waits for the lease of a worker that never received it.
@@ -31,7 +31,7 @@ const MAX_REQUESTS_PER_BATCH: usize = 1024;
 /// The pause of a queue after a claim that found no task. Without it every commit of a busy store would cost a claim.
 const EMPTY_CLAIM_PAUSE: Duration = Duration::from_millis(10);
 
-/// The tasks that a pull worker requests. Workers with the same filter share a queue.
+/// The tasks that a pull worker requests, and for how long it leases them. Workers with the same key share a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PullFilter {
     pub(crate) handlers: Arc<BTreeSet<HandlerName>>,
@@ -132,7 +132,7 @@ impl Drop for GrantedTasks {
 /// The receiver of requests to the long-poll service.
 pub(crate) struct BrokerRequestReceiver(mpsc::UnboundedReceiver<BrokerRequest>);
 
-/// Workers that wait with the same filter.
+/// Workers that wait in the queue of one key.
 struct WaiterQueue {
     waiters: VecDeque<Waiter>,
     /// Whether the store may have tasks for the waiters.

@@ -21,6 +21,7 @@ const EXPIRED_LEASE_RETENTION: Duration = Duration::from_secs(60);
 /// The maximum lease duration that is inferred from how long a task has been leased.
 const MAX_INFERRED_LEASE: Duration = Duration::from_secs(3600);
 
+/// The leases of pull workers, by their fence.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseCache(Mutex<HashMap<i64, CachedLease>>);
 

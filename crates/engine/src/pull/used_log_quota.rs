@@ -32,7 +32,7 @@ pub(super) async fn read_used_log_quota(
     Ok(quota)
 }
 
-/// Finds the number that follows the last line of a task, by binary search.
+/// Finds the number of the task's next log line, which follows its last one, by binary search.
 async fn find_log_end_number(tasks: &dyn Tasks, id: &TaskId) -> Result<u64, StoreError> {
     let (mut existing_number, mut absent_number) = (0, 1);
     while !read_log_page(tasks, id, absent_number, 1).await?.is_empty() {

@@ -86,7 +86,7 @@ impl TimeSource {
         now
     }
 
-    /// Measures a server's clock. `read_clock` returns `None` where there is no server.
+    /// Measures the clock of the store's server. `read_clock` returns `None` if the store has no server.
     pub async fn measure_server_clock<E>(
         &self,
         read_clock: impl AsyncFnOnce() -> Result<Option<Timestamp>, E>,

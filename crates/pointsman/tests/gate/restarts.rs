@@ -79,7 +79,7 @@ impl CrashingConsumer {
         Ok(())
     }
 
-    /// Sends all events again after each crash, as a bus does without an acknowledgement.
+    /// Receives all events, again from the first after each crash: a bus resends what was not acknowledged.
     fn receive_all(&mut self, arrivals: &[NumberedEvent]) {
         while arrivals.iter().try_for_each(|event| self.receive(event)).is_err() {
             (self.gate, self.row_connection) = Self::open_gate_and_row_connection(&self.folder);

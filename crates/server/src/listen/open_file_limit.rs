@@ -35,8 +35,8 @@ pub(crate) fn max_connections_for_open_files(requested: usize, tasks: usize) -> 
     connections
 }
 
-/// The number of connections that the files that are not reserved allow, or half of all files if that is more; at most
-/// `requested`.
+/// The number of connections for which unreserved file descriptors are left, or half of all file descriptors if that is
+/// more; at most `requested`.
 fn connections_that_fit(requested: usize, files: u64, reserved_files: u64) -> usize {
     let available_files = files.saturating_sub(reserved_files).max(files / 2).max(1);
     requested.min(usize::try_from(available_files).unwrap_or(usize::MAX))

@@ -1,8 +1,8 @@
 //! Problem bodies for requests that cannot be parsed.
 //!
 //! The HTTP library responds to such requests itself, with a status and an empty body. [`ParseErrorResponseStream`]
-//! recognises these responses as they are written and writes the same status with a problem document. Errors of the server itself
-//! always have a body, so that they are not mistaken for them.
+//! recognises these responses as they are written and writes the same status with a problem document. Errors of the
+//! server itself always have a body, so that they are not mistaken for them.
 
 use std::io;
 use std::pin::Pin;

@@ -171,7 +171,11 @@ async fn start_redrive_if_recorded(
                 },
                 Ok(_) | Err(StoreError::Closed) => return false,
                 Err(error) => {
-                    tracing::debug!(redrive = id, error = %ErrorChain(&error), "cannot read whether a redrive is recorded; retrying")
+                    tracing::debug!(
+                        redrive = id,
+                        error = %ErrorChain(&error),
+                        "cannot read whether the store recorded this redrive; it starts once that is known; retrying"
+                    )
                 }
             }
         }

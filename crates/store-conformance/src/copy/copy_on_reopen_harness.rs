@@ -9,7 +9,7 @@ use pointsman_core::store::Store;
 use super::StoreLocation;
 use crate::Harness;
 
-/// Opens the store at a location of the first kind and copies it to one of the next kind at every restart.
+/// Opens a store of the first kind, and copies it at every restart to a new store of the next kind.
 pub struct CopyOnReopenHarness<L: StoreLocation> {
     location_kinds: Vec<L::Kind>,
     state: Mutex<CopyOnReopenState<L>>,

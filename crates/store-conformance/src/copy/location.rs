@@ -23,9 +23,9 @@ pub type LocationOpenError = Box<dyn Error + Send + Sync>;
 pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
     /// The kinds of locations.
     type Kind: Copy + Debug + Send + Sync;
-    /// The tested kind. Several servers can open a store there at the same time.
+    /// The tested kind. Several servers can open such a store at the same time.
     const TESTED_KIND: Self::Kind;
-    /// Another kind, where only one server can open a store at a time.
+    /// Another kind. Only one server can open such a store at a time.
     const OTHER_KIND: Self::Kind;
 
     /// Creates an empty location of this kind that nothing else uses.

@@ -195,7 +195,7 @@ impl ActiveTaskColumns {
 }
 
 columns! {
-    /// The columns of active tasks that change when the tasks are locked.
+    /// The columns of active tasks that change when the tasks are leased.
     LockColumns {
         seq: i64, attempt: i64, node: Option<i64>, fence: Option<i64>, leased_until: Option<i64>, started: Option<i64>,
     }
@@ -365,7 +365,7 @@ pub(crate) type TaskGrouping = (Option<i64>, Option<i64>, Option<i32>);
 #[derive(Clone, Debug)]
 pub(crate) enum TaskUpdate {
     PhaseAndRank(TaskPhase, i64),
-    /// The task is locked: only phase, attempt, lease and start time change.
+    /// The task is leased: only phase, attempt, lease and start time change.
     Lock(Box<ActiveTaskRow>),
     /// All columns change that may change while a task is unfinished.
     ChangeableFields(Box<ActiveTaskRow>),

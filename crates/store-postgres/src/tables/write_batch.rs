@@ -242,7 +242,7 @@ impl WriteBatch {
         self.events.last().map(|insert| insert.event_number)
     }
 
-    /// True if archived tasks, attempts or log lines are buffered.
+    /// True if archived tasks, attempts or log lines are buffered, which need a partition of the history.
     pub(crate) fn has_history_writes(&self) -> bool {
         !self.archived_tasks.is_empty() || !self.attempts.is_empty() || !self.log_lines.is_empty()
     }

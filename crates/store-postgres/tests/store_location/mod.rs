@@ -1,4 +1,4 @@
-//! The location of a store: a file or a database.
+//! The location of a store: a SQLite file or a PostgreSQL database.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,7 +18,7 @@ use crate::common::test_database::PooledTestDatabase;
 
 pub(crate) type CopyHarness = copy::CopyOnReopenHarness<TestStoreLocation>;
 
-/// The kind of a location.
+/// A kind of store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LocationKind {
     File,

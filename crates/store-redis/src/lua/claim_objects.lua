@@ -22,7 +22,8 @@ local function string_or_false(...)
     return type(result) == 'string' and result
 end
 
--- Moves the event in flight of a dead owner, and its id, to a worker, unless the dead owner names another object.
+-- Moves the outbox event that a dead owner has in flight, and its assigned id, to a worker, unless the dead owner names
+-- another object.
 local function take_over_event_in_flight(dead_owner, worker, object)
     local object_of_dead_owner = string_or_false('LINDEX', worker_key(dead_owner, 'object'), 0)
     if object_of_dead_owner and object_of_dead_owner ~= object then

@@ -13,9 +13,9 @@
 --       6 invalidation record, preceded by the new version and nonce; empty if none is published
 --       7 key prefix
 --       8 whether the lock is kept for the next transaction of the same node (1) or released (empty)
---       9 number of outbox fences: objects whose events are acknowledged
---       then for each of them object, required owner (empty: any), id of its event in flight (empty: none) and the number of
---       acknowledged events
+--       9 number of objects whose events are acknowledged
+--       then the required state of the outbox of each: object, required owner (empty: any), id of its event in flight (empty:
+--       none) and the number of acknowledged events
 --       then the writes: the number of arguments and the arguments of a command. These are implemented below:
 --         prune HASH INDEX MEMBER      removes the member if the hash does not exist
 --         log KEY SECONDS REST …       appends log lines, each given as its time and its JSON after the line number
@@ -46,7 +46,7 @@ local function worker_key(worker, name)
     return prefix .. 'event.worker:' .. worker .. ':' .. name
 end
 
--- Counts the events of an owner that are in flight: usually one or none.
+-- Counts the outbox events that an owner has taken and that are not acknowledged yet: usually one or none.
 local function count_events_in_flight(owner)
     return owner and list_length(worker_key(owner, 'event')) or 0
 end

@@ -79,7 +79,8 @@ impl Redis {
         }
     }
 
-    /// Returns the object that the sweep has to queue: that of a worker without a heartbeat, unless it is queued already.
+    /// Returns the object that the scan for dead workers has to queue: that of a worker without a heartbeat, unless it is
+    /// queued already.
     pub(crate) fn orphaned_object(&self, dead: WorkerId) -> Option<ObjectId> {
         let keys = self.worker_keys(dead);
         keys.object.last().copied().filter(|object| !keys.heartbeat && !self.queue.contains(object))

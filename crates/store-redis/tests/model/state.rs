@@ -44,7 +44,7 @@ pub(crate) struct Redis {
     pub(crate) queue: Vec<ObjectId>,
     pub(crate) worker_keys: Vec<WorkerKeys>,
     pub(crate) next_event_id: EventId,
-    /// Number of commits.
+    /// Number of commits so far.
     pub(crate) version: u8,
     /// Ids of applied commits that may still be resent. Others are dropped, so that states do not differ by them.
     pub(crate) applied_commit_ids: Vec<CommitId>,
@@ -101,7 +101,7 @@ pub(crate) struct JournalEntry {
 /// so the id is unique if the author is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct CommitId {
-    /// The version that the transaction began with.
+    /// Commit version that the transaction began with.
     pub(crate) version: u8,
     pub(crate) author: u8,
 }

@@ -61,7 +61,7 @@ impl QueueState {
 /// Where a queue is: its tasks are selected only while it is in the fair queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum QueuePlacement {
-    /// It has no ready task, is paused or is not defined.
+    /// It is in neither: it has no ready task that is not selected yet, is paused, or is not defined.
     Absent,
     InFairQueue,
     /// It waits for a free slot of its handler.

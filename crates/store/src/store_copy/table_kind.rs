@@ -12,24 +12,35 @@ pub enum TableKind {
     Counters,
     /// Named texts: routes, weights of tenants, registrants and others.
     NamedTexts,
+    /// All handlers ever registered, with their definitions, limiter states and missed event ranges.
     Handlers,
+    /// Queues with their task counts.
     Queues,
+    /// All chains ever defined, with their operator settings.
     Chains,
+    /// Pauses and blocks.
     Rules,
+    /// Digests of the objects in the configuration files, by which changes of the files are detected.
     FileDigests,
+    /// Nodes of the cluster. Those that had not left are copied with heartbeat 0: they are not live in the target.
     Nodes,
+    /// Progress of schedules.
     Schedules,
     /// Events in the journal, and expired events that unfinished tasks need.
     Journal,
+    /// Objects: the number, the last event and the last events sent of each.
     Objects,
     /// Unfinished tasks.
     Tasks,
+    /// Orders that have not ended.
     Orders,
     /// Recorded outcomes of ended orders.
     EndedOrders,
     /// Archived tasks.
     History,
+    /// Ended attempts that did not succeed; a success is recorded in its task.
     Attempts,
+    /// Log lines of tasks.
     Logs,
     /// Idempotency records.
     IdempotencyRecords,

@@ -104,6 +104,7 @@ impl RedisServer {
             RedisRole::Sentinel => arguments.push("--sentinel".to_owned()),
         }
         let folder = self.folder.path();
+        // The kernel sends SIGKILL to the server if this process dies.
         let mut started =
             ServerProcess::start(&self.program_path(), &arguments, &self.user, folder, Signal::SIGKILL)?;
         started.wait_until_ready(|pid| self.is_ready(pid).unwrap_or(false))?;

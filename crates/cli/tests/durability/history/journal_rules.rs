@@ -51,7 +51,7 @@ impl History {
         }
     }
 
-    /// The first id at which a reader's log differs from the journal. Later ids are shifted and not compared.
+    /// The first id at which the ids that a reader received differ from the journal. Later ids are shifted and not compared.
     fn first_wrong_id(&self, read: &[u64]) -> Option<u64> {
         let mut journal = self.all_event_ids().into_iter();
         for &id in read {

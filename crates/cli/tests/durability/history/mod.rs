@@ -72,7 +72,7 @@ pub(crate) struct RecordedDelivery {
     pub(crate) end_position: Option<u64>,
 }
 
-/// The ids that one reader has read, in order.
+/// The event ids that one reader has received, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct ReaderLog {
     pub(crate) reader_name: String,

@@ -60,8 +60,8 @@ pub(super) enum EnvVariablePresence {
     Unknown,
 }
 
-/// Whether the environment of a process has this `NAME=value`. `Absent` if the environment cannot be read: the process has
-/// ended, or belongs to a user whose processes this one may not inspect.
+/// Whether the environment of a process has this `NAME=value`. `Absent` if the environment cannot be read: the process
+/// has ended, or belongs to a user whose processes this one may not inspect.
 pub(super) fn env_variable_presence(pid: Pid, variable: &[u8]) -> EnvVariablePresence {
     // A process that becomes another program while its environment is read seems to have none.
     for _ in 0..MAX_EMPTY_ENVIRONMENT_READS {

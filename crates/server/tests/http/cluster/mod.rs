@@ -12,14 +12,14 @@ use test_databases::ClusterTestDatabase;
 
 /// Servers on one database, each with its own folder.
 struct TestCluster {
-    url: String,
+    store_url: String,
     folder: tempfile::TempDir,
     token: String,
 }
 
 impl TestCluster {
-    fn new(url: String) -> Self {
-        Self { url, folder: tempfile::tempdir().expect("a folder"), token: String::new() }
+    fn new(store_url: String) -> Self {
+        Self { store_url, folder: tempfile::tempdir().expect("a folder"), token: String::new() }
     }
 
     /// Starts a server with this `name` in its configuration. Only the first server is given the first token; the others
@@ -27,7 +27,7 @@ impl TestCluster {
     async fn start_server(&mut self, name: &str, more_config: &str, setup: Setup) -> TestServer {
         let folder = self.folder.path().join(name);
         std::fs::create_dir_all(&folder).expect("a folder");
-        let url = &self.url;
+        let url = &self.store_url;
         let yaml = format!(
             "store: '{url}'\nname: {name}\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n{more_config}"
         );

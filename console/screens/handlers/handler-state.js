@@ -31,8 +31,8 @@ export function describeHandlerState(handler) {
   if (!defined) return { tone: "warn", label: "Removed", reason: "It is no longer defined" };
   if (counts.missing) return { tone: "warn", label: "Missing", reason: `${counts.missing} tasks were set aside while it was not defined` };
   if (counts.running) return { tone: "busy", label: "Running", reason: "" };
-  const waiting = handler.queues.filter((queue) => queue.ready + queue.scheduled > 0);
-  if (waiting.length > 0 && waiting.every((queue) => queue.held)) return { tone: "warn", label: "On hold", reason: "Its queues are paused, or their nodes are stopped" };
+  const queuesWithOpenTasks = handler.queues.filter((queue) => queue.ready + queue.scheduled > 0);
+  if (queuesWithOpenTasks.length > 0 && queuesWithOpenTasks.every((queue) => queue.held)) return { tone: "warn", label: "On hold", reason: "Its queues are paused, or their nodes are stopped" };
   return { tone: "idle", label: "Idle", reason: "" };
 }
 
@@ -58,11 +58,11 @@ const TASK_COUNT_NAMES = /** @type {const} */ (["ready", "waiting", "scheduled",
  * @returns {Handler} */
 export function limitHandlerToTenant(handler, tenant) {
   if (!tenant) return handler;
-  const queues = handler.queues.filter((queue) => queue.tenant === tenant);
-  const counts = /** @type {QueueCounts} */ (Object.fromEntries(TASK_COUNT_NAMES.map((name) => [name, queues.reduce((sum, queue) => sum + queue[name], 0)])));
-  const ages = queues.map((queue) => queue.oldest_runnable_seconds).filter((age) => age !== null);
-  const rules = handler.rules.filter((rule) => rule.tenant === null || rule.tenant === tenant);
-  return { ...handler, queues, counts, rules, oldest_runnable_seconds: ages.length ? Math.max(...ages) : null };
+  const queuesOfTenant = handler.queues.filter((queue) => queue.tenant === tenant);
+  const countsOfTenant = /** @type {QueueCounts} */ (Object.fromEntries(TASK_COUNT_NAMES.map((name) => [name, queuesOfTenant.reduce((sum, queue) => sum + queue[name], 0)])));
+  const ages = queuesOfTenant.map((queue) => queue.oldest_runnable_seconds).filter((age) => age !== null);
+  const rulesOfTenant = handler.rules.filter((rule) => rule.tenant === null || rule.tenant === tenant);
+  return { ...handler, queues: queuesOfTenant, counts: countsOfTenant, rules: rulesOfTenant, oldest_runnable_seconds: ages.length ? Math.max(...ages) : null };
 }
 
 /** All tenants that have queues. @param {Handler[]} handlers */
