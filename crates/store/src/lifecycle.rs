@@ -375,7 +375,8 @@ impl<T: Tables> Txn<'_, T> {
         // A task that was in another phase has passed the sync gate already.
         let may_be_gated = matches!(task_row.phase, TaskPhase::Missing | TaskPhase::SyncGated);
         if let Some(event) = task_row.event.filter(|_| may_be_gated)
-            && self.is_gated_at_sync_stage(event, task_row.sync_stage)?
+            && task_row.sync_stage > 0
+            && self.find_gating_sync_stage(event)?.is_some_and(|stage| stage < task_row.sync_stage)
         {
             return Ok((TaskPhase::SyncGated, 0));
         }
@@ -387,29 +388,21 @@ impl<T: Tables> Txn<'_, T> {
         self.phase_when_unblocked(&WaitingTask::from_row(task_row, due), now)
     }
 
-    /// Returns whether a synchronous task of the event, at an earlier sync stage, has not ended its first attempt yet.
-    fn is_gated_at_sync_stage(&mut self, event: EventId, sync_stage: i64) -> TableResult<bool> {
-        if sync_stage == 0 {
-            return Ok(false);
-        }
-        for sync_task in self.list_unfinished_sync_tasks_before_stage(event, sync_stage)? {
+    /// Returns the sync stage of the first synchronous task of an event that has not ended its first attempt yet. Tasks of
+    /// later sync stages wait for it.
+    fn find_gating_sync_stage(&mut self, event: EventId) -> TableResult<Option<i64>> {
+        for sync_task in self.list_unfinished_sync_tasks(event)? {
             if !sync_task.lifecycle.out_of_order && self.is_first_attempt_pending(&sync_task)? {
-                return Ok(true);
+                return Ok(Some(sync_task.sync_stage));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
-    /// Lists the synchronous tasks of an event at earlier sync stages that are waiting, scheduled or locked.
-    pub(crate) fn list_unfinished_sync_tasks_before_stage(
-        &mut self,
-        event: EventId,
-        sync_stage: i64,
-    ) -> TableResult<Vec<ActiveTaskRow>> {
+    /// Lists the synchronous tasks of an event that are waiting, scheduled or locked, by sync stage.
+    pub(crate) fn list_unfinished_sync_tasks(&mut self, event: EventId) -> TableResult<Vec<ActiveTaskRow>> {
         let mut tasks = self.tables.list_active_tasks_of_event(event)?;
-        tasks.retain(|task| {
-            task.is_sync && task.sync_stage < sync_stage && task.phase.is_waiting_or_running()
-        });
+        tasks.retain(|task| task.is_sync && task.phase.is_waiting_or_running());
         Ok(tasks)
     }
 
@@ -424,10 +417,13 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Moves gated tasks of the event on, unless they still wait for a synchronous task.
     fn release_gated_tasks(&mut self, event: EventId, now: Timestamp) -> TableResult<()> {
-        for SyncGatedTask { task: waiting, lane, lane_position, sync_stage } in
-            self.tables.list_sync_gated_tasks(event)?
-        {
-            if self.is_gated_at_sync_stage(event, sync_stage)? {
+        let gated_tasks = self.tables.list_sync_gated_tasks(event)?;
+        if gated_tasks.is_empty() {
+            return Ok(());
+        }
+        let gating_stage = self.find_gating_sync_stage(event)?;
+        for SyncGatedTask { task: waiting, lane, lane_position, sync_stage } in gated_tasks {
+            if gating_stage.is_some_and(|stage| stage < sync_stage) {
                 // The remaining tasks have the same or a later sync stage, so they are gated too.
                 break;
             }

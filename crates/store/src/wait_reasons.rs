@@ -92,8 +92,9 @@ impl<T: Tables> Txn<'_, T> {
         let Some(event) = task_row.event.filter(|_| task_row.phase == TaskPhase::SyncGated) else {
             return Ok(None);
         };
-        let sync_tasks = self.list_unfinished_sync_tasks_before_stage(event, task_row.sync_stage)?;
-        self.read_task_id_and_status(sync_tasks.first().map(|sync_task| sync_task.seq))
+        let sync_tasks = self.list_unfinished_sync_tasks(event)?;
+        let first = sync_tasks.first().filter(|first| first.sync_stage < task_row.sync_stage);
+        self.read_task_id_and_status(first.map(|sync_task| sync_task.seq))
     }
 
     /// Returns the head of a task's lane, if it is ahead of the task.
