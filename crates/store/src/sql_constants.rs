@@ -44,8 +44,10 @@ pub const fn expand<const N: usize>(sql: &str) -> ([u8; N], usize) {
     let (mut expanded, mut length) = ([0; N], 0);
     let mut at = 0;
     while at < sql.len() {
-        let end = token_end(sql, at);
-        if is_name_at(sql, at) {
+        // The other bytes are the bulk, and constants are evaluated slowly.
+        let may_begin_token = matches!(sql[at], b'-' | b'\'' | b':');
+        let end = if may_begin_token { token_end(sql, at) } else { at + 1 };
+        if may_begin_token && is_name_at(sql, at) {
             let value = value_of_name(sql, at + 1, end);
             let mut divisor = 1;
             while value / divisor >= 10 {
