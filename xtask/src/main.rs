@@ -11,6 +11,7 @@
 //!  tools            installs programs that the tests need
 //!  packages         packages the crates that are published
 //!  console_tests    the browser tests of the console
+//!  benchmark        builds and runs the benchmark
 //!  durability_test  the long form of the test that kills the server
 //!  model_check      the long form of the test that explores all runs of the outbox
 //! ```
@@ -18,6 +19,7 @@
 //! There are hardly any dependencies, so that this builds quickly before everything else.
 
 mod all_checks;
+mod benchmark;
 mod console_tests;
 mod dependencies;
 mod durability_test;
@@ -45,6 +47,8 @@ Development tasks of the repository.
   cargo xtask durability [--cycles N] [--seed N] [--release]
                       kills the server at random instants under load, 1000 times by default
   cargo xtask model   explores all runs of the outbox on Redis, nine million states, in a minute or two after the build
+  cargo xtask bench [OPTIONS]
+                      measures throughput and latency on this machine; `cargo xtask bench --help` lists the options
   cargo xtask help    prints this text
 ";
 
@@ -65,6 +69,7 @@ fn run_subcommand() -> anyhow::Result<()> {
         ["test", "--long"] => all_checks::run_all_checks(&find_repository_root()?, true),
         ["tidy"] => tidy::check_repository(&find_repository_root()?),
         ["packages"] => packages::check_packages(&find_repository_root()?),
+        ["bench", ref options @ ..] => benchmark::run_benchmark(options),
         ["model"] => model_check::run_redis_outbox_model_check(&find_repository_root()?),
         ["durability", ref options @ ..] => {
             durability_test::run_durability_test(&find_repository_root()?, options)

@@ -1,5 +1,5 @@
 //! The process of the commands that run a node, `serve` and `work`: logging, signals and start errors. `tasks redrive`
-//! and `bench` use the signals as well.
+//! uses the signals as well.
 
 use std::time::Duration;
 
@@ -77,21 +77,6 @@ impl StopSignals {
             _ = self.interrupt.recv() => {}
         }
     }
-}
-
-/// Waits for SIGTERM or SIGINT. A second signal exits the process immediately, because cleaning up after the first may
-/// take long.
-pub(crate) async fn wait_for_stop_signal() {
-    let Ok(mut signals) = StopSignals::new() else { return std::future::pending().await };
-    let (signal_sender, first_signal) = tokio::sync::oneshot::channel();
-    tokio::spawn(async move {
-        signals.recv().await;
-        // The receiver is gone if the work has ended meanwhile.
-        let _ = signal_sender.send(());
-        signals.recv().await;
-        std::process::exit(ExitReason::Interrupted as i32);
-    });
-    let _ = first_signal.await;
 }
 
 fn init_stderr_logging(global: &GlobalOptions, default_log_level: &str) -> CommandResult {

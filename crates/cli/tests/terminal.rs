@@ -297,23 +297,6 @@ fn a_multiline_payload_is_printed_as_one_line_of_json() {
 }
 
 #[test]
-fn an_interrupted_benchmark_deletes_its_files() {
-    let pointsman = ServerFixture::new("");
-    let mut bench = TestTerminal::open(&pointsman.command(&["bench", "--only", "emits"]), 80);
-    bench.wait_for_text("emits");
-    test_server::wait_until("its directory is created", || count_directories(&pointsman) > 0);
-    bench.type_keys("\x03");
-    let (shown, code) = bench.wait_for_exit();
-    assert_eq!((code, count_directories(&pointsman)), (Some(130), 0), "{shown:?}");
-}
-
-/// The number of directories in the server's directory: a benchmark creates some.
-fn count_directories(pointsman: &ServerFixture) -> usize {
-    let entries = pointsman.file_path("").read_dir().unwrap().map(Result::unwrap);
-    entries.filter(|entry| entry.file_type().unwrap().is_dir()).count()
-}
-
-#[test]
 fn reading_from_a_terminal_prints_a_prompt_and_from_a_pipe_does_not() {
     let mut pointsman = ServerFixture::new("");
     let _node = pointsman.serve();
