@@ -12,6 +12,7 @@
 //!  packages         packages the crates that are published
 //!  console_tests    the browser tests of the console
 //!  benchmark        builds and runs the benchmark
+//!  features         checks the combinations of Cargo features
 //!  durability_test  the long form of the test that kills the server
 //!  model_check      the long form of the test that explores all runs of the outbox
 //! ```
@@ -23,6 +24,7 @@ mod benchmark;
 mod console_tests;
 mod dependencies;
 mod durability_test;
+mod features;
 mod model_check;
 mod packages;
 mod shared_servers;
@@ -49,6 +51,8 @@ Development tasks of the repository.
   cargo xtask model   explores all runs of the outbox on Redis, nine million states, in a minute or two after the build
   cargo xtask bench [OPTIONS]
                       measures throughput and latency on this machine; `cargo xtask bench --help` lists the options
+  cargo xtask features
+                      compiles the library and the binary with each combination of their features, in a few minutes
   cargo xtask help    prints this text
 ";
 
@@ -70,6 +74,7 @@ fn run_subcommand() -> anyhow::Result<()> {
         ["tidy"] => tidy::check_repository(&find_repository_root()?),
         ["packages"] => packages::check_packages(&find_repository_root()?),
         ["bench", ref options @ ..] => benchmark::run_benchmark(options),
+        ["features"] => features::check_feature_combinations(&find_repository_root()?),
         ["model"] => model_check::run_redis_outbox_model_check(&find_repository_root()?),
         ["durability", ref options @ ..] => {
             durability_test::run_durability_test(&find_repository_root()?, options)

@@ -58,12 +58,15 @@ async fn tracing_events_reach_the_log_of_their_own_task() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_identical_lines_are_all_logged() {
     let folder = tempfile::tempdir().unwrap();
-    let bus =
-        start_bus(&folder, |_: Job| async { (0..10_000).for_each(|_| tracing::info!("an identical line that must be kept")) })
-            .await;
+    let bus = start_bus(&folder, |_: Job| async {
+        (0..10_000).for_each(|_| tracing::info!("an identical line that must be kept"))
+    })
+    .await;
     let log = run_and_read_log(&bus, 1).await;
     assert_eq!(log.len(), 10_000);
-    assert!(log.iter().all(|line| *line == (LogLevel::Info, "an identical line that must be kept".to_owned())));
+    assert!(
+        log.iter().all(|line| *line == (LogLevel::Info, "an identical line that must be kept".to_owned()))
+    );
     bus.stop().await;
 }
 
