@@ -12,6 +12,7 @@
 //!  packages         packages the crates that are published
 //!  console_tests    the browser tests of the console
 //!  benchmark        builds and runs the benchmark
+//!  binary_size      builds the binary as it is released, and prints its size
 //!  features         checks the combinations of Cargo features
 //!  durability_test  the long form of the test that kills the server
 //!  model_check      the long form of the test that explores all runs of the outbox
@@ -21,6 +22,7 @@
 
 mod all_checks;
 mod benchmark;
+mod binary_size;
 mod console_tests;
 mod dependencies;
 mod durability_test;
@@ -53,6 +55,7 @@ Development tasks of the repository.
                       measures throughput and latency on this machine; `cargo xtask bench --help` lists the options
   cargo xtask features
                       compiles the library and the binary with each combination of their features, in a few minutes
+  cargo xtask size    builds the binary as it is released, and prints its size
   cargo xtask help    prints this text
 ";
 
@@ -75,6 +78,7 @@ fn run_subcommand() -> anyhow::Result<()> {
         ["packages"] => packages::check_packages(&find_repository_root()?),
         ["bench", ref options @ ..] => benchmark::run_benchmark(options),
         ["features"] => features::check_feature_combinations(&find_repository_root()?),
+        ["size"] => binary_size::print_binary_size(&find_repository_root()?),
         ["model"] => model_check::run_redis_outbox_model_check(&find_repository_root()?),
         ["durability", ref options @ ..] => {
             durability_test::run_durability_test(&find_repository_root()?, options)
