@@ -44,7 +44,8 @@ Development tasks of the repository.
 
   cargo xtask test [--long]
                       checks formatting, style, dependencies, packages, lints and documentation, then runs every test,
-                      as CI does; with --long also everything that takes hours: models, walks, kills
+                      as CI does; with --long also everything that takes hours: models, walks, kills,
+                      features
   cargo xtask tidy    checks only the style rules that rustfmt and clippy do not cover
   cargo xtask packages
                       checks that the crates can be published, without compiling them
