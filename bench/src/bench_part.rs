@@ -102,11 +102,11 @@ impl BenchPart {
 
     pub(crate) fn count_progress_steps(self, options: &BenchOptions) -> u64 {
         match self {
-            Self::IdleServerMemory => u64::from(options.server_program.is_some()),
             Self::Emits => emit_throughput::producer_loads_for_target(&options.store_target).len() as u64,
             Self::EndToEnd | Self::Orders => SLOT_COUNTS.len() as u64,
             Self::JournalReaders => readers::PROGRESS_STEP_COUNT,
-            Self::Latency
+            Self::IdleServerMemory
+            | Self::Latency
             | Self::TwoNodes
             | Self::Backlog
             | Self::TenantFlood
@@ -128,10 +128,8 @@ impl BenchPart {
         let mut figures = Vec::new();
         match self {
             Self::IdleServerMemory => {
-                if let Some(program) = &options.server_program {
-                    begin_step("idle memory of a server");
-                    figures.extend(process_memory::measure_idle_server(program, &options.dir)?);
-                }
+                begin_step("idle memory of a server");
+                figures.extend(process_memory::measure_idle_server(&options.server_program, &options.dir)?);
             }
             Self::Latency => {
                 begin_step("latency from emit to handler start, and of a bare durable commit");

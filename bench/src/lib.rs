@@ -1,4 +1,4 @@
-//! The measurements of `pointsman bench`: on this machine, with both sides of every comparison in one run.
+//! The measurements of `cargo xtask bench`: on this machine, with both sides of every comparison in one run.
 //!
 //! Figures from one machine say little about another, so everything is compared with something: throughput and
 //! latency with a baseline (the same rows written by plain SQL, with the same durability), and the influence of a
@@ -9,6 +9,7 @@
 //!   on them, `claiming_node.rs` claims tasks from them.
 //! - `baseline/` writes the same rows by plain SQL or plain commands.
 //! - Each part of a run has its own file; `bench_part.rs` lists the parts, and `report.rs` has their results.
+//! - `bin/pointsman-bench/` is the program: its command line and the tables that it prints.
 
 mod backlog;
 mod baseline;
@@ -66,14 +67,15 @@ pub struct BenchOptions {
     pub readers_per_protocol: usize,
     /// The number of orders that run through the chain.
     pub order_count: usize,
-    /// The program of the server whose idle memory is measured, if it is known.
-    pub server_program: Option<PathBuf>,
+    /// The program of the server whose idle memory is measured.
+    pub server_program: PathBuf,
     /// The parts to measure; all if empty.
     pub selected_parts: Vec<BenchPart>,
 }
 
 impl BenchOptions {
-    fn parts_to_measure(&self) -> impl Iterator<Item = BenchPart> {
+    /// The selected parts that are measured on this store.
+    pub fn parts_to_measure(&self) -> impl Iterator<Item = BenchPart> {
         let is_selected =
             |part: &BenchPart| self.selected_parts.is_empty() || self.selected_parts.contains(part);
         BenchPart::ALL.into_iter().filter(|part| part.is_supported_on(&self.store_target)).filter(is_selected)

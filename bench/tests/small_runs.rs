@@ -18,7 +18,7 @@ fn assert_part_measures_something(part: BenchPart, target: &StoreTarget) -> anyh
         schedule_count: 1_000,
         readers_per_protocol: 20,
         order_count: 200,
-        server_program: None,
+        server_program: "pointsman".into(),
         selected_parts: vec![part],
     };
     let reported_steps = std::cell::Cell::new(0);

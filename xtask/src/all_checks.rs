@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::shared_servers::SharedServers;
 use crate::step::{StepRunner, has_cargo_subcommand};
-use crate::{console_tests, dependencies, durability_test, model_check, packages, tidy, tools};
+use crate::{console_tests, dependencies, durability_test, features, model_check, packages, tidy, tools};
 
 /// Number of random walks of each kind in `cargo xtask test --long`.
 const LONG_WALK_COUNT: u32 = 50;
@@ -57,7 +57,8 @@ pub(crate) fn run_all_checks(root: &Path, long: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs what takes too long for every change: large models, many random walks, and a thousand kills of the server.
+/// Runs what takes too long for every change: large models, many random walks, a thousand kills of the server, and all
+/// combinations of Cargo features.
 fn run_long_checks(steps: &mut StepRunner) -> anyhow::Result<()> {
     steps.run_function_step(
         "model",
@@ -71,6 +72,12 @@ fn run_long_checks(steps: &mut StepRunner) -> anyhow::Result<()> {
         "durability",
         |root| durability_test::run_durability_test(root, &["--release"]),
         "The output above names the guarantee and the seed.",
+    )?;
+    // Last, because it leaves a binary without most features in target/debug.
+    steps.run_function_step(
+        "features",
+        features::check_feature_combinations,
+        "The output above names the package and its features.",
     )
 }
 

@@ -11,8 +11,8 @@ use pointsman_core::Timestamp;
 use crate::failure::{CommandResult, Failure};
 use crate::output::{escape_controls, print_to_stderr};
 use crate::{
-    bench, chains, completions, config, doctor, emit, events, handlers, man, move_store, nodes, objects,
-    orders, rules, run, schedules, serve, tasks, token, watch, work,
+    chains, completions, config, doctor, emit, events, handlers, man, move_store, nodes, objects, orders,
+    rules, run, schedules, serve, tasks, token, watch, work,
 };
 
 /// A durable event bus and job scheduler in one binary
@@ -81,7 +81,6 @@ pub(crate) enum CliCommand {
     Doctor(doctor::DoctorCommand),
     Token(token::TokenCommand),
     Move(move_store::MoveStoreCommand),
-    Bench(bench::BenchCommand),
     Completions(completions::CompletionsCommand),
     Man(man::ManCommand),
 }

@@ -17,8 +17,6 @@ pub(crate) enum ExitReason {
     Usage = 2,
     Unavailable = 75,
     Configuration = 78,
-    /// Ended by a signal after cleaning up: the code that a shell reports for SIGINT.
-    Interrupted = 130,
 }
 
 #[derive(Debug)]

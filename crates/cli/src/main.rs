@@ -11,12 +11,11 @@
 //!  emit watch events tasks run orders chains handlers rules schedules objects nodes
 //!              talk to a server over HTTP
 //!  stream_line one event as `watch` and `events show` print it
-//!  config doctor token move_store bench completions man
+//!  config doctor token move_store completions man
 //!              need no server, nor does `schedules next`
 //! ```
 
 mod args;
-mod bench;
 mod chains;
 mod completions;
 mod config;
@@ -86,7 +85,6 @@ fn run_command(cli: Cli) -> CommandResult {
         CliCommand::Doctor(command) => block_on(command.run(global)),
         CliCommand::Token(command) => command.run(global),
         CliCommand::Move(command) => command.run(global),
-        CliCommand::Bench(command) => command.run(global),
         CliCommand::Completions(command) => command.run(),
         CliCommand::Man(command) => command.run(),
     }

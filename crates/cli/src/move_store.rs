@@ -7,13 +7,16 @@ use clap::Args;
 use pointsman_core::ErrorChain;
 use pointsman_core::store::StoreError;
 use pointsman_server::StartOrReloadError;
-use pointsman_server::config::StoreUrl;
+use pointsman_server::config::{DatabaseUrl, StoreUrl};
 use pointsman_store::store_copy::{
     ComparisonReport, CopyEndpoint, CopyEndpointError, CopyError, CopyProgressUpdate, TableChecksum,
     TableComparison, TableKind, copy_store, verify_copy,
 };
-use pointsman_store_postgres::{Endpoint as PgEndpoint, PgStoreCopy};
-use pointsman_store_redis::{Endpoint as RedisEndpoint, RedisStoreCopy};
+#[cfg(feature = "postgres")]
+use pointsman_store_postgres::PgStoreCopy;
+#[cfg(feature = "redis")]
+use pointsman_store_redis::RedisStoreCopy;
+#[cfg(feature = "sqlite")]
 use pointsman_store_sqlite::SqliteStoreCopy;
 use serde_json::json;
 
@@ -83,32 +86,25 @@ impl MoveStoreCommand {
 
 /// Reads a store URL from its option or environment variable.
 fn read_store_url(option: &str, given: Option<&str>, variable: &str) -> CommandResult<StoreUrl> {
-    let url = match given {
-        Some(url) => {
-            if has_password_in_url(url) {
-                print_to_stderr(format!(
-                    "warning: other users of this machine can see the password in --{option}; use {variable} instead"
-                ));
-            }
-            url.to_owned()
-        }
+    let text = match given {
+        Some(text) => text.to_owned(),
         None => std::env::var(variable).ok().filter(|url| !url.is_empty()).ok_or_else(|| {
             Failure::usage(format!("--{option} is missing"))
                 .with_hint("See `pointsman move --help` for examples.")
         })?,
     };
-    let url: StoreUrl = url.parse().map_err(|error| Failure::usage(format!("--{option}: {error}")))?;
+    let url: StoreUrl = text.parse().map_err(|error| Failure::usage(format!("--{option}: {error}")))?;
+    if given.is_some() && url.shared_database_url().is_some_and(DatabaseUrl::has_password) {
+        print_to_stderr(format!(
+            "warning: other users of this machine can see the password in --{option}; use {variable} instead"
+        ));
+    }
     match url {
         StoreUrl::SqliteMemory => {
             Err(Failure::usage(format!("--{option}: a store in memory cannot be moved")))
         }
         StoreUrl::Sqlite { .. } | StoreUrl::Postgres(_) | StoreUrl::Redis(_) => Ok(url),
     }
-}
-
-fn has_password_in_url(url: &str) -> bool {
-    PgEndpoint::parse(url).is_ok_and(|endpoint| endpoint.has_password_in_url())
-        || RedisEndpoint::parse(url).is_ok_and(|endpoint| endpoint.has_password_in_url())
 }
 
 fn is_same_store(from: &StoreUrl, to: &StoreUrl) -> bool {
@@ -123,34 +119,48 @@ fn is_same_store(from: &StoreUrl, to: &StoreUrl) -> bool {
 
 fn open_copy_source(url: &StoreUrl) -> CommandResult<Box<dyn CopyEndpoint>> {
     match url {
+        #[cfg(feature = "sqlite")]
         StoreUrl::Sqlite { path } => {
             box_copy_endpoint(SqliteStoreCopy::open_source(path), StartOrReloadError::Sqlite)
         }
+        #[cfg(feature = "postgres")]
         StoreUrl::Postgres(url) => {
             box_copy_endpoint(PgStoreCopy::open_source(url.full_url()), StartOrReloadError::Postgres)
         }
+        #[cfg(feature = "redis")]
         StoreUrl::Redis(url) => {
             box_copy_endpoint(RedisStoreCopy::open_source(url.full_url()), StartOrReloadError::Redis)
         }
         StoreUrl::SqliteMemory => Err(Failure::usage("a store in memory cannot be moved")),
+        #[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "redis")))]
+        missing => Err(Failure::usage(missing.missing_feature())),
     }
 }
 
 fn open_copy_target(url: &StoreUrl) -> CommandResult<Box<dyn CopyEndpoint>> {
     match url {
+        #[cfg(feature = "sqlite")]
         StoreUrl::Sqlite { path } => {
             box_copy_endpoint(SqliteStoreCopy::open_target(path), StartOrReloadError::Sqlite)
         }
+        #[cfg(feature = "postgres")]
         StoreUrl::Postgres(url) => {
             box_copy_endpoint(PgStoreCopy::open_target(url.full_url()), StartOrReloadError::Postgres)
         }
+        #[cfg(feature = "redis")]
         StoreUrl::Redis(url) => {
             box_copy_endpoint(RedisStoreCopy::open_target(url.full_url()), StartOrReloadError::Redis)
         }
         StoreUrl::SqliteMemory => Err(Failure::usage("a store in memory cannot be moved")),
+        #[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "redis")))]
+        missing => Err(Failure::usage(missing.missing_feature())),
     }
 }
 
+#[cfg_attr(
+    not(any(feature = "sqlite", feature = "postgres", feature = "redis")),
+    allow(dead_code, reason = "no store can be opened")
+)]
 fn box_copy_endpoint<M: CopyEndpoint + 'static, E: Error + 'static>(
     opened: Result<M, CopyEndpointError<E>>,
     to_start_error: impl FnOnce(E) -> StartOrReloadError,

@@ -1,5 +1,5 @@
 //! The process of the commands that run a node, `serve` and `work`: logging, signals and start errors. `tasks redrive`
-//! and `bench` use the signals as well.
+//! uses the signals as well.
 
 use std::time::Duration;
 
@@ -7,10 +7,12 @@ use pointsman_core::ErrorChain;
 use pointsman_engine::ServiceFailure;
 use pointsman_engine::handlers::command::{adopt_orphans, kill_orphans};
 use pointsman_server::StartOrReloadError;
+#[cfg(feature = "postgres")]
 use pointsman_store_postgres::OpenError as PostgresError;
+#[cfg(feature = "redis")]
 use pointsman_store_redis::OpenError as RedisError;
-use pointsman_store_sqlite::OpenError;
-use pointsman_store_sqlite::doctor::find_lock_holder;
+#[cfg(feature = "sqlite")]
+use pointsman_store_sqlite::OpenError as SqliteError;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -79,21 +81,6 @@ impl StopSignals {
     }
 }
 
-/// Waits for SIGTERM or SIGINT. A second signal exits the process immediately, because cleaning up after the first may
-/// take long.
-pub(crate) async fn wait_for_stop_signal() {
-    let Ok(mut signals) = StopSignals::new() else { return std::future::pending().await };
-    let (signal_sender, first_signal) = tokio::sync::oneshot::channel();
-    tokio::spawn(async move {
-        signals.recv().await;
-        // The receiver is gone if the work has ended meanwhile.
-        let _ = signal_sender.send(());
-        signals.recv().await;
-        std::process::exit(ExitReason::Interrupted as i32);
-    });
-    let _ = first_signal.await;
-}
-
 fn init_stderr_logging(global: &GlobalOptions, default_log_level: &str) -> CommandResult {
     let directives = std::env::var("POINTSMAN_LOG").ok().filter(|directives| !directives.is_empty());
     let filter = EnvFilter::try_new(directives.as_deref().unwrap_or(default_log_level))
@@ -106,6 +93,14 @@ fn init_stderr_logging(global: &GlobalOptions, default_log_level: &str) -> Comma
     Ok(())
 }
 
+#[cfg(any(feature = "postgres", feature = "redis"))]
+const UNREACHABLE_DATABASE_HINT: &str = "\
+A node needs its database to start; once it runs, it survives an outage. Choose another database with
+--store or POINTSMAN_STORE.";
+#[cfg(any(feature = "postgres", feature = "redis"))]
+const DATABASE_PASSWORD_HINT: &str =
+    "Pass a URL with a password in POINTSMAN_STORE, or in a file named by POINTSMAN_STORE_FILE.";
+
 /// Converts a start error: the message with its causes, a hint and the exit code.
 pub(crate) fn start_failure(error: StartOrReloadError) -> Failure {
     let exit = start_exit_reason(&error);
@@ -113,25 +108,26 @@ pub(crate) fn start_failure(error: StartOrReloadError) -> Failure {
         StartOrReloadError::Listen { .. } => {
             Some("Another server may be listening there. Choose another address with --listen.")
         }
-        StartOrReloadError::Sqlite(OpenError::Io { .. } | OpenError::Sqlite { .. }) => {
+        #[cfg(feature = "sqlite")]
+        StartOrReloadError::Sqlite(SqliteError::Io { .. } | SqliteError::Sqlite { .. }) => {
             Some("Its directory must exist and be writable. Choose another file with --store.")
         }
-        StartOrReloadError::Postgres(PostgresError::Unreachable { .. })
-        | StartOrReloadError::Redis(RedisError::Unreachable { .. } | RedisError::SlotNotServed { .. }) => {
-            Some(
-                "A node needs its database to start; once it runs, it survives an outage. Choose another database with\n\
-             --store or POINTSMAN_STORE.",
-            )
+        #[cfg(feature = "postgres")]
+        StartOrReloadError::Postgres(PostgresError::Unreachable { .. }) => Some(UNREACHABLE_DATABASE_HINT),
+        #[cfg(feature = "postgres")]
+        StartOrReloadError::Postgres(PostgresError::AccessDenied { .. }) => Some(DATABASE_PASSWORD_HINT),
+        #[cfg(feature = "redis")]
+        StartOrReloadError::Redis(RedisError::Unreachable { .. } | RedisError::SlotNotServed { .. }) => {
+            Some(UNREACHABLE_DATABASE_HINT)
         }
-        StartOrReloadError::Postgres(PostgresError::AccessDenied { .. })
-        | StartOrReloadError::Redis(RedisError::AccessDenied { .. }) => {
-            Some("Pass a URL with a password in POINTSMAN_STORE, or in a file named by POINTSMAN_STORE_FILE.")
-        }
+        #[cfg(feature = "redis")]
+        StartOrReloadError::Redis(RedisError::AccessDenied { .. }) => Some(DATABASE_PASSWORD_HINT),
         _ => None,
     };
     let mut message = ErrorChain(&error).to_string();
-    if let StartOrReloadError::Sqlite(OpenError::InUse { path }) = &error
-        && let Ok(Some(holder)) = find_lock_holder(path)
+    #[cfg(feature = "sqlite")]
+    if let StartOrReloadError::Sqlite(SqliteError::InUse { path }) = &error
+        && let Ok(Some(holder)) = pointsman_store_sqlite::doctor::find_lock_holder(path)
     {
         message = format!("{message} (in use {holder})");
     }
@@ -146,22 +142,27 @@ fn start_exit_reason(error: &StartOrReloadError) -> ExitReason {
     match error {
         StartOrReloadError::NoTokenConfigured(_)
         | StartOrReloadError::Config(_)
-        | StartOrReloadError::DuplicateHandler(_) => ExitReason::Configuration,
+        | StartOrReloadError::DuplicateHandler(_)
+        | StartOrReloadError::MissingStoreFeature(_) => ExitReason::Configuration,
         // These errors may pass without a change of the configuration, or when another process ends.
+        #[cfg(feature = "sqlite")]
         StartOrReloadError::Sqlite(
-            OpenError::InUse { .. }
-            | OpenError::DiskFull { .. }
-            | OpenError::Io { .. }
-            | OpenError::Sqlite { .. },
-        )
-        | StartOrReloadError::Engine(_) => ExitReason::Unavailable,
+            SqliteError::InUse { .. }
+            | SqliteError::DiskFull { .. }
+            | SqliteError::Io { .. }
+            | SqliteError::Sqlite { .. },
+        ) => ExitReason::Unavailable,
+        StartOrReloadError::Engine(_) => ExitReason::Unavailable,
+        #[cfg(feature = "postgres")]
         StartOrReloadError::Postgres(error) => postgres_exit_reason(error),
+        #[cfg(feature = "redis")]
         StartOrReloadError::Redis(error) => redis_exit_reason(error),
         // The operator must fix all other errors.
         _ => ExitReason::Runtime,
     }
 }
 
+#[cfg(feature = "postgres")]
 fn postgres_exit_reason(error: &PostgresError) -> ExitReason {
     match error {
         PostgresError::Unreachable { .. }
@@ -185,6 +186,7 @@ fn postgres_exit_reason(error: &PostgresError) -> ExitReason {
     }
 }
 
+#[cfg(feature = "redis")]
 fn redis_exit_reason(error: &RedisError) -> ExitReason {
     match error {
         RedisError::Unreachable { .. } | RedisError::OpenFailed { .. } | RedisError::SlotNotServed { .. } => {

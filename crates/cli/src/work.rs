@@ -16,7 +16,6 @@ use pointsman_engine::{BoundedRun, BoundedRunError, EnabledServices, Engine, Set
 use pointsman_server::StartOrReloadError;
 use pointsman_server::config::{Config, StoreUrl};
 use pointsman_server::server;
-use pointsman_store_sqlite::OpenError;
 
 use crate::args::GlobalOptions;
 use crate::config::{ConfigArgs, configuration_failure};
@@ -233,7 +232,10 @@ fn handler_mismatch_failure(mismatch: BoundedRunError) -> Failure {
 }
 
 fn open_store_failure(error: StartOrReloadError) -> Failure {
-    let in_use = matches!(error, StartOrReloadError::Sqlite(OpenError::InUse { .. }));
+    #[cfg(feature = "sqlite")]
+    let in_use = matches!(error, StartOrReloadError::Sqlite(pointsman_store_sqlite::OpenError::InUse { .. }));
+    #[cfg(not(feature = "sqlite"))]
+    let in_use = false;
     let failure = start_failure(error);
     match in_use {
         true => failure.with_hint(

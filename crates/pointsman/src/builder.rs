@@ -16,10 +16,13 @@ use pointsman_core::task::retry::RetryPolicy;
 use pointsman_core::{
     EventType, HandlerDef, HandlerName, LaneFailurePolicy, LaneOrdering, Routes, ScheduleName, Timestamp,
 };
+#[cfg(feature = "http")]
+use pointsman_engine::handlers::http::{BadHttpTarget, HttpHandler, HttpTarget};
 use pointsman_engine::handlers::in_process::InProcessHandler;
-use pointsman_engine::{Delivery, Engine, HandlerSpec, ScheduleSpec, Settings, Setup};
+use pointsman_engine::{Delivery, Engine, HandlerSpec, Runner, ScheduleSpec, Settings, Setup};
+use pointsman_store::store_kind::MissingStoreFeature;
 
-use crate::bus_store::BusStore;
+use crate::bus_store;
 use crate::emit::{EmitOptions, InvalidEvent};
 use crate::event::to_new_event;
 use crate::handler::{Handler, run_attempt};
@@ -39,15 +42,30 @@ pub enum StartError {
          `redis://host:6379`"
     )]
     UnknownStoreKind(String),
+    /// The program was compiled without the feature of the store.
+    #[error(transparent)]
+    MissingStoreFeature(#[from] MissingStoreFeature),
     /// The SQLite file cannot be opened.
+    #[cfg(feature = "sqlite")]
     #[error("the SQLite store cannot be opened")]
     OpenSqlite(#[from] pointsman_store_sqlite::OpenError),
     /// The PostgreSQL database cannot be opened.
+    #[cfg(feature = "postgres")]
     #[error("the PostgreSQL store cannot be opened")]
     OpenPostgres(#[from] pointsman_store_postgres::OpenError),
     /// The Redis database cannot be opened.
+    #[cfg(feature = "redis")]
     #[error("the Redis store cannot be opened")]
     OpenRedis(#[from] pointsman_store_redis::OpenError),
+    /// The target of an HTTP handler is invalid.
+    #[cfg(feature = "http")]
+    #[error("the target of the handler {handler} is invalid")]
+    InvalidHttpTarget {
+        /// The handler.
+        handler: String,
+        /// The mistake.
+        source: BadHttpTarget,
+    },
     /// The name of a handler, schedule, event type or chain is invalid.
     #[error(transparent)]
     InvalidName(#[from] BadName),
@@ -149,12 +167,14 @@ struct BusPlan {
     first_error: Option<StartError>,
 }
 
+/// Builds the runner of a handler once all states are known.
+type RunnerBuilder = Box<dyn FnOnce(Arc<BusResources>) -> Arc<dyn Runner> + Send>;
+
 /// A handler that was added to a [`BusBuilder`].
 struct BuilderHandler {
     def: HandlerDef,
     attempt_timeout: Duration,
-    /// Builds the runner of the handler once all states are known.
-    build_runner: Box<dyn FnOnce(Arc<BusResources>) -> Arc<dyn pointsman_engine::Runner> + Send>,
+    build_runner: RunnerBuilder,
     /// Checks that the states that the handler takes were given.
     check_states: fn(&StateMap) -> Result<(), MissingState>,
 }
@@ -208,14 +228,20 @@ impl<Last> BusBuilder<Last> {
         name: &str,
         handler: H,
     ) -> BusBuilder<HandlerAdded> {
-        match HandlerName::new(name) {
-            Ok(name) => self.plan.handlers.push(BuilderHandler {
-                def: HandlerDef::new(name),
-                attempt_timeout: DEFAULT_ATTEMPT_TIMEOUT,
-                build_runner: Box::new(move |resources| build_runner(handler, resources)),
-                check_states: H::check_states,
-            }),
-            Err(error) => self.plan.record_first_error(error.into()),
+        let build_runner: RunnerBuilder = Box::new(move |resources| build_runner(handler, resources));
+        self.plan.add_handler(name, build_runner, H::check_states);
+        BusBuilder { plan: self.plan, last_handler: PhantomData }
+    }
+
+    /// Adds a handler that is an HTTP endpoint: an attempt is a POST request with the event, as a CloudEvent. The
+    /// following calls may configure it.
+    #[cfg(feature = "http")]
+    pub fn http_handler(mut self, name: &str, target: HttpTarget) -> BusBuilder<HandlerAdded> {
+        match HttpHandler::new(target) {
+            Ok(handler) => self.plan.add_handler(name, Box::new(|_| Arc::new(handler)), |_| Ok(())),
+            Err(source) => {
+                self.plan.record_first_error(StartError::InvalidHttpTarget { handler: name.into(), source });
+            }
         }
         BusBuilder { plan: self.plan, last_handler: PhantomData }
     }
@@ -303,16 +329,16 @@ impl<Last> BusBuilder<Last> {
             chain_routes: plan.chain_routes,
             ..Setup::default()
         };
-        let store = BusStore::open(&plan.store_url, &plan.settings.time_source).await?;
+        let store = bus_store::open_store(&plan.store_url, &plan.settings.time_source).await?;
         let program_name = plan.settings.registration_name.clone();
-        match Engine::start(store.to_dyn_store(), plan.settings, setup).await {
+        match Engine::start(store.clone(), plan.settings, setup).await {
             Ok(engine) => {
                 let bus = Bus::new(engine, store, &program_name, resources.clone());
                 resources.set_bus(bus.clone());
                 Ok(bus)
             }
             Err(error) => {
-                store.to_dyn_store().close();
+                store.close();
                 Err(error.into())
             }
         }
@@ -346,7 +372,7 @@ impl BusBuilder<HandlerAdded> {
     }
 
     fn change_last_handler(mut self, change: impl FnOnce(&mut BuilderHandler)) -> Self {
-        // The handler is absent only if its name was invalid, and `start` returns that error.
+        // The handler is absent only if its name or target was invalid, and `start` returns that error.
         if let Some(handler) = self.plan.handlers.last_mut() {
             change(handler);
         }
@@ -358,6 +384,24 @@ impl BusPlan {
     /// Records an error that `start` returns, unless there is an earlier one.
     fn record_first_error(&mut self, error: StartError) {
         self.first_error.get_or_insert(error);
+    }
+
+    /// Adds a handler with the default settings.
+    fn add_handler(
+        &mut self,
+        name: &str,
+        build_runner: RunnerBuilder,
+        check_states: fn(&StateMap) -> Result<(), MissingState>,
+    ) {
+        match HandlerName::new(name) {
+            Ok(name) => self.handlers.push(BuilderHandler {
+                def: HandlerDef::new(name),
+                attempt_timeout: DEFAULT_ATTEMPT_TIMEOUT,
+                build_runner,
+                check_states,
+            }),
+            Err(error) => self.record_first_error(error.into()),
+        }
     }
 
     fn bind_route(&mut self, key: &str, handler: &str, binding: fn(HandlerName) -> HandlerBinding) {
@@ -450,7 +494,7 @@ fn new_event_schedule<E: Event>(name: &str, cron: &str, event: &E) -> Result<Sch
 fn build_runner<Args: 'static, H: Handler<Args>>(
     handler: H,
     resources: Arc<BusResources>,
-) -> Arc<dyn pointsman_engine::Runner> {
+) -> Arc<dyn Runner> {
     Arc::new(InProcessHandler::new(move |delivery: Delivery| {
         run_attempt(handler.clone(), delivery, resources.clone())
     }))

@@ -26,7 +26,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub struct Bus {
     pub(crate) engine: Engine,
-    pub(crate) store: BusStore,
+    pub(crate) store: Arc<dyn BusStore>,
     /// The name in whose name rules are set and redrives are started.
     pub(crate) program_name: Arc<str>,
     resources: Arc<BusResources>,
@@ -41,7 +41,7 @@ impl Bus {
 
     pub(crate) fn new(
         engine: Engine,
-        store: BusStore,
+        store: Arc<dyn BusStore>,
         program_name: &str,
         resources: Arc<BusResources>,
     ) -> Self {
@@ -130,7 +130,7 @@ impl Bus {
     pub async fn stop_within(self, drain_timeout: Duration) {
         self.engine.stop(drain_timeout).await;
         self.resources.clear_bus();
-        let store = self.store.to_dyn_store();
+        let store = self.store;
         // Closing waits for the last commit, which must not block the runtime. A runtime that is shutting down may
         // skip the closing, which loses nothing that was acknowledged.
         let _ = tokio::task::spawn_blocking(move || store.close()).await;

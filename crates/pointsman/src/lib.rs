@@ -107,7 +107,19 @@
 //! # What it lacks
 //!
 //! There is no server, no configuration file and no console: the binary `pointsman` has them, and may use the same
-//! store. The library handles events with functions of the program only, not by HTTP or by commands.
+//! store. The library handles events with functions of the program and HTTP endpoints, not by commands.
+//!
+//! # Features
+//!
+//! | feature | | brings |
+//! |---|---|---|
+//! | `sqlite` | default | stores in a file, `sqlite:app.db`, or in memory; `SqlitePositions` of a [`gate`] |
+//! | `postgres` | | stores in PostgreSQL, `postgres://…`, which several programs can share |
+//! | `redis` | | stores in Redis, `redis://…`, which several programs can share |
+//! | `http` | default | handlers that are HTTP endpoints: `BusBuilder::http_handler` |
+//!
+//! A program with `default-features = false, features = ["sqlite"]` compiles neither a database client nor an HTTP
+//! client nor TLS. A bus on a store that was left out does not start, and the error names the feature.
 
 #![warn(missing_docs)]
 
@@ -152,6 +164,15 @@ pub use tasks::TaskOperationError;
 pub use unit_of_work::{BoxError, CommitError, CommittedEvents, EventReceipt, Operation, Tx, UnitOfWork};
 pub use watch::{JournalWatch, WatchError};
 
+/// Handlers that are HTTP endpoints; see [`BusBuilder::http_handler`].
+#[cfg(feature = "http")]
+pub mod http {
+    pub use pointsman_engine::handlers::http::{
+        AllowedDestination, BadAllowedDestination, BadHttpTarget, BadSecret, HttpTarget, NetworkAccess,
+        WebhookSecret,
+    };
+}
+
 pub use pointsman_core::journal::{EventFilter, PathFilter};
 pub use pointsman_core::order::{Order, OrderStatistics};
 pub use pointsman_core::store::{
@@ -173,6 +194,7 @@ pub use pointsman_engine::{
     ServiceFailure,
 };
 pub use pointsman_store::sql::{SqlError, SqlRow, SqlValue};
+pub use pointsman_store::store_kind::{MissingStoreFeature, StoreKind};
 
 /// The items that most programs use.
 pub mod prelude {

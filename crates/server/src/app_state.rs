@@ -59,7 +59,7 @@ impl AppState {
         };
         Arc::new(Self {
             engine,
-            store_kind: config.store_url.kind(),
+            store_kind: config.store_url.kind().name(),
             connection_admission: ConnectionAdmission::new(max_connections, limits, metrics.clone()),
             stream_limiter: StreamLimiter::new(limits.streams_per_client, metrics.clone()),
             response_memory_budget: Arc::new(ResponseMemoryBudget::new(limits, metrics.clone())),

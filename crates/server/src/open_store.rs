@@ -3,65 +3,87 @@
 use std::io;
 use std::sync::Arc;
 
-use pointsman_core::store::{Store, StoreError};
+use async_trait::async_trait;
+use pointsman_core::store::{Store, StoreResult};
 use pointsman_engine::TimeSource;
-use pointsman_store_postgres::{Postgres, PostgresStore};
-use pointsman_store_redis::{Redis, RedisStore};
-use pointsman_store_sqlite::{Sqlite, SqliteStore};
 
 use crate::auth::{self, FirstToken};
 use crate::config::StoreUrl;
 use crate::server::StartOrReloadError;
 
-/// An open store of one of the backends.
-#[derive(Debug)]
-pub(crate) enum OpenedStore {
-    Sqlite(SqliteStore),
-    Postgres(PostgresStore),
-    Redis(RedisStore),
+/// An open store.
+pub(crate) struct OpenedStore {
+    store: Arc<dyn Store>,
+    /// Stores the hash of the first token for all nodes. None for SQLite, which has one node.
+    shared_first_token: Option<Arc<dyn SharedFirstToken>>,
+}
+
+/// A database that nodes share, and with it the hash of their first token.
+#[async_trait]
+trait SharedFirstToken: Send + Sync {
+    /// The error if the stored value is not a hash.
+    fn corrupt_hash_message(&self) -> &'static str;
+
+    /// Stores the hash if there is none, and returns the stored one.
+    async fn share_hash(&self, sha256: &str) -> StoreResult<String>;
+}
+
+#[cfg(feature = "postgres")]
+#[async_trait]
+impl SharedFirstToken for pointsman_store_postgres::PostgresStore {
+    fn corrupt_hash_message(&self) -> &'static str {
+        "pointsman.meta does not contain a token's hash under first_token; delete that row to get a new token"
+    }
+
+    async fn share_hash(&self, sha256: &str) -> StoreResult<String> {
+        self.database().share_first_token_hash(sha256).await
+    }
+}
+
+#[cfg(feature = "redis")]
+#[async_trait]
+impl SharedFirstToken for pointsman_store_redis::RedisStore {
+    fn corrupt_hash_message(&self) -> &'static str {
+        "pointsman:texts does not contain a token's hash under first_token; HDEL that field to get a new token"
+    }
+
+    async fn share_hash(&self, sha256: &str) -> StoreResult<String> {
+        self.database().share_first_token_hash(sha256).await
+    }
 }
 
 impl OpenedStore {
     /// Opens the store. The clock of a database server is measured first, so that no timestamp is written by a local
     /// clock that is wrong.
+    #[cfg_attr(
+        not(any(feature = "sqlite", feature = "postgres", feature = "redis")),
+        allow(unused_variables, reason = "no store can be opened")
+    )]
     pub(crate) async fn open(url: &StoreUrl, time: &TimeSource) -> Result<Self, StartOrReloadError> {
         match url.clone() {
+            #[cfg(feature = "sqlite")]
             StoreUrl::Sqlite { path } => {
                 let now = time.now();
-                open_sqlite(move || Sqlite::open(path, now)).await
+                open_sqlite(move || pointsman_store_sqlite::Sqlite::open(path, now)).await
             }
+            #[cfg(feature = "sqlite")]
             StoreUrl::SqliteMemory => {
                 let now = time.now();
-                open_sqlite(move || Sqlite::in_memory(now)).await
+                open_sqlite(move || pointsman_store_sqlite::Sqlite::in_memory(now)).await
             }
+            #[cfg(feature = "postgres")]
             StoreUrl::Postgres(url) => {
-                Self::open_postgres(url.full_url(), time).await.map_err(StartOrReloadError::Postgres)
+                open_postgres(url.full_url(), time).await.map_err(StartOrReloadError::Postgres)
             }
-            StoreUrl::Redis(url) => {
-                Self::open_redis(url.full_url(), time).await.map_err(StartOrReloadError::Redis)
-            }
+            #[cfg(feature = "redis")]
+            StoreUrl::Redis(url) => open_redis(url.full_url(), time).await.map_err(StartOrReloadError::Redis),
+            #[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "redis")))]
+            missing => Err(missing.missing_feature().into()),
         }
-    }
-
-    async fn open_postgres(
-        url: &str,
-        time: &TimeSource,
-    ) -> Result<Self, pointsman_store_postgres::OpenError> {
-        time.measure_server_clock(async || Postgres::read_clock(url).await.map(Some)).await?;
-        Postgres::open(url, time.now()).await.map(Self::Postgres)
-    }
-
-    async fn open_redis(url: &str, time: &TimeSource) -> Result<Self, pointsman_store_redis::OpenError> {
-        time.measure_server_clock(async || Redis::read_clock(url).await.map(Some)).await?;
-        Redis::open(url, time.now()).await.map(Self::Redis)
     }
 
     pub(crate) fn store(&self) -> Arc<dyn Store> {
-        match self {
-            Self::Sqlite(store) => Arc::new(store.clone()),
-            Self::Postgres(store) => Arc::new(store.clone()),
-            Self::Redis(store) => Arc::new(store.clone()),
-        }
+        self.store.clone()
     }
 
     /// The token of a server without configured tokens. Its hash is stored with the store, so that all nodes share it.
@@ -69,56 +91,63 @@ impl OpenedStore {
         &self,
         url: &StoreUrl,
     ) -> Result<FirstToken, StartOrReloadError> {
+        if let StoreUrl::Sqlite { path } = url {
+            return auth::load_or_create_first_token(path).map_err(StartOrReloadError::FirstToken);
+        }
         let new_token = auth::generate_first_token();
-        let sha256 = auth::encode_sha256_hex(&new_token.def.sha256);
-        match self {
-            Self::Postgres(store) => {
-                let corrupt_hash_message = "pointsman.meta does not contain a token's hash under \
-                            first_token; delete that row to get a new token";
-                resolve_shared_first_token(
-                    new_token,
-                    store.database().share_first_token_hash(&sha256).await,
-                    corrupt_hash_message,
-                )
-            }
-            Self::Redis(store) => {
-                let corrupt_hash_message = "pointsman:texts does not contain a token's hash under \
-                            first_token; HDEL that field to get a new token";
-                resolve_shared_first_token(
-                    new_token,
-                    store.database().share_first_token_hash(&sha256).await,
-                    corrupt_hash_message,
-                )
-            }
-            Self::Sqlite(_) => match url {
-                StoreUrl::Sqlite { path } => {
-                    auth::load_or_create_first_token(path).map_err(StartOrReloadError::FirstToken)
-                }
-                StoreUrl::SqliteMemory | StoreUrl::Postgres(_) | StoreUrl::Redis(_) => Ok(new_token),
-            },
+        match &self.shared_first_token {
+            Some(shared) => share_first_token(new_token, &**shared).await,
+            None => Ok(new_token),
         }
     }
 }
 
+#[cfg(feature = "sqlite")]
 async fn open_sqlite(
-    open: impl FnOnce() -> Result<SqliteStore, pointsman_store_sqlite::OpenError> + Send + 'static,
+    open: impl FnOnce() -> Result<pointsman_store_sqlite::SqliteStore, pointsman_store_sqlite::OpenError>
+    + Send
+    + 'static,
 ) -> Result<OpenedStore, StartOrReloadError> {
+    use pointsman_core::store::StoreError;
+
     let opened = tokio::task::spawn_blocking(open).await;
     let opened = opened.map_err(|error| StartOrReloadError::Engine(StoreError::damaged(error)))?;
-    opened.map(OpenedStore::Sqlite).map_err(StartOrReloadError::Sqlite)
+    let store = opened.map_err(StartOrReloadError::Sqlite)?;
+    Ok(OpenedStore { store: Arc::new(store), shared_first_token: None })
+}
+
+#[cfg(feature = "postgres")]
+async fn open_postgres(
+    url: &str,
+    time: &TimeSource,
+) -> Result<OpenedStore, pointsman_store_postgres::OpenError> {
+    use pointsman_store_postgres::Postgres;
+
+    time.measure_server_clock(async || Postgres::read_clock(url).await.map(Some)).await?;
+    let store = Arc::new(Postgres::open(url, time.now()).await?);
+    Ok(OpenedStore { store: store.clone(), shared_first_token: Some(store) })
+}
+
+#[cfg(feature = "redis")]
+async fn open_redis(url: &str, time: &TimeSource) -> Result<OpenedStore, pointsman_store_redis::OpenError> {
+    use pointsman_store_redis::Redis;
+
+    time.measure_server_clock(async || Redis::read_clock(url).await.map(Some)).await?;
+    let store = Arc::new(Redis::open(url, time.now()).await?);
+    Ok(OpenedStore { store: store.clone(), shared_first_token: Some(store) })
 }
 
 /// The first token of all nodes on a database. The node that created it knows the token, the others only its hash.
-/// `corrupt_hash_message` is the error if the stored value is not a hash.
-fn resolve_shared_first_token(
+async fn share_first_token(
     new_token: FirstToken,
-    stored_hash: Result<String, StoreError>,
-    corrupt_hash_message: &'static str,
+    shared: &dyn SharedFirstToken,
 ) -> Result<FirstToken, StartOrReloadError> {
-    let Some(sha256) = auth::decode_sha256_hex(&stored_hash.map_err(StartOrReloadError::Engine)?) else {
+    let sha256 = auth::encode_sha256_hex(&new_token.def.sha256);
+    let stored_hash = shared.share_hash(&sha256).await.map_err(StartOrReloadError::Engine)?;
+    let Some(sha256) = auth::decode_sha256_hex(&stored_hash) else {
         return Err(StartOrReloadError::FirstToken(io::Error::new(
             io::ErrorKind::InvalidData,
-            corrupt_hash_message,
+            shared.corrupt_hash_message(),
         )));
     };
     match sha256 == new_token.def.sha256 {

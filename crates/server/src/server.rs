@@ -8,6 +8,7 @@ use std::time::Duration;
 use pointsman_core::ErrorChain;
 use pointsman_core::store::{Store, StoreError};
 use pointsman_engine::{Engine, ServiceFailure, Settings, Setup, TimeSource};
+use pointsman_store::store_kind::MissingStoreFeature;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -32,12 +33,17 @@ pub enum StartOrReloadError {
          add one under `auth: tokens:` or listen on 127.0.0.1"
     )]
     NoTokenConfigured(SocketAddr),
+    #[cfg(feature = "sqlite")]
     #[error("cannot open the store")]
     Sqlite(#[source] pointsman_store_sqlite::OpenError),
+    #[cfg(feature = "postgres")]
     #[error("cannot open the store")]
     Postgres(#[source] pointsman_store_postgres::OpenError),
+    #[cfg(feature = "redis")]
     #[error("cannot open the store")]
     Redis(#[source] pointsman_store_redis::OpenError),
+    #[error(transparent)]
+    MissingStoreFeature(#[from] MissingStoreFeature),
     #[error("cannot read or store the first token")]
     FirstToken(#[source] io::Error),
     #[error("cannot listen on {address}")]

@@ -28,7 +28,8 @@
 //!   several nodes share: the time, cache invalidation, notification of peers, background futures, and a log.
 //! - `sql.rs`: SQL of programs inside a unit of work; `sql_constants.rs`: codes that a store's SQL refers to by name.
 //! - `backend_store.rs`: implements the store traits with the writer and the reader.
-//! - `finding.rs`: findings of a store check; `store_copy/`: copies one store into another.
+//! - `finding.rs`: findings of a store check; `store_copy/`: copies one store into another; `store_kind.rs`: the schemes
+//!   of store URLs.
 
 mod add_orders;
 mod append;
@@ -68,6 +69,7 @@ mod set_aside_log;
 pub mod sql;
 pub mod sql_constants;
 pub mod store_copy;
+pub mod store_kind;
 mod store_reader;
 pub mod tables;
 mod task_events;

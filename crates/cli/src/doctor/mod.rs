@@ -3,16 +3,15 @@
 mod report;
 mod server;
 
+#[cfg(feature = "postgres")]
 use std::time::Duration;
 
 use clap::Args;
+#[cfg(feature = "postgres")]
 use pointsman_core::time::parse_http_duration;
 use pointsman_engine::machine_clock_now;
 use pointsman_server::config::{self, ConfigInputs, StoreUrl};
 use pointsman_store::finding::{Finding, FindingSeverity};
-use pointsman_store_postgres::doctor as postgres;
-use pointsman_store_redis::doctor as redis;
-use pointsman_store_sqlite::doctor::{self as sqlite, CheckDepth};
 
 use crate::args::GlobalOptions;
 use crate::config::ConfigArgs;
@@ -39,10 +38,12 @@ Examples:
   pointsman doctor -o json | jq '.findings[] | select(.verdict != \"ok\")'")]
 pub(crate) struct DoctorCommand {
     /// Also check every index of a SQLite file, which takes longer
+    #[cfg(feature = "sqlite")]
     #[arg(long)]
     deep: bool,
 
     /// Report PostgreSQL transactions that are open for longer than this
+    #[cfg(feature = "postgres")]
     #[arg(long = "long", value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     max_transaction_age: Duration,
 
@@ -50,6 +51,7 @@ pub(crate) struct DoctorCommand {
     config: ConfigArgs,
 }
 
+#[cfg(feature = "postgres")]
 fn parse_duration(text: &str) -> Result<Duration, String> {
     parse_http_duration(text).map_err(|e| e.to_string())
 }
@@ -81,14 +83,23 @@ impl DoctorCommand {
 
     async fn check_store(&self, store: &StoreUrl) -> CommandResult<Vec<Finding>> {
         match store {
+            #[cfg(feature = "postgres")]
             StoreUrl::Postgres(url) => {
-                Ok(postgres::examine(url.full_url(), self.max_transaction_age, machine_clock_now).await)
+                use pointsman_store_postgres::doctor::examine;
+
+                Ok(examine(url.full_url(), self.max_transaction_age, machine_clock_now).await)
             }
-            StoreUrl::Redis(url) => Ok(redis::examine(url.full_url(), machine_clock_now).await),
+            #[cfg(feature = "redis")]
+            StoreUrl::Redis(url) => {
+                Ok(pointsman_store_redis::doctor::examine(url.full_url(), machine_clock_now).await)
+            }
+            #[cfg(feature = "sqlite")]
             StoreUrl::Sqlite { path } => {
-                let (path, depth) =
-                    (path.clone(), if self.deep { CheckDepth::Deep } else { CheckDepth::Quick });
-                let checked = tokio::task::spawn_blocking(move || sqlite::examine(&path, depth));
+                use pointsman_store_sqlite::doctor::{CheckDepth, examine};
+
+                let depth = if self.deep { CheckDepth::Deep } else { CheckDepth::Quick };
+                let path = path.clone();
+                let checked = tokio::task::spawn_blocking(move || examine(&path, depth));
                 checked.await.map_err(Failure::runtime)
             }
             StoreUrl::SqliteMemory => {
@@ -97,6 +108,8 @@ impl DoctorCommand {
                     Finding::warning("store", found).with_advice("Use a file: store: sqlite:pointsman.db"),
                 ])
             }
+            #[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "redis")))]
+            missing => Err(Failure::usage(missing.missing_feature())),
         }
     }
 }

@@ -76,7 +76,7 @@ fn describe_store_mismatch(
     store: &StoreUrl,
     store_findings: &[Finding],
 ) -> Option<String> {
-    if server_kind != store.kind() {
+    if server_kind != store.kind().name() {
         return Some(format!("the server uses {server_kind}, but the configured store is {store}"));
     }
     let is_unused_file = match store {

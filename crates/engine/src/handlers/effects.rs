@@ -10,7 +10,6 @@
 //! anything is applied: after one fault nothing is applied, and the attempt fails without a retry, because a retry
 //! would return the same.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pointsman_core::event_json_parser::{self, JsonError, RawEmitBody};
@@ -36,7 +35,7 @@ pub(super) struct Effects {
     result: Option<Json>,
     snooze: Option<Duration>,
     /// The handler returned `"retry": false`: if the attempt fails, it is not retried.
-    no_retry: bool,
+    pub(super) no_retry: bool,
 }
 
 #[derive(Deserialize)]
@@ -47,39 +46,6 @@ struct EffectsMembers {
     retry: Option<Box<RawValue>>,
     result: Option<Box<RawValue>>,
     snooze: Option<Box<RawValue>>,
-}
-
-const EFFECTS_MEMBER_NAMES: [&str; 5] = ["emit", "log", "retry", "result", "snooze"];
-
-/// Whether a reply consists of effects.
-#[derive(Debug, PartialEq)]
-pub(super) enum ReplyKind {
-    Effects(Effects),
-    /// JSON without effects, which is ignored.
-    WithoutEffects,
-    /// The reply has members of effects, but also this other member. An endpoint that was not written for Pointsman may
-    /// have a `result` of its own.
-    Ambiguous(String),
-}
-
-/// Parses the JSON body of an HTTP reply to a delivery of this tenant.
-pub(super) fn parse_reply(text: &str, tenant: &Tenant, now: Timestamp) -> Result<ReplyKind, JsonError> {
-    let Ok(members) = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(text) else {
-        return Ok(ReplyKind::WithoutEffects);
-    };
-    if !EFFECTS_MEMBER_NAMES.iter().any(|name| members.contains_key(*name)) {
-        return Ok(ReplyKind::WithoutEffects);
-    }
-    match members.keys().find(|name| !EFFECTS_MEMBER_NAMES.contains(&name.as_str())) {
-        // A reply with `emit` is meant as effects: if another member is misspelt, the reply is invalid, so that its
-        // events are not ignored.
-        Some(unknown) if !members.contains_key("emit") => Ok(ReplyKind::Ambiguous(unknown.clone())),
-        _ => {
-            let mut effects = Effects::default();
-            effects.add_json(text, tenant, now)?;
-            Ok(ReplyKind::Effects(effects))
-        }
-    }
 }
 
 /// Parses an effects file. An error names the line.
@@ -99,7 +65,8 @@ impl Effects {
         Self { log_lines: vec![LogLine { time: now, level: LogLevel::Error, message }], ..Self::default() }
     }
 
-    fn add_json(&mut self, text: &str, tenant: &Tenant, now: Timestamp) -> Result<(), JsonError> {
+    /// Adds the members of a JSON object.
+    pub(super) fn add_json(&mut self, text: &str, tenant: &Tenant, now: Timestamp) -> Result<(), JsonError> {
         let members: EffectsMembers = event_json_parser::parse_json_object(text)?;
         for (index, raw) in parse_json_list("/emit", members.emit)?.iter().enumerate() {
             if self.emitted_events.len() == MAX_EMITTED_EVENTS {
@@ -340,20 +307,5 @@ mod tests {
             let fault = parse_effects_lines(text).expect_err(&format!("{text:.60}"));
             assert!(fault.contains(expected), "{fault}");
         }
-    }
-
-    #[test]
-    fn a_reply_counts_as_effects_only_if_its_members_match() {
-        let parse = |text: &str| parse_reply(text, &shop_tenant(), NOW);
-        for foreign in ["[]", "1", "{", r#"{"ok":true}"#, "{}"] {
-            assert_eq!(parse(foreign).unwrap(), ReplyKind::WithoutEffects, "{foreign}");
-        }
-        assert!(matches!(
-            parse(r#"{"retry":false}"#).unwrap(),
-            ReplyKind::Effects(Effects { no_retry: true, .. })
-        ));
-        assert_eq!(parse(r#"{"result":"ok","id":5}"#).unwrap(), ReplyKind::Ambiguous("id".into()));
-        assert!(parse(r#"{"emit":[],"lgo":[]}"#).unwrap_err().detail.contains("`lgo`"));
-        assert!(parse(r#"{"emit":[{}]}"#).is_err());
     }
 }

@@ -83,6 +83,7 @@ mod error;
 mod events_and_decisions;
 mod gate_lane;
 mod positions;
+#[cfg(feature = "sqlite")]
 mod sqlite_positions;
 
 use std::collections::HashMap;
@@ -96,7 +97,9 @@ pub use events_and_decisions::{
 };
 pub use pointsman_core::{ObjectKey, Tenant};
 pub use positions::{InMemoryPositions, ObjectPosition, PositionStore};
+#[cfg(feature = "sqlite")]
 pub use rusqlite;
+#[cfg(feature = "sqlite")]
 pub use sqlite_positions::SqlitePositions;
 
 use gate_lane::GateLane;
@@ -335,6 +338,7 @@ impl<T, P: PositionStore> Gate<T, P> {
     }
 }
 
+#[cfg(feature = "sqlite")]
 impl<T> Gate<T, SqlitePositions> {
     /// Writes the position of an event in progress inside a transaction on the database of the positions, so that it
     /// commits with the consumer's own rows. Call [`Gate::mark_done`] after the commit, or [`Gate::release`] if it

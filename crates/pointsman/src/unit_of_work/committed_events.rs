@@ -20,10 +20,12 @@ const RECEIPT_RECHECK_INTERVAL: Duration = Duration::from_millis(250);
 pub struct EventReceipt(Uuid);
 
 impl EventReceipt {
+    #[cfg(feature = "postgres")]
     pub(crate) fn new(uuid: Uuid) -> Self {
         Self(uuid)
     }
 
+    #[cfg(feature = "postgres")]
     pub(crate) fn uuid(self) -> Uuid {
         self.0
     }

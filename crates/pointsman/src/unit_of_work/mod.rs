@@ -157,7 +157,7 @@ async fn run_commit(
         operations.iter_mut().try_for_each(|operation| operation.before_commit(&mut tx))?;
         Ok(tx.into_events())
     };
-    let committed = bus.store.transact(work, now).await;
+    let committed = bus.store.run_unit_of_work(Box::new(work), now).await;
     let operations = std::mem::take(&mut *operations.lock().unwrap_or_else(PoisonError::into_inner));
     match committed {
         Ok(events) => {

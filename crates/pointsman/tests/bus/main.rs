@@ -8,6 +8,7 @@ mod derive;
 mod emit;
 mod extract;
 mod handler_results;
+mod http_handler;
 mod orders;
 mod postgres;
 mod redrives;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pointsman_core::ErrorChain;
 use pointsman_engine::handlers::command::CommandHandler;
+#[cfg(feature = "http")]
 use pointsman_engine::handlers::http::{HttpHandler, HttpTarget};
 use pointsman_engine::{HandlerSpec, Runner, Setup};
 
@@ -48,6 +49,12 @@ impl Config {
     /// Creates the runner of a handler; none for a pull handler, which external workers run.
     fn build_runner(&self, run: &HandlerRunConfig) -> Result<Option<Arc<dyn Runner>>, String> {
         match run {
+            #[cfg(not(feature = "http"))]
+            HandlerRunConfig::Http(_) => {
+                Err("this program was compiled without the Cargo feature `http`, which HTTP handlers need"
+                    .into())
+            }
+            #[cfg(feature = "http")]
             HandlerRunConfig::Http(http) => {
                 let target = HttpTarget {
                     url: http.url.clone(),

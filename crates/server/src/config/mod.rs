@@ -83,7 +83,7 @@ pub use inputs::{ConfigFlag, ConfigInputs};
 pub use schedules::ScheduleConfig;
 pub use secrets::Environment;
 pub use server_limits::ServerLimits;
-pub use store_url::StoreUrl;
+pub use store_url::{DatabaseUrl, StoreUrl};
 pub use tokens::TokenDef;
 pub use watcher::{ConfigWatcher, watch_config};
 

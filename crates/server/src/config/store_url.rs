@@ -4,8 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use pointsman_core::suggestion::suggest_name;
-use pointsman_store_postgres::Endpoint as PostgresEndpoint;
-use pointsman_store_redis::Endpoint as RedisEndpoint;
+use pointsman_store::store_kind::{MissingStoreFeature, StoreKind};
 
 use super::decode::parse_scalar;
 use super::fault::Findings;
@@ -34,8 +33,9 @@ pub struct DatabaseUrl {
 }
 
 impl DatabaseUrl {
+    #[cfg(feature = "postgres")]
     fn parse_postgres(url: &str) -> Result<Self, String> {
-        let endpoint = PostgresEndpoint::parse(url).map_err(|error| error.to_string())?;
+        let endpoint = pointsman_store_postgres::Endpoint::parse(url).map_err(|error| error.to_string())?;
         Ok(Self {
             full_url: url.into(),
             display_url: endpoint.to_string(),
@@ -43,13 +43,19 @@ impl DatabaseUrl {
         })
     }
 
+    #[cfg(feature = "redis")]
     fn parse_redis(url: &str) -> Result<Self, String> {
-        let endpoint = RedisEndpoint::parse(url).map_err(|error| error.to_string())?;
+        let endpoint = pointsman_store_redis::Endpoint::parse(url).map_err(|error| error.to_string())?;
         Ok(Self {
             full_url: url.into(),
             display_url: endpoint.to_string(),
             has_password: endpoint.has_password_in_url(),
         })
+    }
+
+    /// Whether the URL itself contains a password.
+    pub fn has_password(&self) -> bool {
+        self.has_password
     }
 
     /// The URL with its password, to open a connection. It must not be displayed.
@@ -71,13 +77,31 @@ impl fmt::Debug for DatabaseUrl {
 }
 
 impl StoreUrl {
-    /// The kind of store as one word, as in `/healthz`.
-    pub fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> StoreKind {
         match self {
-            Self::Sqlite { .. } | Self::SqliteMemory => "sqlite",
-            Self::Postgres(_) => "postgres",
-            Self::Redis(_) => "redis",
+            Self::Sqlite { .. } | Self::SqliteMemory => StoreKind::Sqlite,
+            Self::Postgres(_) => StoreKind::Postgres,
+            Self::Redis(_) => StoreKind::Redis,
         }
+    }
+
+    #[cfg(feature = "sqlite")]
+    fn parse_sqlite(url: &str) -> Result<Self, String> {
+        match url.strip_prefix("sqlite:").unwrap_or(url) {
+            ":memory:" => Ok(Self::SqliteMemory),
+            path if path.is_empty() || path.contains('\0') => {
+                Err(format!("the path is missing; {STORE_URL_FORMS}"))
+            }
+            path if path.starts_with("//") && !path.starts_with("///") => {
+                Err(format!("`sqlite:` is followed by a path, not by `//`; {STORE_URL_FORMS}"))
+            }
+            path => Ok(Self::Sqlite { path: path.into() }),
+        }
+    }
+
+    /// The error of a program that was compiled without this kind of store.
+    pub fn missing_feature(&self) -> MissingStoreFeature {
+        MissingStoreFeature(self.kind())
     }
 
     /// The URL of a database that several nodes can share; none for SQLite.
@@ -99,46 +123,34 @@ impl fmt::Display for StoreUrl {
     }
 }
 
-/// The schemes of store URLs.
-const STORE_SCHEMES: [&str; 9] = [
-    "sqlite",
-    "postgres",
-    "postgresql",
-    "redis",
-    "rediss",
-    "redis+sentinel",
-    "rediss+sentinel",
-    "redis+cluster",
-    "rediss+cluster",
-];
+const STORE_URL_FORMS: &str = "write `sqlite:PATH`, `sqlite::memory:`, `postgres://USER@HOST/DATABASE` or `redis://HOST:PORT` (rediss if it is \
+     encrypted, redis+sentinel and redis+cluster for several hosts)";
 
 impl std::str::FromStr for StoreUrl {
     type Err = String;
 
     /// Parses a store URL. Errors repeat the scheme at most: the rest may contain a password.
     fn from_str(text: &str) -> Result<Self, String> {
-        const STORE_URL_FORMS: &str = "write `sqlite:PATH`, `sqlite::memory:`, `postgres://USER@HOST/DATABASE` or `redis://HOST:PORT` \
-                            (rediss if it is encrypted, redis+sentinel and redis+cluster for several hosts)";
-        let Some((scheme, rest)) = text.split_once(':') else {
+        let Some((scheme, _)) = text.split_once(':') else {
             return Err(format!("a store is given as a URL; {STORE_URL_FORMS}"));
         };
-        match scheme {
-            "sqlite" if rest == ":memory:" => Ok(Self::SqliteMemory),
-            "sqlite" if rest.is_empty() || rest.contains('\0') => {
-                Err(format!("the path is missing; {STORE_URL_FORMS}"))
-            }
-            "sqlite" if rest.starts_with("//") && !rest.starts_with("///") => {
-                Err(format!("`sqlite:` is followed by a path, not by `//`; {STORE_URL_FORMS}"))
-            }
-            "sqlite" => Ok(Self::Sqlite { path: rest.into() }),
-            "postgres" | "postgresql" => DatabaseUrl::parse_postgres(text).map(Self::Postgres),
-            redis if RedisEndpoint::is_redis_scheme(redis) => DatabaseUrl::parse_redis(text).map(Self::Redis),
-            other => match suggest_name(other, STORE_SCHEMES) {
+        let Some(kind) = StoreKind::from_scheme(scheme) else {
+            return match suggest_name(scheme, StoreKind::SCHEMES.map(|(known, _)| known)) {
                 Some(suggestion) => {
-                    Err(format!("{other:?} is not a kind of store; did you mean `{suggestion}`?"))
+                    Err(format!("{scheme:?} is not a kind of store; did you mean `{suggestion}`?"))
                 }
-                None => Err(format!("{other:?} is not a kind of store; {STORE_URL_FORMS}")),
-            },
+                None => Err(format!("{scheme:?} is not a kind of store; {STORE_URL_FORMS}")),
+            };
+        };
+        match kind {
+            #[cfg(feature = "sqlite")]
+            StoreKind::Sqlite => Self::parse_sqlite(text),
+            #[cfg(feature = "postgres")]
+            StoreKind::Postgres => DatabaseUrl::parse_postgres(text).map(Self::Postgres),
+            #[cfg(feature = "redis")]
+            StoreKind::Redis => DatabaseUrl::parse_redis(text).map(Self::Redis),
+            #[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "redis")))]
+            missing => Err(MissingStoreFeature(missing).to_string()),
         }
     }
 }

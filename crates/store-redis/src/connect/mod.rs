@@ -100,11 +100,6 @@ impl Endpoint {
         url::parse_url(url, &environment)
     }
 
-    /// Returns whether a URL scheme is one of Redis.
-    pub fn is_redis_scheme(scheme: &str) -> bool {
-        url::SCHEMES.iter().any(|(known, ..)| known.strip_suffix("://") == Some(scheme))
-    }
-
     /// Opens a blocking connection. Its timeout is `RESPONSE_TIMEOUT` unless the caller sets another.
     #[doc(hidden)]
     pub fn connect_blocking(&self) -> Result<Connection, OpenError> {

@@ -56,7 +56,7 @@ pub(super) enum SchemeKind {
 }
 
 /// URL schemes, the kind of server that each names, and whether the connection uses TLS.
-pub(super) const SCHEMES: [(&str, SchemeKind, bool); 6] = [
+const SCHEMES: [(&str, SchemeKind, bool); 6] = [
     ("redis://", SchemeKind::Single, false),
     ("rediss://", SchemeKind::Single, true),
     ("redis+sentinel://", SchemeKind::Sentinel, false),

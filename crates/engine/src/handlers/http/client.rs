@@ -9,7 +9,8 @@ use pointsman_core::ErrorChain;
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder};
 
-use super::network_access::{AccessCheckingResolver, NetworkAccess};
+use super::network_access::NetworkAccess;
+use super::resolver::AccessCheckingResolver;
 
 /// A target that does not accept the connection within this time counts as unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

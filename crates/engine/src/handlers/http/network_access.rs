@@ -6,11 +6,10 @@
 //! not help, because the connection uses exactly the addresses that were checked.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
 /// The non-public addresses that HTTP handlers may reach. The default allows none.
@@ -72,7 +71,7 @@ impl NetworkAccess {
         }
     }
 
-    fn check_address(&self, host: &str, address: IpAddr) -> Result<(), ForbiddenAddressError> {
+    pub(super) fn check_address(&self, host: &str, address: IpAddr) -> Result<(), ForbiddenAddressError> {
         let address = address.to_canonical();
         match special_address_kind(address) {
             None => Ok(()),
@@ -196,39 +195,6 @@ fn special_address_kind(address: IpAddr) -> Option<&'static str> {
 fn special_ipv4_kind(address: Ipv4Addr) -> Option<&'static str> {
     let special = SPECIAL_IPV4_NETWORKS.iter().find(|(network, _)| network.contains(&address));
     special.map(|(_, kind)| *kind)
-}
-
-/// Resolves host names as the system does, and returns only the addresses that may be reached.
-#[derive(Debug)]
-pub(super) struct AccessCheckingResolver {
-    access: NetworkAccess,
-}
-
-impl AccessCheckingResolver {
-    pub(super) fn new(access: NetworkAccess) -> Self {
-        Self { access }
-    }
-}
-
-impl Resolve for AccessCheckingResolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        let access = self.access.clone();
-        Box::pin(async move {
-            let host = name.as_str();
-            let resolved_addresses: Vec<SocketAddr> = tokio::net::lookup_host((host, 0)).await?.collect();
-            let (mut allowed, mut refused) = (Vec::new(), None);
-            for address in resolved_addresses {
-                match access.check_address(host, address.ip()) {
-                    Ok(()) => allowed.push(address),
-                    Err(error) => refused = Some(error),
-                }
-            }
-            match refused {
-                Some(error) if allowed.is_empty() => Err(error.into()),
-                _ => Ok(Box::new(allowed.into_iter()) as Addrs),
-            }
-        })
-    }
 }
 
 #[cfg(test)]

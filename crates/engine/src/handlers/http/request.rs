@@ -8,7 +8,7 @@ use pointsman_core::{Event, Timestamp};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use super::super::{collection_run_body, step_body};
-use super::HttpTarget;
+use super::handler::HttpTarget;
 use super::signature::signature_header;
 
 /// The characters that the CloudEvents HTTP binding percent-encodes in a header, in addition to non-ASCII ones.

@@ -11,7 +11,8 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 
 use super::super::clean_text::excerpt_for_error;
-use super::super::effects::{self, Effects, MAX_EFFECTS_BYTES, ReplyKind};
+use super::super::effects::{self, Effects, MAX_EFFECTS_BYTES};
+use super::reply::{ReplyKind, parse_reply};
 use crate::HandlerOutcome;
 use crate::attempt_ending::MIN_SNOOZE;
 
@@ -124,7 +125,7 @@ impl TargetResponse {
         }
         let text =
             std::str::from_utf8(&self.body).map_err(|_| JsonError::new("", "the reply is not UTF-8"))?;
-        Ok(match effects::parse_reply(text, tenant, now)? {
+        Ok(match parse_reply(text, tenant, now)? {
             ReplyKind::Effects(effects) => effects,
             ReplyKind::WithoutEffects => Effects::default(),
             ReplyKind::Ambiguous(member) => Effects::with_error_line(

@@ -1,15 +1,12 @@
-//! `pointsman bench`: measures throughput and latency on this machine.
+//! The command line of the benchmark.
 
 use std::path::PathBuf;
 
-use clap::Args;
+use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use pointsman_bench::{BenchOptions, BenchPart, BenchReport, MeasurementUnit, StoreTarget, TimeSeries};
-
-use crate::args::GlobalOptions;
-use crate::failure::{CommandResult, ExitReason, Failure};
-use crate::node_process;
-use crate::output::{Output, Progress};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, ValueEnum};
+use pointsman_bench::{BenchOptions, BenchPart, StoreTarget};
 
 /// Benchmark Pointsman against the bare store
 ///
@@ -22,19 +19,20 @@ use crate::output::{Output, Progress};
 /// On PostgreSQL it measures latency, emits, end-to-end, nodes, backlog, flood, orders and load; `load` checks for
 /// minutes whether the tables keep their size at full load. On Redis it measures latency, emits, end-to-end, nodes,
 /// backlog, flood, orders and waiting; `waiting` is the memory per waiting task.
-#[derive(Debug, Args)]
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask bench", max_term_width = 100)]
 #[command(after_long_help = "\
 Examples:
-  pointsman bench
-  pointsman bench --events 20000 --seconds 5 --backlog 100000     a quick run
-  pointsman bench --only flood --only schedules                   only some parts
-  pointsman bench --dir /mnt/disk -o json > figures.json          another disk, as JSON
-  pointsman bench --postgres                                      on a temporary PostgreSQL server
-  pointsman bench --store postgres://me@host/db                   on an existing server
-  pointsman bench --redis                                         on a temporary Redis
-  pointsman bench --postgres --only backlog --backlog 1000000     with a million waiting and five million ended tasks
-  pointsman bench --postgres --only load --load 900               15 minutes at full load")]
-pub(crate) struct BenchCommand {
+  cargo xtask bench
+  cargo xtask bench --events 20000 --seconds 5 --backlog 100000     a quick run
+  cargo xtask bench --only flood --only schedules                   only some parts
+  cargo xtask bench --dir /mnt/disk -o json > figures.json          another disk, as JSON
+  cargo xtask bench --postgres                                      on a temporary PostgreSQL server
+  cargo xtask bench --store postgres://me@host/db                   on an existing server
+  cargo xtask bench --redis                                         on a temporary Redis
+  cargo xtask bench --postgres --only backlog --backlog 1000000     with a million waiting and five million ended tasks
+  cargo xtask bench --postgres --only load --load 900               15 minutes at full load")]
+pub(crate) struct Arguments {
     /// PostgreSQL or Redis server to measure instead of SQLite. On PostgreSQL, databases are created and dropped, so the
     /// role needs CREATEDB; the database of the URL is not changed. On Redis, all keys have their own prefix and are
     /// deleted afterwards
@@ -81,6 +79,18 @@ pub(crate) struct BenchCommand {
     /// Measure only this part; can be repeated. `postgres` is the same as --postgres
     #[arg(long = "only", value_name = "PART", value_parser = part_filter_parser())]
     part_filters: Vec<PartFilter>,
+    /// Binary of the server whose idle memory is measured, on SQLite [default: `pointsman` beside this program]
+    #[arg(long, value_name = "FILE")]
+    server: Option<PathBuf>,
+    /// Output format
+    #[arg(short, long = "output", value_enum, default_value_t = OutputFormat::Table, value_name = "FORMAT")]
+    pub(crate) output_format: OutputFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    Table,
+    Json,
 }
 
 /// A value of `--only`.
@@ -119,7 +129,7 @@ fn default_backlog_size(target: &StoreTarget) -> u32 {
     }
 }
 
-impl BenchCommand {
+impl Arguments {
     fn store_target(&self) -> StoreTarget {
         let is_postgres = self.postgres || self.part_filters.contains(&PartFilter::AllOnPostgres);
         match &self.store {
@@ -131,24 +141,32 @@ impl BenchCommand {
         }
     }
 
-    /// The parts to measure, from --only. Empty if all are measured.
-    fn selected_parts(&self, target: &StoreTarget) -> CommandResult<Vec<BenchPart>> {
+    /// The parts to measure, from --only. Empty if all are measured. Exits with a usage error if one is not measured on
+    /// this store.
+    fn selected_parts(&self, target: &StoreTarget) -> Vec<BenchPart> {
         let mut parts = Vec::new();
         for filter in &self.part_filters {
             match filter {
                 PartFilter::AllOnPostgres => {}
                 PartFilter::Part(part) if part.is_supported_on(target) => parts.push(*part),
-                PartFilter::Part(part) => return Err(unsupported_part_failure(*part, target)),
+                PartFilter::Part(part) => {
+                    let message = describe_unsupported_part(*part, target);
+                    Self::command().error(ErrorKind::ArgumentConflict, message).exit()
+                }
             }
         }
-        Ok(parts)
+        parts
     }
 
-    pub(crate) fn run(self, global: &GlobalOptions) -> CommandResult {
-        let output = Output::new(global);
+    /// Converts the command line into the options of a run.
+    pub(crate) fn into_options(self) -> anyhow::Result<BenchOptions> {
         let target = self.store_target();
-        let selected_parts = self.selected_parts(&target)?;
+        let selected_parts = self.selected_parts(&target);
         let backlog = self.backlog.unwrap_or(default_backlog_size(&target)) as usize;
+        let server_program = match self.server {
+            Some(program) => program,
+            None => std::env::current_exe()?.with_file_name("pointsman"),
+        };
         let options = BenchOptions {
             store_target: target,
             dir: self.dir,
@@ -161,108 +179,39 @@ impl BenchCommand {
             schedule_count: self.schedules as usize,
             readers_per_protocol: self.readers as usize,
             order_count: self.orders as usize,
+            server_program,
             selected_parts,
-            server_program: std::env::current_exe().ok(),
         };
-        let steps = pointsman_bench::count_progress_steps(&options);
-        let progress = Progress::with_steps(steps);
-        let report_step = |step, message: &str| {
-            progress.set_position_and_total(step, steps);
-            progress.set_message(message);
-        };
-        let outcome = pointsman_bench::run_benchmarks_until(
-            &options,
-            &report_step,
-            node_process::wait_for_stop_signal(),
-        );
-        drop(progress);
-        let outcome =
-            outcome.map_err(|error| Failure::runtime(format!("the benchmark failed: {error:#}")))?;
-        let report = outcome.ok_or_else(|| {
-            Failure::new(ExitReason::Interrupted, "interrupted; the data of the benchmark was deleted")
-        })?;
-        if output.is_json() {
-            return Ok(output.print_json(&report)?);
+        if options.parts_to_measure().any(|part| part == BenchPart::IdleServerMemory) {
+            let program = &options.server_program;
+            std::fs::metadata(program).with_context(|| {
+                format!(
+                    "cannot measure the memory of the server {}; build it with `cargo build --release`, name another \
+                     with --server, or select other parts with --only",
+                    program.display()
+                )
+            })?;
         }
-        print_figures(output, &report)?;
-        report.time_series.iter().try_for_each(|series| print_time_series(output, series))
+        Ok(options)
     }
 }
 
-/// The error for a part that cannot be measured on this store.
-fn unsupported_part_failure(part: BenchPart, target: &StoreTarget) -> Failure {
+/// The error for a part that cannot be measured on this store, with what to do.
+fn describe_unsupported_part(part: BenchPart, target: &StoreTarget) -> String {
     let stores = [
-        (StoreTarget::Sqlite, "SQLite", "Omit --postgres, --redis and --store."),
+        (StoreTarget::Sqlite, "SQLite", "omit --postgres, --redis and --store"),
         (
             StoreTarget::Postgres { url: None },
             "PostgreSQL",
-            "Use --postgres, or --store with the URL of a server.",
+            "use --postgres, or --store with the URL of a server",
         ),
-        (StoreTarget::Redis { url: None }, "Redis", "Use --redis, or --store with the URL of a server."),
+        (StoreTarget::Redis { url: None }, "Redis", "use --redis, or --store with the URL of a server"),
     ];
     let current =
         stores.iter().find(|(other, ..)| std::mem::discriminant(other) == std::mem::discriminant(target));
     let supported: Vec<_> = stores.iter().filter(|(other, ..)| part.is_supported_on(other)).collect();
     let names: Vec<&str> = supported.iter().map(|(_, name, _)| *name).collect();
     let current = current.map_or("this store", |(_, name, _)| *name);
-    let message = format!("{} is measured on {}, not on {current}", part.name(), names.join(" and "));
-    Failure::usage(message).with_hint(supported.first().map_or("", |(.., hint)| *hint))
-}
-
-fn print_figures(output: Output, report: &BenchReport) -> CommandResult {
-    let head = ["measurement", "result", "compared with", "ratio", "goal", ""];
-    let rows = report.figures.iter().map(|figure| {
-        let (reference, ratio) = match (&figure.compared_with, figure.ratio) {
-            (Some((name, value)), Some(ratio)) => {
-                (format!("{} ({name})", format_measured_value(*value, figure.unit)), format!("{ratio:.2}"))
-            }
-            (Some((name, value)), None) => {
-                (format!("{} ({name})", format_measured_value(*value, figure.unit)), String::new())
-            }
-            (None, _) => (String::new(), String::new()),
-        };
-        let verdict = match figure.goal_reached {
-            Some(true) => "reached",
-            Some(false) => "missed",
-            None => "",
-        };
-        let goal = figure.goal.clone().unwrap_or_default();
-        vec![
-            figure.name.clone(),
-            format_measured_value(figure.value, figure.unit),
-            reference,
-            ratio,
-            goal,
-            verdict.to_string(),
-        ]
-    });
-    Ok(output.print_table(&head, rows.collect(), "no measurements")?)
-}
-
-/// Prints a table with a row per time and a column per measured value.
-fn print_time_series(output: Output, series: &TimeSeries) -> CommandResult {
-    output.print_line("")?;
-    output.print_line(&series.name)?;
-    let head: Vec<&str> =
-        ["after"].into_iter().chain(series.lines.iter().map(|line| line.name.as_str())).collect();
-    let rows = series.times.iter().enumerate().map(|(i, time)| {
-        let values = series.lines.iter().map(|line| {
-            let value = line.values.get(i).copied();
-            value.map_or_else(String::new, |value| format_measured_value(value, line.unit))
-        });
-        [format!("{time:.0} s")].into_iter().chain(values).collect()
-    });
-    Ok(output.print_table(&head, rows.collect(), "no measurements")?)
-}
-
-fn format_measured_value(value: f64, unit: MeasurementUnit) -> String {
-    let sign = unit.suffix();
-    match unit {
-        MeasurementUnit::PerSecond | MeasurementUnit::Rows | MeasurementUnit::Bytes => {
-            format!("{value:.0}{sign}")
-        }
-        MeasurementUnit::Milliseconds => format!("{value:.2}{sign}"),
-        MeasurementUnit::Megabytes if value < 1.0 => format!("{value:.2}{sign}"),
-        MeasurementUnit::Megabytes => format!("{value:.0}{sign}"),
-    }
+    let advice = supported.first().map_or("", |(.., advice)| *advice);
+    format!("{} is measured on {}, not on {current}; {advice}", part.name(), names.join(" and "))
 }
