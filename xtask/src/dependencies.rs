@@ -29,6 +29,7 @@ const ACCEPTED_LICENCES: &[&str] = &[
 
 /// Crates that may have several versions, each with the reason.
 const ACCEPTED_DUPLICATES: &[(&str, &str)] = &[
+    ("base64", "tokio-postgres has an older version than reqwest"),
     ("const-oid", "x509-cert, which tokio-postgres-rustls uses, has an older version than sha2"),
     ("fallible-iterator", "tokio-postgres has an older version than rusqlite"),
     ("getrandom", "ring has an older version than uuid"),
