@@ -8,7 +8,7 @@
 //! SELECT …
 //! ```
 
-use pointsman_store::sql_constants::is_text_at;
+use pointsman_store::expand_sql::is_text_at;
 
 /// The files, by name.
 const QUERY_FILES: &[(&str, &str)] = &[

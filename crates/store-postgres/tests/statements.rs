@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
-use pointsman_store::sql_constants::SQL_CONSTANTS;
+use pointsman_store::expand_sql::SQL_CONSTANTS;
 use pointsman_store_conformance::{
     Harness, caused_events, claims, fire_ledger, idempotency, logs, missing_tasks, nodes, object_retention,
     order_lists, orders, out_of_order_tasks, per_key_concurrency, pull_workers, replay, rescue, retention,

@@ -135,7 +135,7 @@ impl Sqlite {
 mod tests {
     use std::path::Path;
 
-    use pointsman_store::sql_constants::SQL_CONSTANTS;
+    use pointsman_store::expand_sql::SQL_CONSTANTS;
 
     /// SQLite would take a name that was not replaced for a parameter.
     #[test]

@@ -12,7 +12,7 @@
 //!
 //! A store is a [`BackendStore`]: it has a [`Writer`] over its [`tables::Tables`], and a [`StoreReader`].
 //!
-//! - `tables/`: operations that a database provides, a trait for each table; `row.rs` and `phase.rs`: its rows; `store_reader.rs`: read
+//! - `tables/`: operations that a database provides, a trait for each table; `row.rs` and `phase.rs`: its rows; `columns/`: the columns of each row; `store_reader.rs`: read
 //!   operations; `views/`: conversion of rows into views, shared by all readers.
 //! - `writer.rs`: the writer thread and its group commit; `writer_status.rs`: its statistics and outages;
 //!   `writer_state.rs` and `recent_events.rs`: its cache of the tables; `read_set.rs`: the rows that a job will read.
@@ -26,7 +26,7 @@
 //! - `chains.rs`, `orders.rs` and `add_orders.rs`: chains and orders; `task_events.rs`: engine events about tasks.
 //! - `caller_time_source.rs`, `invalidation.rs`, `notifier.rs`, `background_jobs.rs` and `set_aside_log.rs`: for stores that
 //!   several nodes share: the time, cache invalidation, notification of peers, background futures, and a log.
-//! - `sql.rs`: SQL of programs inside a unit of work; `sql_constants.rs`: codes that a store's SQL refers to by name.
+//! - `sql.rs`: SQL of programs inside a unit of work; `expand_sql.rs`: codes that a store's SQL refers to by name.
 //! - `backend_store.rs`: implements the store traits with the writer and the reader.
 //! - `finding.rs`: findings of a store check; `store_copy/`: copies one store into another; `store_kind.rs`: the schemes
 //!   of store URLs.
@@ -39,7 +39,9 @@ pub mod caller_time_source;
 mod chains;
 mod claim;
 mod collection_runs;
+pub mod columns;
 pub mod error;
+pub mod expand_sql;
 mod fair_queue;
 pub mod finding;
 mod finish_attempts;
@@ -67,7 +69,6 @@ mod schedules;
 mod selection;
 mod set_aside_log;
 pub mod sql;
-pub mod sql_constants;
 pub mod store_copy;
 pub mod store_kind;
 mod store_reader;

@@ -42,11 +42,11 @@ impl TaskPhase {
         !matches!(self, Self::Halted | Self::Missing)
     }
 
-    pub const fn code(self) -> i64 {
-        self as i64
+    pub const fn code(self) -> i16 {
+        self as i16
     }
 
-    pub fn from_code(code: i64) -> Option<Self> {
+    pub fn from_code(code: i16) -> Option<Self> {
         const ALL: [TaskPhase; 8] = [
             TaskPhase::BlockedByTask,
             TaskPhase::SyncGated,

@@ -83,7 +83,7 @@ impl ActiveTaskRow {
         phase: TaskPhase,
         due: Timestamp,
         lease: impl FnOnce() -> TableResult<Lease>,
-        reason: Option<i64>,
+        reason: Option<i16>,
     ) -> TableResult<TaskState> {
         Ok(match phase {
             TaskPhase::BlockedByTask | TaskPhase::SyncGated | TaskPhase::Delayed | TaskPhase::Ready => {
@@ -153,12 +153,12 @@ impl ArchivedTaskRow {
     }
 
     /// Returns [`STATUS_DONE`] or [`STATUS_ERROR`].
-    pub fn encode_status(&self) -> i64 {
+    pub fn encode_status(&self) -> i16 {
         if self.lifecycle.state.status() == TaskStatus::Done { STATUS_DONE } else { STATUS_ERROR }
     }
 
     /// Decodes the state from its columns.
-    pub fn decode_state(status: i64, reason: Option<i64>) -> TableResult<TaskState> {
+    pub fn decode_state(status: i16, reason: Option<i16>) -> TableResult<TaskState> {
         Ok(match status {
             STATUS_DONE => TaskState::Done,
             _ => TaskState::Error { reason: decode_error_reason(reason)?, halts_lane: false },
@@ -167,9 +167,9 @@ impl ArchivedTaskRow {
 }
 
 /// Code of the status `done` in the history.
-pub const STATUS_DONE: i64 = 0;
+pub const STATUS_DONE: i16 = 0;
 /// Code of the status `error` in the history.
-pub const STATUS_ERROR: i64 = 1;
+pub const STATUS_ERROR: i16 = 1;
 
 /// The columns of a waiting task that decide whether it can run now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -369,7 +369,7 @@ pub struct AttemptRow<'a> {
     pub error: Option<&'a str>,
 }
 
-pub fn encode_error_reason(reason: ErrorReason) -> i64 {
+pub fn encode_error_reason(reason: ErrorReason) -> i16 {
     match reason {
         ErrorReason::Failed => 0,
         ErrorReason::Crashed => 1,
@@ -377,7 +377,7 @@ pub fn encode_error_reason(reason: ErrorReason) -> i64 {
     }
 }
 
-fn decode_error_reason(code: Option<i64>) -> TableResult<ErrorReason> {
+fn decode_error_reason(code: Option<i16>) -> TableResult<ErrorReason> {
     match code {
         Some(0) => Ok(ErrorReason::Failed),
         Some(1) => Ok(ErrorReason::Crashed),
@@ -386,7 +386,7 @@ fn decode_error_reason(code: Option<i64>) -> TableResult<ErrorReason> {
     }
 }
 
-pub fn encode_attempt_outcome(outcome: AttemptOutcome) -> i64 {
+pub fn encode_attempt_outcome(outcome: AttemptOutcome) -> i16 {
     match outcome {
         AttemptOutcome::Succeeded => 0,
         AttemptOutcome::Failed => 1,
@@ -397,7 +397,7 @@ pub fn encode_attempt_outcome(outcome: AttemptOutcome) -> i64 {
     }
 }
 
-pub fn decode_attempt_outcome(code: i64) -> TableResult<AttemptOutcome> {
+pub fn decode_attempt_outcome(code: i16) -> TableResult<AttemptOutcome> {
     const ALL: [AttemptOutcome; 6] = [
         AttemptOutcome::Succeeded,
         AttemptOutcome::Failed,
@@ -410,14 +410,14 @@ pub fn decode_attempt_outcome(code: i64) -> TableResult<AttemptOutcome> {
     outcome.ok_or_else(|| Fault::damaged("unknown code for the end of an attempt"))
 }
 
-pub fn encode_log_level(level: LogLevel) -> i64 {
+pub fn encode_log_level(level: LogLevel) -> i16 {
     match level {
         LogLevel::Info => 0,
         LogLevel::Error => 1,
     }
 }
 
-pub fn decode_log_level(code: i64) -> LogLevel {
+pub fn decode_log_level(code: i16) -> LogLevel {
     if code == 1 { LogLevel::Error } else { LogLevel::Info }
 }
 

@@ -6,7 +6,7 @@ use std::thread::{self, ScopedJoinHandle};
 use pointsman_core::store::{StoreError, StoreResult};
 use serde::{Deserialize, Serialize};
 
-use super::{CopyCursor, CopyEndpoint, CopyError, CopyPage, CopyValue, TableChecksum, TableKind};
+use super::{CopyCursor, CopyEndpoint, CopyError, CopyPage, CopyRow, TableChecksum, TableKind};
 
 /// Pages that are read ahead of the one being written.
 const PAGES_READ_AHEAD: usize = 2;
@@ -171,14 +171,16 @@ fn read_store_fingerprint(store: &mut dyn CopyEndpoint) -> StoreResult<(i64, Str
     let mut checksum = TableChecksum::default();
     let page = store.read_page(TableKind::Counters, None)?;
     page.rows.iter().for_each(|row| checksum.add_row(row));
-    let task_id_namespace = page.rows.first().and_then(|row| row.first()).and_then(CopyValue::as_number);
-    Ok((task_id_namespace.unwrap_or_default(), checksum.format_checksum()))
+    let Some(CopyRow::Counters(numbers)) = page.rows.first() else {
+        return Err(StoreError::damaged("the store has no counters"));
+    };
+    Ok((numbers.task_id_namespace, checksum.format_checksum()))
 }
 
 /// Lists the tables that contain rows, with their counts. Counters always exist and are left out.
 fn describe_nonempty_tables(store: &mut dyn CopyEndpoint) -> StoreResult<Vec<String>> {
     let mut found = Vec::new();
-    for table in TableKind::ALL.into_iter().filter(|table| *table != TableKind::Counters) {
+    for table in TableKind::ALL.iter().copied().filter(|table| *table != TableKind::Counters) {
         if let Some(rows @ 1..) = store.count_rows(table)? {
             found.push(format!("{table} ({rows})"));
         }
@@ -204,7 +206,7 @@ fn count_rows_to_copy(
 /// Returns the tables that the target has.
 fn list_tables_of_target(target: &mut dyn CopyEndpoint) -> Result<Vec<TableKind>, CopyError> {
     let mut tables = Vec::new();
-    for table in TableKind::ALL {
+    for &table in TableKind::ALL {
         if target.count_rows(table).map_err(CopyError::WriteTarget)?.is_some() {
             tables.push(table);
         }
@@ -293,7 +295,8 @@ pub fn compare_stores(
         progress_receiver.into_iter().for_each(on_progress);
         let source_checksums = join_thread(source_checksums).map_err(CopyError::ReadSource)?;
         let target_checksums = join_thread(target_checksums).map_err(CopyError::WriteTarget)?;
-        let comparison = TableKind::ALL.into_iter().zip(source_checksums.into_iter().zip(target_checksums));
+        let comparison =
+            TableKind::ALL.iter().copied().zip(source_checksums.into_iter().zip(target_checksums));
         let tables = comparison.map(|(table, (source, target))| TableComparison {
             table,
             source_checksum: source,
@@ -316,7 +319,7 @@ fn compute_table_checksums(
         Some(_) => compute_table_checksum(store, table, progress_sender).map(Some),
         None => Ok(None),
     };
-    TableKind::ALL.into_iter().map(checksum).collect()
+    TableKind::ALL.iter().copied().map(checksum).collect()
 }
 
 fn compute_table_checksum(

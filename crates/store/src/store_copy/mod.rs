@@ -9,20 +9,23 @@
 //! there. When all rows are copied, both stores are read again and compared by counts and checksums; only then is the
 //! progress deleted.
 //!
-//! - `table_kind.rs` lists the tables and their columns, `copy_row.rs` defines rows and checksums.
+//! - `table_kind.rs` lists the tables; the rows are those of [`crate::columns`]. `copy_page.rs` defines pages and
+//!   `checksum.rs` checksums.
 //! - `copy.rs` copies and compares, using the operations of [`CopyEndpoint`].
 
+mod checksum;
 mod copy;
-mod copy_row;
+mod copy_page;
 mod table_kind;
 
 use pointsman_core::store::{StoreError, StoreResult};
 
+pub use checksum::{TableChecksum, replace_nul};
 pub use copy::{
     ComparisonReport, CopyProgressUpdate, TableComparison, compare_stores, copy_store, verify_copy,
 };
-pub use copy_row::{CopyCursor, CopyPage, CopyRow, CopyValue, TableChecksum, replace_nul};
-pub use table_kind::TableKind;
+pub use copy_page::{CopyCursor, CopyPage, CursorValue};
+pub use table_kind::{CopyRow, TableKind};
 
 use crate::error::Fault;
 use crate::tables::MetaTable;

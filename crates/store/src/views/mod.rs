@@ -6,10 +6,7 @@ mod objects;
 mod orders;
 mod tasks;
 
-pub use events::{
-    EventColumns, JournalPageBuilder, MAX_PAGE_PAYLOAD_BYTES, MAX_SCANNED_ROWS_PER_PAGE, encode_context,
-    event_payload_size,
-};
+pub use events::{JournalPageBuilder, MAX_PAGE_PAYLOAD_BYTES, MAX_SCANNED_ROWS_PER_PAGE, event_payload_size};
 pub use objects::{LANES_READ_PER_OBJECT_VIEW, build_object_view};
 pub use orders::{
     OrderPageBuilder, OrderStatisticsColumns, StepTaskColumns, ViewEnvironment, build_chain_view,
