@@ -454,7 +454,7 @@ CREATE TABLE pointsman.journal (
     cause_task bigint,
     depth integer NOT NULL,
     first_task bigint NOT NULL,
-    tasks integer NOT NULL
+    tasks bigint NOT NULL
 )
 PARTITION BY RANGE (number);
 
@@ -496,7 +496,7 @@ CREATE TABLE pointsman.orders (
     suspended boolean NOT NULL,
     task bigint,
     origin bigint,
-    depth bigint NOT NULL,
+    depth integer NOT NULL,
     step_succeeded boolean NOT NULL,
     suspended_by_task bigint,
     took_on_error boolean DEFAULT false NOT NULL
@@ -667,7 +667,7 @@ CREATE TABLE pointsman.journal_retained (
     cause_task bigint,
     depth integer NOT NULL,
     first_task bigint NOT NULL,
-    tasks integer NOT NULL
+    tasks bigint NOT NULL
 );
 
 CREATE TABLE pointsman.journal_sparse_index (

@@ -2,7 +2,7 @@
 
 -- name: list_chains
 -- All chains that were ever defined.
-SELECT def, defined, state FROM pointsman.chain ORDER BY path COLLATE "C"
+SELECT :chain_columns FROM pointsman.chain ORDER BY path COLLATE "C"
 
 -- name: find_reevaluation_cursor
 -- A changed chain whose orders are being re-evaluated, and the number of the last order that was.

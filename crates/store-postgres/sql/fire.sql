@@ -2,12 +2,11 @@
 
 -- name: read_fire
 -- The ledger row of a planned time.
-SELECT planned, at, outcome, event, task FROM pointsman.fire WHERE schedule = $1 AND planned = $2
+SELECT :fire_columns FROM pointsman.fire WHERE schedule = $1 AND planned = $2
 
 -- name: list_fires
 -- At most $3 rows of a schedule's ledger, planned before $2, the latest first.
-SELECT planned, at, outcome, event, task
-FROM pointsman.fire
+SELECT :fire_columns FROM pointsman.fire
 WHERE schedule = $1 AND planned < $2
 ORDER BY planned DESC
 LIMIT $3
@@ -19,9 +18,8 @@ ORDER BY schedule, planned LIMIT 1
 
 -- name: write_fire
 -- Writes the ledger row of a planned time.
-INSERT INTO pointsman.fire (schedule, planned, at, outcome, event, task) VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (schedule, planned) DO UPDATE
-SET at = excluded.at, outcome = excluded.outcome, event = excluded.event, task = excluded.task
+INSERT INTO pointsman.fire (:fire_columns) SELECT * FROM unnest(:fire_arrays)
+ON CONFLICT (schedule, planned) DO UPDATE SET (:fire_columns) = ROW (excluded.:fire_columns)
 
 -- name: delete_expired_fires
 -- Deletes old rows of the fire ledger.

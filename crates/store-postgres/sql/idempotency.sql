@@ -2,7 +2,7 @@
 
 -- name: list_idempotency_records
 -- The idempotency records of these tenants and keys.
-SELECT a.tenant, a.key, a.digest, a.response
+SELECT a.:idempotency_record_columns
 FROM unnest($1::text[], $2::text[]) AS w (tenant, key)
 CROSS JOIN LATERAL (
     SELECT * FROM pointsman.idempotency_record WHERE tenant = w.tenant AND key = w.key LIMIT 1
@@ -10,8 +10,8 @@ CROSS JOIN LATERAL (
 
 -- name: insert_idempotency_records
 -- Inserts idempotency records.
-INSERT INTO pointsman.idempotency_record (tenant, key, digest, response, at)
-SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::bigint[])
+INSERT INTO pointsman.idempotency_record (:idempotency_record_columns)
+SELECT * FROM unnest(:idempotency_record_arrays)
 
 -- name: delete_expired_idempotency_records
 -- Deletes expired idempotency records. The subquery finds them by the index on their age; a join may scan the whole

@@ -2,8 +2,7 @@
 
 -- name: read_event
 -- An event; an expired one only if an active task needs it.
-SELECT j.id, j.prev, j.type, j.key, j.sub, j.tenant, j.value, j.context, j.cause_event, j.cause_task, j.depth
-FROM pointsman.journal j
+SELECT j.:event_columns FROM pointsman.journal j
 WHERE j.id = $1
   AND (j.id > $2
        OR EXISTS (SELECT 1 FROM pointsman.task t WHERE t.seq >= j.first_task AND t.seq < j.first_task + j.tasks)
@@ -11,32 +10,32 @@ WHERE j.id = $1
 
 -- name: find_event
 -- An event that has not expired.
-SELECT j.id, j.prev, j.type, j.key, j.sub, j.tenant, j.value, j.context, j.cause_event, j.cause_task, j.depth
-FROM pointsman.journal j
+SELECT j.:event_columns FROM pointsman.journal j
 WHERE j.id = $1 AND j.id > (SELECT expired_up_to FROM pointsman.last_commit)
 
 -- name: prefetch_events
 -- Events of the tasks that are about to run. They are in the partitions from $2 to $3, or among the retained rows.
-SELECT j.id, j.prev, j.type, j.key, j.sub, j.tenant, j.value, j.context, j.cause_event, j.cause_task, j.depth
-FROM pointsman.journal j WHERE j.id = ANY ($1) AND (j.number < 0 OR j.number BETWEEN $2 AND $3)
+SELECT j.:event_columns FROM pointsman.journal j WHERE j.id = ANY ($1) AND (j.number < 0 OR j.number BETWEEN $2 AND $3)
 
 -- name: list_events_between
 -- Events from one id to another, the oldest first.
-SELECT j.id, j.prev, j.type, j.key, j.sub, j.tenant, j.value, j.context, j.cause_event, j.cause_task, j.depth
-FROM pointsman.journal j WHERE j.id >= $1 AND j.id <= $2 AND j.id > $3 ORDER BY j.id LIMIT $4
+SELECT j.:event_columns FROM pointsman.journal j WHERE j.id >= $1 AND j.id <= $2 AND j.id > $3 ORDER BY j.id LIMIT $4
 
 -- name: list_events
 -- At most $3 events after $1 and up to $2, the oldest first, each with the sum of the bytes up to it; none beyond $6
 -- bytes. With a tenant ($4) or a key ($5), the values of other events are not read.
-SELECT id, prev, type, key, sub, tenant, value, context, cause_event, cause_task, depth, bytes
+SELECT bytes, :event_columns
 FROM (
     SELECT c.*, sum(octet_length(c.value)) OVER (ORDER BY c.id ASC ROWS UNBOUNDED PRECEDING) AS bytes
     FROM (
-        SELECT j.id, j.prev, j.type, j.key, j.sub, j.tenant,
-               CASE WHEN ($4 IS NULL OR j.tenant = $4) AND ($5 IS NULL OR j.key = $5) THEN j.value ELSE 'null' END
-                   AS value,
-               j.context, j.cause_event, j.cause_task, j.depth
+        SELECT c.*
         FROM pointsman.journal j
+        CROSS JOIN LATERAL (
+            -- All columns are those of `j`, except `value`.
+            SELECT :event_columns
+            FROM (SELECT CASE WHEN ($4 IS NULL OR j.tenant = $4) AND ($5 IS NULL OR j.key = $5) THEN j.value
+                              ELSE 'null' END AS value) v
+        ) c
         WHERE j.id > greatest($1, (SELECT expired_up_to FROM pointsman.last_commit)) AND j.id <= $2
         ORDER BY j.id ASC
         LIMIT $3
@@ -48,15 +47,18 @@ ORDER BY id ASC
 -- name: list_events_backwards
 -- At most $3 events after $1 and up to $2, the newest first, each with the sum of the bytes up to it; none beyond $6
 -- bytes. With a tenant ($4) or a key ($5), the values of other events are not read.
-SELECT id, prev, type, key, sub, tenant, value, context, cause_event, cause_task, depth, bytes
+SELECT bytes, :event_columns
 FROM (
     SELECT c.*, sum(octet_length(c.value)) OVER (ORDER BY c.id DESC ROWS UNBOUNDED PRECEDING) AS bytes
     FROM (
-        SELECT j.id, j.prev, j.type, j.key, j.sub, j.tenant,
-               CASE WHEN ($4 IS NULL OR j.tenant = $4) AND ($5 IS NULL OR j.key = $5) THEN j.value ELSE 'null' END
-                   AS value,
-               j.context, j.cause_event, j.cause_task, j.depth
+        SELECT c.*
         FROM pointsman.journal j
+        CROSS JOIN LATERAL (
+            -- All columns are those of `j`, except `value`.
+            SELECT :event_columns
+            FROM (SELECT CASE WHEN ($4 IS NULL OR j.tenant = $4) AND ($5 IS NULL OR j.key = $5) THEN j.value
+                              ELSE 'null' END AS value) v
+        ) c
         WHERE j.id > greatest($1, (SELECT expired_up_to FROM pointsman.last_commit)) AND j.id <= $2
         ORDER BY j.id DESC
         LIMIT $3
@@ -67,8 +69,7 @@ ORDER BY id DESC
 
 -- name: list_caused_events
 -- Events that these events caused, in their order: at most $2, and none beyond $3 bytes.
-SELECT id, prev, type, key, sub, tenant, value, context, cause_event, cause_task, depth
-FROM (
+SELECT :event_columns FROM (
     SELECT c.*, sum(octet_length(c.value)) OVER (ORDER BY c.nth, c.id ROWS UNBOUNDED PRECEDING) AS bytes
     FROM (
         SELECT cause.nth, j.*
@@ -84,19 +85,17 @@ ORDER BY nth, id
 -- name: list_events_of_object
 -- An object's events, the newest first, as far as they have not expired: at most $3, and none beyond $4 bytes.
 WITH RECURSIVE events AS (
-    SELECT 1 AS nth, octet_length(j.value)::bigint AS bytes, j.id, j.prev, j.type, j.key, j.sub, j.tenant, j.value,
-           j.context, j.cause_event, j.cause_task, j.depth
+    SELECT 1 AS nth, octet_length(j.value)::bigint AS bytes, j.:event_columns
     FROM pointsman.object o
     CROSS JOIN LATERAL (SELECT * FROM pointsman.journal j WHERE j.id = o.last_event LIMIT 1) j
     WHERE o.tenant = $1 AND o.key = $2 AND j.id > (SELECT expired_up_to FROM pointsman.last_commit)
     UNION ALL
-    SELECT p.nth + 1, p.bytes + octet_length(j.value), j.id, j.prev, j.type, j.key, j.sub, j.tenant, j.value,
-           j.context, j.cause_event, j.cause_task, j.depth
+    SELECT p.nth + 1, p.bytes + octet_length(j.value), j.:event_columns
     FROM events p
     CROSS JOIN LATERAL (SELECT * FROM pointsman.journal j WHERE j.id = p.prev LIMIT 1) j
     WHERE p.nth < $3 AND p.bytes < $4 AND j.id > (SELECT expired_up_to FROM pointsman.last_commit)
 )
-SELECT id, prev, type, key, sub, tenant, value, context, cause_event, cause_task, depth FROM events ORDER BY nth
+SELECT :event_columns FROM events ORDER BY nth
 
 -- name: list_events_of_unfinished_tasks
 -- At most $3 events after id $1 and up to $2, and whether unfinished tasks need each.
@@ -131,11 +130,7 @@ SELECT number, id FROM pointsman.journal_sparse_index WHERE number % $1 = 0 ORDE
 
 -- name: insert_events
 -- Appends events to the journal.
-INSERT INTO pointsman.journal
-       (number, id, prev, type, key, sub, tenant, value, context, cause_event, cause_task, depth, first_task, tasks)
-SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[],
-                     $8::text[], $9::text[], $10::bigint[], $11::bigint[], $12::integer[], $13::bigint[],
-                     $14::integer[])
+INSERT INTO pointsman.journal (number, :event_columns) SELECT * FROM unnest($1::bigint[], :event_arrays)
 
 -- name: insert_sparse_index_entries
 -- Inserts entries into the sparse index of the journal.

@@ -7,7 +7,7 @@ SELECT id FROM pointsman.node WHERE NOT gone
 -- name: list_nodes
 -- Live nodes and the latest others, at most $1, each with its number of running tasks.
 WITH leased AS (SELECT t.node, count(*) AS running FROM pointsman.task t WHERE t.phase = :locked GROUP BY t.node)
-SELECT n.id, n.name, n.joined, n.last_heartbeat, n.gone, n.capabilities, coalesce(leased.running, 0)
+SELECT n.:node_columns, coalesce(leased.running, 0)
 FROM pointsman.node n
 LEFT JOIN leased ON leased.node = n.id
 ORDER BY n.gone, n.id DESC

@@ -2,7 +2,7 @@
 
 -- name: read_object
 -- An object by its key.
-SELECT number, last_event, last_sent FROM pointsman.object WHERE tenant = $1 AND key = $2
+SELECT :object_columns FROM pointsman.object WHERE tenant = $1 AND key = $2
 
 -- name: prefetch_objects_with_lane_heads
 -- These objects, and the first two tasks of the lane of each: $3 has the lane that object 0 would have, or NULL; the
@@ -24,21 +24,18 @@ SELECT last_event FROM pointsman.object WHERE tenant = $1 AND key = $2
 
 -- name: list_idle_objects
 -- Objects that retention last checked at or before the time of event $1, the longest unchecked first, at most $2.
-SELECT tenant, key, number, last_event, last_sent FROM pointsman.object WHERE checked <= $1 ORDER BY checked LIMIT $2
+SELECT :object_columns FROM pointsman.object WHERE checked <= $1 ORDER BY checked LIMIT $2
 
 -- name: upsert_objects
--- Writes the last event of objects. A new object counts as checked at its first event; other objects keep `checked`,
--- and with it their index entry. An object from a store copy may have the number 0, and gets its own number here.
-INSERT INTO pointsman.object (tenant, key, number, last_event, last_sent, checked)
-SELECT tenant, key, number, last_event, last_sent, last_event
-FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bytea[]) AS new (tenant, key, number, last_event,
-                                                                                     last_sent)
+-- Writes the last event of objects. An object that exists keeps `checked`, and with it its index entry. An object from a
+-- store copy may have the number 0, and gets its own number here.
+INSERT INTO pointsman.object (:object_columns) SELECT * FROM unnest(:object_arrays)
 ON CONFLICT (tenant, key) DO UPDATE
 SET number = excluded.number, last_event = excluded.last_event, last_sent = excluded.last_sent
 
 -- name: mark_objects_in_use
 -- Sets when retention checked objects. Each object is looked up by its key, because a join may scan all objects.
-INSERT INTO pointsman.object (tenant, key, number, last_event, last_sent, checked)
+INSERT INTO pointsman.object (:object_columns)
 SELECT o.tenant, o.key, o.number, o.last_event, o.last_sent, used.checked
 FROM unnest($1::text[], $2::text[], $3::bigint[]) AS used (tenant, key, checked)
 CROSS JOIN LATERAL (SELECT * FROM pointsman.object WHERE tenant = used.tenant AND key = used.key LIMIT 1) o
@@ -47,7 +44,7 @@ ON CONFLICT (tenant, key) DO UPDATE SET checked = excluded.checked
 -- name: mark_objects_of_events_in_use
 -- Sets when retention checked the objects of events, except objects that were checked after $2. Each object is looked
 -- up by its key, because a join may scan all objects.
-INSERT INTO pointsman.object (tenant, key, number, last_event, last_sent, checked)
+INSERT INTO pointsman.object (:object_columns)
 SELECT o.tenant, o.key, o.number, o.last_event, o.last_sent, $3
 FROM (SELECT DISTINCT tenant, key FROM pointsman.journal WHERE id = ANY ($1) AND key IS NOT NULL) AS used
 CROSS JOIN LATERAL (SELECT * FROM pointsman.object WHERE tenant = used.tenant AND key = used.key LIMIT 1) o

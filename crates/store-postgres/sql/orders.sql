@@ -2,23 +2,20 @@
 
 -- name: read_order
 -- An unfinished order by its number, and whether its task is locked.
-SELECT o.n, o.key, o.node, o.tenant, o.value, o.priority, o.planned, o.created, o.started, o.suspended, o.task,
-       coalesce((SELECT t.phase = :locked FROM pointsman.task t WHERE t.seq = o.task), false), o.origin, o.depth,
-       o.step_succeeded, o.suspended_by_task, o.took_on_error
+SELECT o.:order_columns,
+       coalesce((SELECT t.phase = :locked FROM pointsman.task t WHERE t.seq = o.task), false)
 FROM pointsman.orders o WHERE o.n = $1
 
 -- name: find_order_by_key
 -- A tenant's unfinished order by its key, and whether its task is locked.
-SELECT o.n, o.key, o.node, o.tenant, o.value, o.priority, o.planned, o.created, o.started, o.suspended, o.task,
-       coalesce((SELECT t.phase = :locked FROM pointsman.task t WHERE t.seq = o.task), false), o.origin, o.depth,
-       o.step_succeeded, o.suspended_by_task, o.took_on_error
+SELECT o.:order_columns,
+       coalesce((SELECT t.phase = :locked FROM pointsman.task t WHERE t.seq = o.task), false)
 FROM pointsman.orders o WHERE o.key = $1 AND o.tenant = $2
 
 -- name: prefetch_orders
 -- The orders whose steps are about to run.
-SELECT o.n, o.key, o.node, o.tenant, o.value, o.priority, o.planned, o.created, o.started, o.suspended, o.task,
-       coalesce((SELECT t.phase = :locked FROM pointsman.task t WHERE t.seq = o.task), false), o.origin, o.depth,
-       o.step_succeeded, o.suspended_by_task, o.took_on_error
+SELECT o.:order_columns,
+       coalesce((SELECT t.phase = :locked FROM pointsman.task t WHERE t.seq = o.task), false)
 FROM pointsman.orders o WHERE o.n = ANY ($1)
 
 -- name: list_order_numbers_after
@@ -27,9 +24,8 @@ SELECT n FROM pointsman.orders WHERE chain = $1 AND n > $2 ORDER BY n LIMIT $3
 
 -- name: find_order_with_task
 -- An order with its task, and with the task whose failure suspended it.
-SELECT o.n, o.key, o.node, o.tenant, o.value, o.priority, o.planned, o.created, o.started, o.suspended, o.task,
-       coalesce(t.phase = :locked, false), o.origin, o.depth, o.step_succeeded, o.suspended_by_task, o.took_on_error,
-       t.phase, t.due, t.retries, h.name, f.handler, f.of, f.unfinished, f.error
+SELECT o.:order_columns, coalesce(t.phase = :locked, false), t.phase, t.due, t.retries, h.name, f.handler, f.of,
+       f.unfinished, f.error
 FROM pointsman.orders o
 LEFT JOIN pointsman.task t ON t.seq = o.task
 LEFT JOIN pointsman.queue q ON q.id = t.queue
@@ -55,17 +51,19 @@ WHERE o.key = $1 AND o.tenant = $2
 -- At most $5 orders with their tasks, by key and tenant: after the order $1 of the tenant $8, with keys from $2 on and
 -- before $3, of a tenant ($4) or of all. Each row has the sum of the value bytes up to it; beyond $7 bytes no row is
 -- returned. Without $6 the values are not read.
-SELECT o.n, o.key, o.node, o.tenant, o.value, o.priority, o.planned, o.created, o.started, o.suspended, o.task,
-       coalesce(t.phase = :locked, false), o.origin, o.depth, o.step_succeeded, o.suspended_by_task, o.took_on_error,
-       t.phase, t.due, t.retries, h.name, f.handler, f.of, f.unfinished, f.error, o.bytes
+SELECT o.bytes, o.:order_columns, coalesce(t.phase = :locked, false), t.phase, t.due, t.retries, h.name, f.handler, f.of,
+       f.unfinished, f.error
 FROM (
     SELECT c.*, sum(octet_length(c.value)) OVER (ORDER BY c.key, c.tenant ROWS UNBOUNDED PRECEDING) AS bytes
     FROM (
-        SELECT n, key, node, tenant, CASE WHEN $6 THEN value ELSE 'null' END AS value, priority, planned, created,
-               started, suspended, task, origin, depth, step_succeeded, suspended_by_task, took_on_error
-        FROM pointsman.orders
-        WHERE (key, tenant) > ($1, $8) AND key >= $2 AND key < $3 AND ($4 IS NULL OR tenant = $4)
-        ORDER BY key, tenant
+        SELECT c.*
+        FROM pointsman.orders o
+        CROSS JOIN LATERAL (
+            -- All columns are those of `o`, except `value`.
+            SELECT :order_columns FROM (SELECT CASE WHEN $6 THEN o.value ELSE 'null' END AS value) v
+        ) c
+        WHERE (o.key, o.tenant) > ($1, $8) AND o.key >= $2 AND o.key < $3 AND ($4 IS NULL OR o.tenant = $4)
+        ORDER BY o.key, o.tenant
         LIMIT $5
     ) c
 ) o
@@ -121,12 +119,7 @@ ORDER BY chain COLLATE "C", node COLLATE "C"
 
 -- name: insert_orders
 -- Inserts orders.
-INSERT INTO pointsman.orders
-       (n, key, chain, node, tenant, value, priority, planned, created, started, suspended, task, origin, depth,
-        step_succeeded, suspended_by_task, took_on_error)
-SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[],
-                     $8::bigint[], $9::bigint[], $10::bigint[], $11::boolean[], $12::bigint[], $13::bigint[],
-                     $14::bigint[], $15::boolean[], $16::bigint[], $17::boolean[])
+INSERT INTO pointsman.orders (:order_columns) SELECT * FROM unnest(:order_arrays)
 
 -- name: update_orders
 -- Updates the changeable columns of orders.

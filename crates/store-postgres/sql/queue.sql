@@ -2,17 +2,15 @@
 
 -- name: list_queues
 -- All queues with their counters.
-SELECT id, handler, tenant, collection, ready, waiting, scheduled, running, halted, missing
-FROM pointsman.queue ORDER BY id
+SELECT :queue_columns FROM pointsman.queue ORDER BY id
 
 -- name: list_queues_by_id
 -- These queues with their counters.
-SELECT id, handler, tenant, collection, ready, waiting, scheduled, running, halted, missing
-FROM pointsman.queue WHERE id = ANY ($1) ORDER BY id
+SELECT :queue_columns FROM pointsman.queue WHERE id = ANY ($1) ORDER BY id
 
 -- name: list_queues_with_tasks
 -- Queues of a handler ($1), or all, that have active tasks, and the creation time of the next ready task of each.
-SELECT h.name, q.tenant, q.collection, q.ready, q.waiting, q.scheduled, q.running, q.halted, q.missing,
+SELECT q.:queue_columns, h.name,
        CASE WHEN q.ready > 0 THEN
            (SELECT t.created FROM pointsman.task t WHERE t.queue = q.id AND t.phase = :ready
             ORDER BY t.score DESC, t.rank, t.seq LIMIT 1)

@@ -2,17 +2,12 @@
 
 -- name: read_active_task
 -- An active task.
-SELECT seq, queue, event, order_number, phase, lane, lane_position, concurrency_group, key_bucket, sync, stage,
-       priority, score, rank, due, attempt, retries, crashes, late, node, fence, leased_until, started, prev_sent,
-       planned, created, reason, error
-FROM pointsman.task WHERE seq = $1
+SELECT :task_columns FROM pointsman.task WHERE seq = $1
 
 -- name: list_active_tasks_by_seq
 -- These active tasks, with columns of related tables.
-SELECT t.seq, t.queue, t.event, t.order_number, t.phase, t.lane, t.lane_position, t.concurrency_group, t.key_bucket,
-       t.sync, t.stage, t.priority, t.score, t.rank, t.due, t.attempt, t.retries, t.crashes, t.late, t.node, t.fence,
-       t.leased_until, t.started, t.prev_sent, t.planned, t.created, t.reason, t.error,
-       h.name, q.tenant, q.collection, j.type, j.key, (SELECT o.key FROM pointsman.orders o WHERE o.n = t.order_number),
+SELECT t.:task_columns, h.name, q.tenant, q.collection, j.type, j.key,
+       (SELECT o.key FROM pointsman.orders o WHERE o.n = t.order_number),
        CASE WHEN t.phase >= :halted THEN (SELECT max(a.ended) FROM pointsman.attempt a WHERE a.task = t.seq) END
 FROM pointsman.task t
 JOIN pointsman.queue q ON q.id = t.queue
@@ -22,10 +17,8 @@ WHERE t.seq = ANY ($1)
 
 -- name: list_active_tasks
 -- At most $2 active tasks before $1, the newest first.
-SELECT t.seq, t.queue, t.event, t.order_number, t.phase, t.lane, t.lane_position, t.concurrency_group, t.key_bucket,
-       t.sync, t.stage, t.priority, t.score, t.rank, t.due, t.attempt, t.retries, t.crashes, t.late, t.node, t.fence,
-       t.leased_until, t.started, t.prev_sent, t.planned, t.created, t.reason, t.error,
-       h.name, q.tenant, q.collection, j.type, j.key, (SELECT o.key FROM pointsman.orders o WHERE o.n = t.order_number),
+SELECT t.:task_columns, h.name, q.tenant, q.collection, j.type, j.key,
+       (SELECT o.key FROM pointsman.orders o WHERE o.n = t.order_number),
        CASE WHEN t.phase >= :halted THEN (SELECT max(a.ended) FROM pointsman.attempt a WHERE a.task = t.seq) END
 FROM (SELECT * FROM pointsman.task WHERE seq < $1 ORDER BY seq DESC LIMIT $2) t
 JOIN pointsman.queue q ON q.id = t.queue
@@ -36,10 +29,8 @@ ORDER BY t.seq DESC
 -- name: list_running_tasks
 -- At most $2 locked tasks before $1, the newest first. They are few, and found by their partial index.
 WITH running AS MATERIALIZED (SELECT * FROM pointsman.task WHERE phase = :locked)
-SELECT t.seq, t.queue, t.event, t.order_number, t.phase, t.lane, t.lane_position, t.concurrency_group, t.key_bucket,
-       t.sync, t.stage, t.priority, t.score, t.rank, t.due, t.attempt, t.retries, t.crashes, t.late, t.node, t.fence,
-       t.leased_until, t.started, t.prev_sent, t.planned, t.created, t.reason, t.error,
-       h.name, q.tenant, q.collection, j.type, j.key, (SELECT o.key FROM pointsman.orders o WHERE o.n = t.order_number),
+SELECT t.:task_columns, h.name, q.tenant, q.collection, j.type, j.key,
+       (SELECT o.key FROM pointsman.orders o WHERE o.n = t.order_number),
        CASE WHEN t.phase >= :halted THEN (SELECT max(a.ended) FROM pointsman.attempt a WHERE a.task = t.seq) END
 FROM (SELECT * FROM running WHERE seq < $1 ORDER BY seq DESC LIMIT $2) t
 JOIN pointsman.queue q ON q.id = t.queue
@@ -49,10 +40,8 @@ ORDER BY t.seq DESC
 
 -- name: list_halted_or_missing_tasks
 -- At most $2 halted or missing tasks before $1, the newest first.
-SELECT t.seq, t.queue, t.event, t.order_number, t.phase, t.lane, t.lane_position, t.concurrency_group, t.key_bucket,
-       t.sync, t.stage, t.priority, t.score, t.rank, t.due, t.attempt, t.retries, t.crashes, t.late, t.node, t.fence,
-       t.leased_until, t.started, t.prev_sent, t.planned, t.created, t.reason, t.error,
-       h.name, q.tenant, q.collection, j.type, j.key, (SELECT o.key FROM pointsman.orders o WHERE o.n = t.order_number),
+SELECT t.:task_columns, h.name, q.tenant, q.collection, j.type, j.key,
+       (SELECT o.key FROM pointsman.orders o WHERE o.n = t.order_number),
        CASE WHEN t.phase >= :halted THEN (SELECT max(a.ended) FROM pointsman.attempt a WHERE a.task = t.seq) END
 FROM (SELECT * FROM pointsman.task WHERE seq < $1 AND phase >= :halted ORDER BY seq DESC LIMIT $2) t
 JOIN pointsman.queue q ON q.id = t.queue
@@ -98,10 +87,8 @@ WITH RECURSIVE head AS (
     ) t
     WHERE h.nth < $4
 )
-SELECT t.seq, t.queue, t.event, t.order_number, t.phase, t.lane, t.lane_position, t.concurrency_group, t.key_bucket,
-       t.sync, t.stage, t.priority, t.score, t.rank, t.due, t.attempt, t.retries, t.crashes, t.late, t.node, t.fence,
-       t.leased_until, t.started, t.prev_sent, t.planned, t.created, t.reason, t.error,
-       n.name, q.tenant, q.collection, j.type, j.key, (SELECT o.key FROM pointsman.orders o WHERE o.n = t.order_number),
+SELECT t.:task_columns, n.name, q.tenant, q.collection, j.type, j.key,
+       (SELECT o.key FROM pointsman.orders o WHERE o.n = t.order_number),
        CASE WHEN t.phase >= :halted THEN (SELECT max(a.ended) FROM pointsman.attempt a WHERE a.task = t.seq) END,
        (SELECT count(*) FROM (
             SELECT FROM pointsman.task b WHERE b.lane = h.lane AND b.lane_position IS NOT NULL LIMIT $5
@@ -146,9 +133,7 @@ WHERE concurrency_group = $1 AND phase = :blocked_by_task ORDER BY seq LIMIT 1
 
 -- name: list_first_ready_tasks_of_queues
 -- The best ready tasks of each queue, as many as its share: by score, rank and age.
-SELECT t.seq, t.queue, t.event, t.order_number, t.phase, t.lane, t.lane_position, t.concurrency_group, t.key_bucket,
-       t.sync, t.stage, t.priority, t.score, t.rank, t.due, t.attempt, t.retries, t.crashes, t.late, t.node, t.fence,
-       t.leased_until, t.started, t.prev_sent, t.planned, t.created, t.reason, t.error
+SELECT t.:task_columns
 FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS w (queue, share, i)
 CROSS JOIN LATERAL (
     SELECT * FROM pointsman.task
@@ -176,10 +161,7 @@ WHERE phase = :ready AND queue = $1 GROUP BY score, key_bucket
 
 -- name: list_scheduled_tasks
 -- All scheduled tasks, by score, rank and age.
-SELECT seq, queue, event, order_number, phase, lane, lane_position, concurrency_group, key_bucket, sync, stage,
-       priority, score, rank, due, attempt, retries, crashes, late, node, fence, leased_until, started, prev_sent,
-       planned, created, reason, error
-FROM pointsman.task WHERE phase = :scheduled ORDER BY score DESC, rank, seq
+SELECT :task_columns FROM pointsman.task WHERE phase = :scheduled ORDER BY score DESC, rank, seq
 
 -- name: list_scheduled_tasks_of_queue
 -- A queue's scheduled tasks, the oldest first. Scheduled tasks are few in all queues together.
@@ -209,26 +191,19 @@ WHERE phase = :sync_gated AND event = $1 ORDER BY stage, seq
 
 -- name: list_active_tasks_of_event
 -- The active tasks that were created with an event.
-SELECT t.seq, t.queue, t.event, t.order_number, t.phase, t.lane, t.lane_position, t.concurrency_group, t.key_bucket,
-       t.sync, t.stage, t.priority, t.score, t.rank, t.due, t.attempt, t.retries, t.crashes, t.late, t.node, t.fence,
-       t.leased_until, t.started, t.prev_sent, t.planned, t.created, t.reason, t.error
+SELECT t.:task_columns
 FROM pointsman.journal j
 JOIN pointsman.task t ON t.seq >= j.first_task AND t.seq < j.first_task + j.tasks
 WHERE j.id = $1 ORDER BY t.seq
 
 -- name: list_tasks_locked_by_node
 -- Tasks that a node has locked, the oldest first.
-SELECT seq, queue, event, order_number, phase, lane, lane_position, concurrency_group, key_bucket, sync, stage,
-       priority, score, rank, due, attempt, retries, crashes, late, node, fence, leased_until, started, prev_sent,
-       planned, created, reason, error
-FROM pointsman.task WHERE phase = :locked AND node = $1 ORDER BY seq
+SELECT :task_columns FROM pointsman.task WHERE phase = :locked AND node = $1 ORDER BY seq
 
 -- name: list_expired_worker_leases
 -- Tasks that pull workers have locked since $2, and whose leases ended before $1.
-SELECT seq, queue, event, order_number, phase, lane, lane_position, concurrency_group, key_bucket, sync, stage,
-       priority, score, rank, due, attempt, retries, crashes, late, node, fence, leased_until, started, prev_sent,
-       planned, created, reason, error
-FROM pointsman.task WHERE leased_until < $1 AND started >= $2 AND phase = :locked ORDER BY leased_until
+SELECT :task_columns FROM pointsman.task
+WHERE leased_until < $1 AND started >= $2 AND phase = :locked ORDER BY leased_until
 
 -- name: list_running_tasks_of_handler
 -- Locked tasks of a handler, at most $2.
@@ -248,15 +223,7 @@ ORDER BY t.phase >= :scheduled DESC, t.seq
 
 -- name: insert_tasks
 -- Inserts active tasks.
-INSERT INTO pointsman.task
-       (seq, queue, event, order_number, phase, lane, lane_position, concurrency_group, key_bucket, sync, stage,
-        priority, score, rank, due, attempt, retries, crashes, late, node, fence, leased_until, started, prev_sent,
-        planned, created, reason, error)
-SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::smallint[], $6::bigint[], $7::bigint[],
-                     $8::bigint[], $9::integer[], $10::boolean[], $11::bigint[], $12::bigint[], $13::bigint[],
-                     $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::boolean[],
-                     $20::bigint[], $21::bigint[], $22::bigint[], $23::bigint[], $24::bigint[], $25::bigint[],
-                     $26::bigint[], $27::smallint[], $28::text[])
+INSERT INTO pointsman.task (:task_columns) SELECT * FROM unnest(:task_arrays)
 
 -- name: update_tasks
 -- Updates the changeable columns of tasks.

@@ -2,10 +2,13 @@
 
 use pointsman_core::{Rule, RuleKind, RuleScope, Tenant};
 use pointsman_store::error::TableResult;
+use pointsman_store::store_copy::replace_nul;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::rows::{read_column, read_time};
+use crate::session::{Query, query};
+use crate::writer_connection::{BoxedParam, params};
 
 /// The namespace of the version 5 uuids of tenants.
 const TENANT_UUID_NAMESPACE: Uuid = Uuid::from_u128(0x6e1f_7a54_2c0b_5d0e_9d55_8c1a_40b7_13f2);
@@ -37,6 +40,21 @@ fn decode_rule_scope(event_space: &str, name: &str) -> Option<RuleScope> {
         _ => return None,
     };
     RuleScope::parse(scope_kind, name)
+}
+
+/// Returns the query that writes a rule, and its parameters.
+pub(crate) fn write_rule_query(rule: &Rule) -> (&'static Query, Vec<BoxedParam>) {
+    let params = params![
+        rule.kind.as_str(),
+        canvas_id_of_tenant(rule.tenant.as_ref()),
+        rule.tenant.as_ref().map(Tenant::to_string),
+        rule.scope.name(),
+        event_space_of_rule(&rule.scope),
+        rule.since.micros(),
+        replace_nul(&rule.set_by).into_owned(),
+        replace_nul(&rule.reason).into_owned(),
+    ];
+    (query!("rule/write_rule", TEXT, UUID, TEXT, TEXT, TEXT, INT8, TEXT, TEXT), params)
 }
 
 /// True if a row of `rule/list_rules` is for a tenant that the store does not know yet.

@@ -21,9 +21,11 @@
 //!   `privileges.rs` checks the role's privileges on it, `schema_objects.rs` its completeness.
 //! - `doctor.rs` examines a database for problems without changing it.
 //! - `store_copy/` is the database as the source or the target of a store copy.
+//! - `rows.rs` reads rows, and `column_arrays.rs` writes many at once, as `pointsman_store::columns` describes them.
 //! - `sql/` has all queries, a file for each table or concern; `queries.rs` finds them by name.
 
 mod backend;
+mod column_arrays;
 mod connect;
 pub mod doctor;
 mod documented_tables;

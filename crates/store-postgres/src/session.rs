@@ -7,31 +7,89 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use pointsman_store::columns::Column;
+use pointsman_store::expand_sql::is_text_at;
 use tokio::task::JoinHandle;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Statement};
+
+use crate::column_arrays::array_type;
 
 /// A named query from a file in `sql/`, with the types of its parameters.
 #[derive(Debug)]
 pub(crate) struct Query {
     pub(crate) name: &'static str,
     pub(crate) sql: &'static str,
+    /// The types of the first parameters.
     pub(crate) param_types: &'static [Type],
+    /// The columns whose arrays are the other parameters.
+    pub(crate) array_columns: &'static [Column],
 }
 
 /// Makes a [`Query`] of a named query: `query!("task/list_due_tasks", INT8, INT8)` is `list_due_tasks` in
 /// `sql/task.sql`. The types of its parameters follow the name, in their order.
+///
+/// The last parameters may be the arrays of a row's columns: `query!("task/insert_tasks", ..ActiveTaskColumns)`, or those
+/// of some columns, in the order in which the SQL numbers them:
+/// `query!("task/update_phases", ..ActiveTaskColumns { seq, phase, rank })`.
 macro_rules! query {
-    ($name:literal $(, $param_type:ident)* $(,)?) => {{
+    ($name:literal $(, $param_type:ident)* $(, ..$columns:ident $({ $($column:ident),* $(,)? })?)? $(,)?) => {{
         static QUERY: $crate::session::Query = $crate::session::Query {
             name: $name,
             sql: pointsman_store::expand_sql!($crate::queries::find_query($name)),
             param_types: &[$(tokio_postgres::types::Type::$param_type),*],
+            array_columns: $crate::session::array_columns!($($columns $({ $($column),* })?)?),
         };
         &QUERY
     }};
 }
 pub(crate) use query;
+
+/// The columns whose arrays are parameters of a query.
+macro_rules! array_columns {
+    () => {
+        &[]
+    };
+    ($columns:ident) => {
+        <$columns as pointsman_store::columns::Columns>::COLUMNS
+    };
+    ($columns:ident { $($column:ident),* }) => {
+        &$crate::session::select_columns(
+            <$columns as pointsman_store::columns::Columns>::COLUMNS,
+            [$(stringify!($column)),*],
+        )
+    };
+}
+pub(crate) use array_columns;
+
+/// Returns the columns of these names. An unknown name is a compile error.
+pub(crate) const fn select_columns<const N: usize>(columns: &[Column], names: [&str; N]) -> [Column; N] {
+    let mut selected = [columns[0]; N];
+    let mut index = 0;
+    while index < N {
+        let (name, mut at) = (names[index].as_bytes(), 0);
+        while columns[at].name.len() != name.len() || !is_text_at(columns[at].name.as_bytes(), 0, name) {
+            at += 1;
+        }
+        selected[index] = columns[at];
+        index += 1;
+    }
+    selected
+}
+
+impl Query {
+    fn all_param_types(&self) -> impl Iterator<Item = Type> {
+        self.param_types.iter().cloned().chain(self.array_columns.iter().map(array_type))
+    }
+
+    /// Pairs each parameter with its type.
+    pub(crate) fn with_param_types<'a>(
+        &self,
+        params: QueryParams<'a>,
+    ) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
+        params.iter().copied().zip(self.all_param_types()).collect()
+    }
+}
 
 /// The parameters of a query.
 pub(crate) type QueryParams<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -85,7 +143,7 @@ impl Session {
         params: QueryParams<'_>,
     ) -> Result<Vec<Row>, Error> {
         if self.is_behind_pooler {
-            return self.client.query_typed(query.sql, &with_param_types(query, params)).await;
+            return self.client.query_typed(query.sql, &query.with_param_types(params)).await;
         }
         let statement = self.get_or_prepare_statement(query).await?;
         self.client.query(&statement, params).await
@@ -93,7 +151,7 @@ impl Session {
 
     pub(crate) async fn execute(&self, query: &'static Query, params: QueryParams<'_>) -> Result<u64, Error> {
         if self.is_behind_pooler {
-            return self.client.execute_typed(query.sql, &with_param_types(query, params)).await;
+            return self.client.execute_typed(query.sql, &query.with_param_types(params)).await;
         }
         let statement = self.get_or_prepare_statement(query).await?;
         self.client.execute(&statement, params).await
@@ -131,16 +189,12 @@ impl Session {
         if let Some(statement) = cached {
             return Ok(statement);
         }
-        let statement = self.client.prepare_typed(query.sql, query.param_types).await?;
+        let param_types: Vec<Type> = query.all_param_types().collect();
+        let statement = self.client.prepare_typed(query.sql, &param_types).await?;
         self.prepared_statements
             .lock()
             .unwrap_or_else(|e| e.into_inner())
             .insert(query.name, statement.clone());
         Ok(statement)
     }
-}
-
-/// Pairs each parameter with its type.
-fn with_param_types<'a>(query: &Query, params: QueryParams<'a>) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
-    params.iter().copied().zip(query.param_types.iter().cloned()).collect()
 }

@@ -4,11 +4,13 @@ use std::future::Future;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, try_join_all};
+use pointsman_store::columns::Columns;
 use pointsman_store::error::{Fault, TableResult};
 use tokio::runtime::Runtime;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
+use crate::column_arrays::ColumnArrays;
 use crate::pool::SessionPool;
 use crate::session::{Query, Session};
 
@@ -21,6 +23,20 @@ pub(crate) enum SqlCommand {
     Batch(&'static str),
     /// A prepared query with its parameters.
     Query(&'static Query, Vec<BoxedParam>),
+}
+
+impl SqlCommand {
+    /// A query whose last parameters are the arrays of the columns of these rows.
+    pub(crate) fn query_with_rows<'a, C: Columns<'a>>(
+        query: &'static Query,
+        mut params: Vec<BoxedParam>,
+        rows: impl IntoIterator<Item = C>,
+    ) -> Self {
+        let mut arrays = ColumnArrays::new(C::COLUMNS, query.array_columns);
+        rows.into_iter().for_each(|row| row.write_cells(&mut arrays));
+        params.extend(arrays.into_params());
+        Self::Query(query, params)
+    }
 }
 
 /// Boxes the parameters of a statement.

@@ -72,7 +72,7 @@ CREATE TABLE pointsman.journal (
     cause_task  bigint,
     depth       integer NOT NULL,
     first_task  bigint NOT NULL,
-    tasks       integer NOT NULL
+    tasks       bigint NOT NULL
 ) PARTITION BY RANGE (number);
 CREATE INDEX journal_id ON pointsman.journal (id);
 CREATE INDEX journal_cause ON pointsman.journal (cause_event) WHERE cause_event IS NOT NULL;
@@ -295,7 +295,7 @@ CREATE TABLE pointsman.orders (
     suspended         boolean NOT NULL,
     task              bigint,
     origin            bigint, -- the event that started the order
-    depth             bigint  NOT NULL, -- the depth of that event in its chain of causes
+    depth             integer NOT NULL, -- the depth of that event in its chain of causes
     step_succeeded    boolean NOT NULL,
     suspended_by_task bigint, -- the task that suspended it
     took_on_error     boolean NOT NULL DEFAULT false, -- a failed step has led the order to an on_error node

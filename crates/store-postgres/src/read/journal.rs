@@ -6,6 +6,7 @@ use futures::future::{try_join, try_join4};
 use pointsman_core::journal::{EventPage, JournalRange};
 use pointsman_core::store::{EventView, JournalQuery, MAX_CAUSED_EVENTS, ObjectView};
 use pointsman_core::{Event, EventId, ObjectKey, TaskSeq, Tenant};
+use pointsman_store::columns::EventColumns;
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::views::{
     JournalPageBuilder, MAX_PAGE_PAYLOAD_BYTES, build_object_view, event_payload_size,
@@ -13,15 +14,14 @@ use pointsman_store::views::{
 use tokio_postgres::Row;
 
 use super::{ChunkSize, SQL_MAX_PAGE_BYTES, tasks, to_sql_limit};
-use crate::rows::{decode_event, read_column};
+use crate::rows::{read_column, read_columns, read_event_id, read_task_seq};
 use crate::session::{Session, query};
 
 /// Reads the range of the journal: the last expired event and the newest one.
 pub(super) async fn read_journal_range(session: &Session) -> TableResult<JournalRange> {
     let rows = session.query(query!("journal/read_journal_range"), &[]).await?;
     let row = rows.first().ok_or_else(|| Fault::damaged("pointsman.last_commit has no row"))?;
-    let (expired_up_to, newest) =
-        (EventId::from_i64(read_column(row, 0)?), EventId::from_i64(read_column(row, 1)?));
+    let (expired_up_to, newest) = (read_event_id(row, 0)?, read_event_id(row, 1)?);
     Ok(JournalRange { last_expired_event_id: expired_up_to, newest_event_id: newest.max(expired_up_to) })
 }
 
@@ -35,7 +35,7 @@ pub(super) async fn read_event_page(session: &Session, read: &JournalQuery) -> T
     let mut page = JournalPageBuilder::new(read, journal_range);
     loop {
         for row in &rows {
-            let event = decode_event(row, 0)?;
+            let event = read_columns::<EventColumns<'_>>(row, 1)?.into_event()?;
             if read.backwards {
                 until = EventId::from_i64(event.id.as_i64() - 1);
             } else {
@@ -45,7 +45,7 @@ pub(super) async fn read_event_page(session: &Session, read: &JournalQuery) -> T
                 return Ok(page.into_page());
             }
         }
-        let bytes = rows.last().map_or(Ok(0), |last| read_column(last, 11))?;
+        let bytes = rows.last().map_or(Ok(0), |last| read_column(last, 0))?;
         if chunk_size.is_last_chunk(&rows, bytes) {
             return Ok(page.into_page());
         }
@@ -91,13 +91,17 @@ pub(super) async fn read_event_view(session: &Session, id: EventId) -> TableResu
 /// Finds an event that has not expired.
 async fn find_event(session: &Session, id: EventId) -> TableResult<Option<Event>> {
     let rows = session.query(query!("journal/find_event", INT8), &[&id.as_i64()]).await?;
-    rows.first().map(|row| decode_event(row, 0)).transpose()
+    rows.first().map(decode_event).transpose()
+}
+
+fn decode_event(row: &Row) -> TableResult<Event> {
+    read_columns::<EventColumns<'_>>(row, 0)?.into_event()
 }
 
 /// Lists the tasks of an event: those created when it was journaled, and replays.
 pub(super) async fn list_task_seqs_of_event(session: &Session, event: EventId) -> TableResult<Vec<TaskSeq>> {
     let rows = session.query(query!("task/list_task_seqs_of_event", INT8), &[&event.as_i64()]).await?;
-    rows.iter().map(|row| read_column(row, 0).map(TaskSeq)).collect()
+    rows.iter().map(|row| read_task_seq(row, 0)).collect()
 }
 
 /// Lists the events that an event caused, directly or indirectly, the nearest first. One statement fetches each level.
@@ -112,7 +116,7 @@ async fn list_caused_events(session: &Session, id: EventId) -> TableResult<Vec<A
         let rows = session.query(query, &[&causes, &rows, &byte_limit]).await?;
         causes.clear();
         for row in &rows {
-            let event = decode_event(row, 0)?;
+            let event = decode_event(row)?;
             causes.push(event.id.as_i64());
             bytes += event_payload_size(&event);
             found.push(Arc::new(event));
@@ -140,7 +144,7 @@ pub(super) async fn read_object_view(
     let (journal_range, last_rows, event_rows, lanes) =
         try_join4(read_journal_range(session), last_event_rows, event_rows, lanes).await?;
     let Some(last_row) = last_rows.first() else { return Ok(None) };
-    let events = event_rows.iter().take(limit).map(|row| decode_event(row, 0).map(Arc::new));
-    let last_event = EventId::from_i64(read_column(last_row, 0)?);
+    let events = event_rows.iter().take(limit).map(|row| decode_event(row).map(Arc::new));
+    let last_event = read_event_id(last_row, 0)?;
     Ok(Some(build_object_view(last_event, events.collect::<TableResult<_>>()?, lanes, journal_range)))
 }

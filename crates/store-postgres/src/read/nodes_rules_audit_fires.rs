@@ -1,15 +1,16 @@
 //! Reads nodes, rules, audit entries and the fire ledger.
 
 use futures::future::try_join;
-use pointsman_core::store::{AuditEntry, FirePage, NodeCapabilities, NodeView};
+use pointsman_core::store::{AuditEntry, FirePage, NodeView};
 use pointsman_core::{Rule, ScheduleName, Timestamp};
+use pointsman_store::columns::{AuditEntryColumns, Columns, FireColumns, NodeColumns};
 use pointsman_store::error::{Fault, TableResult};
 use tokio_postgres::Row;
 
 use super::journal::read_journal_range;
 use super::to_sql_limit;
 use crate::documented_tables::decode_rules;
-use crate::rows::{decode_fire, read_column, read_time};
+use crate::rows::{RowReader, read_columns, read_time};
 use crate::session::{Session, query};
 
 /// Limit of listed nodes.
@@ -22,28 +23,17 @@ pub(crate) async fn read_clock(session: &Session) -> TableResult<Timestamp> {
 }
 
 pub(crate) async fn list_nodes(session: &Session) -> TableResult<Vec<NodeView>> {
+    let decode_node = |row: &Row| {
+        let mut reader = RowReader::new(row, 0);
+        let columns = NodeColumns::read_cells(&mut reader)?;
+        columns.into_view(reader.read_next::<i64>()?.unsigned_abs())
+    };
     session
         .query(query!("node/list_nodes", INT8), &[&MAX_LISTED_NODES])
         .await?
         .iter()
         .map(decode_node)
         .collect()
-}
-
-fn decode_node(row: &Row) -> TableResult<NodeView> {
-    let capabilities = match read_column(row, 5)? {
-        "" => NodeCapabilities::default(),
-        json => serde_json::from_str(json).map_err(Fault::damaged)?,
-    };
-    Ok(NodeView {
-        id: read_column(row, 0)?,
-        name: read_column(row, 1)?,
-        joined_at: read_time(row, 2)?,
-        last_heartbeat_at: read_time(row, 3)?,
-        has_left_or_died: read_column(row, 4)?,
-        capabilities,
-        running_task_count: read_column::<i64>(row, 6)? as u64,
-    })
 }
 
 pub(super) async fn list_rules(session: &Session) -> TableResult<Vec<Rule>> {
@@ -60,14 +50,8 @@ pub(super) async fn list_audit_entries(
         .query(query!("audit/list_audit_entries", INT8, INT8), &[&before, &to_sql_limit(limit)])
         .await?;
     let read_entry = |row: &Row| {
-        let entry = AuditEntry {
-            at: read_time(row, 1)?,
-            actor: read_column(row, 2)?,
-            action: read_column(row, 3)?,
-            target: read_column(row, 4)?,
-            detail: read_column(row, 5)?,
-        };
-        Ok((read_column(row, 0)?, entry))
+        let columns: AuditEntryColumns<'_> = read_columns(row, 0)?;
+        Ok((columns.n, columns.into_entry()))
     };
     rows.iter().map(read_entry).collect()
 }
@@ -84,5 +68,6 @@ pub(super) async fn list_fires(
         Ok(session.query(query, &[&schedule, &before, &to_sql_limit(limit)]).await?)
     };
     let (journal_range, rows) = try_join(read_journal_range(session), rows).await?;
-    Ok(FirePage { fires: rows.iter().map(decode_fire).collect::<TableResult<_>>()?, journal_range })
+    let fires = rows.iter().map(|row| read_columns::<FireColumns<'_>>(row, 0)?.into_fire());
+    Ok(FirePage { fires: fires.collect::<TableResult<_>>()?, journal_range })
 }

@@ -10,6 +10,7 @@ use pointsman_core::store::{ChainView, OrderCursor, OrderPage, OrderView};
 use pointsman_core::task::{QueueSubject, TaskIdNamespace};
 use pointsman_core::{HandlerName, TaskId, Tenant, Timestamp};
 use pointsman_store::ChainRegistry;
+use pointsman_store::columns::{ChainColumns, Columns, OrderColumns};
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::ChainRow;
 use pointsman_store::views::{
@@ -21,9 +22,7 @@ use super::journal::read_journal_range;
 use super::nodes_rules_audit_fires::list_rules;
 use super::tasks::read_task_id_namespace;
 use super::{ChunkSize, SQL_MAX_PAGE_BYTES};
-use crate::rows::{
-    ORDER_COLUMN_COUNT, decode_chain, decode_order, read_column, read_optional_phase, read_optional_time,
-};
+use crate::rows::{RowReader, decode_phase, read_column, read_columns};
 use crate::session::{QueryParams, Session, query};
 
 /// Allows table scans for the rest of a transaction: no index makes counting all orders faster.
@@ -38,7 +37,8 @@ pub(super) async fn read_view_environment(session: &Session) -> TableResult<View
 }
 
 async fn list_chains(session: &Session) -> TableResult<Vec<ChainRow>> {
-    session.query(query!("chain/list_chains"), &[]).await?.iter().map(decode_chain).collect()
+    let rows = session.query(query!("chain/list_chains"), &[]).await?;
+    rows.iter().map(|row| read_columns::<ChainColumns<'_>>(row, 0)?.into_row()).collect()
 }
 
 pub(super) async fn find_order(
@@ -52,7 +52,12 @@ pub(super) async fn find_order(
     };
     let (journal_range, environment, rows) =
         try_join3(read_journal_range(session), read_view_environment(session), rows).await?;
-    rows.first().map(|row| Ok((decode_order_view(&environment, row)?, journal_range))).transpose()
+    let view_of_row = |row| {
+        let mut reader = RowReader::new(row, 0);
+        let columns = OrderColumns::read_cells(&mut reader)?;
+        decode_order_view(&environment, columns, reader)
+    };
+    rows.first().map(|row| Ok((view_of_row(row)?, journal_range))).transpose()
 }
 
 /// A query for orders.
@@ -106,13 +111,16 @@ async fn list_matching_orders(
     let mut page = OrderPageBuilder::new(limit, journal_range);
     loop {
         for row in &rows {
-            let key: &str = read_column(row, 1)?;
-            query.after = (key.into(), read_column(row, 3)?);
-            if query.path.matches(key) && !page.try_push_order(decode_order_view(&environment, row)?) {
+            let mut reader = RowReader::new(row, 1);
+            let columns = OrderColumns::read_cells(&mut reader)?;
+            query.after = (columns.key.to_string(), columns.tenant.to_string());
+            if query.path.matches(&columns.key)
+                && !page.try_push_order(decode_order_view(&environment, columns, reader)?)
+            {
                 return Ok(page.into_page());
             }
         }
-        let bytes = rows.last().map_or(Ok(0), |last| read_column(last, ORDER_COLUMN_COUNT + 8))?;
+        let bytes = rows.last().map_or(Ok(0), |last| read_column(last, 0))?;
         if chunk_size.is_last_chunk(&rows, bytes) {
             return Ok(page.into_page());
         }
@@ -143,17 +151,25 @@ async fn fetch_order_chunk(
     Ok(session.query(query, params).await?)
 }
 
-/// Decodes an order, followed by columns of its task (phase, due time, retries, handler) and of the task that suspended
-/// the order (handler, subject of its queue, whether it is active, error).
-fn decode_order_view(environment: &ViewEnvironment, row: &Row) -> TableResult<OrderView> {
-    let order = decode_order(row, 0)?.order;
-    let handler: Option<&str> = read_column(row, ORDER_COLUMN_COUNT + 3)?;
+/// Decodes an order. Its columns are followed by whether its task is locked, by columns of its task (phase, due time,
+/// retries, handler), and by columns of the task that suspended the order (handler, subject of its queue, whether it is
+/// active, error).
+fn decode_order_view(
+    environment: &ViewEnvironment,
+    columns: OrderColumns<'_>,
+    mut reader: RowReader<'_>,
+) -> TableResult<OrderView> {
+    let order = columns.into_row(reader.read_next()?)?.order;
+    let phase: Option<i16> = reader.read_next()?;
+    let due: Option<i64> = reader.read_next()?;
+    let retries: Option<i64> = reader.read_next()?;
+    let handler: Option<&str> = reader.read_next()?;
     let step = StepTaskColumns {
-        phase: read_optional_phase(row, ORDER_COLUMN_COUNT)?,
-        due: read_optional_time(row, ORDER_COLUMN_COUNT + 1)?,
-        retries: read_column::<Option<i64>>(row, ORDER_COLUMN_COUNT + 2)?.unwrap_or(0),
+        phase: phase.map(decode_phase).transpose()?,
+        due: due.map(Timestamp::from_micros),
+        retries: retries.unwrap_or(0),
         handler: handler.map(HandlerName::new).transpose().map_err(Fault::damaged)?,
-        suspending_task: decode_failed_task_id_and_error(&order, row, environment.task_id_namespace)?,
+        suspending_task: decode_failed_task_id_and_error(&order, reader, environment.task_id_namespace)?,
     };
     Ok(environment.build_order_view(order, step))
 }
@@ -161,26 +177,23 @@ fn decode_order_view(environment: &ViewEnvironment, row: &Row) -> TableResult<Or
 /// Decodes the id and the error of the task whose failure suspended an order.
 fn decode_failed_task_id_and_error(
     order: &Order,
-    row: &Row,
+    mut reader: RowReader<'_>,
     task_id_namespace: TaskIdNamespace,
 ) -> TableResult<Option<(TaskId, Option<String>)>> {
-    let (Some(seq), Some(handler)) =
-        (order.suspended_by_task_seq, read_column::<Option<&str>>(row, ORDER_COLUMN_COUNT + 4)?)
+    let (Some(seq), Some(handler)) = (order.suspended_by_task_seq, reader.read_next::<Option<&str>>()?)
     else {
         return Ok(None);
     };
-    let queue_subject: &str = read_column(row, ORDER_COLUMN_COUNT + 5)?;
-    let collection = match read_column(row, ORDER_COLUMN_COUNT + 6)? {
+    let queue_subject: &str = reader.read_next()?;
+    let collection = match reader.read_next()? {
         true => match QueueSubject::from_text(queue_subject).map_err(Fault::damaged)? {
             QueueSubject::ChainNode { node, .. } => node.to_string(),
             other @ (QueueSubject::Events | QueueSubject::Collection(_)) => other.to_text(),
         },
         false => queue_subject.to_string(),
     };
-    Ok(Some((
-        TaskId::new(handler, &collection, task_id_namespace.uuid_of_seq(seq)),
-        read_column(row, ORDER_COLUMN_COUNT + 7)?,
-    )))
+    let id = TaskId::new(handler, &collection, task_id_namespace.uuid_of_seq(seq));
+    Ok(Some((id, reader.read_next()?)))
 }
 
 /// Counts the orders of a path by state.

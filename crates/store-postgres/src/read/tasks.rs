@@ -6,11 +6,14 @@ use futures::future::{try_join, try_join3};
 use pointsman_core::store::{
     LaneView, LogPage, MAX_LISTED_ATTEMPTS, QueueView, StoredLogLine, TaskFilter, TaskPage,
 };
-use pointsman_core::task::{AttemptRecord, LogLine, QueueSubject, Task, TaskIdNamespace, TaskSeq};
-use pointsman_core::{HandlerName, ObjectKey, TaskId, Tenant};
+use pointsman_core::task::{AttemptRecord, QueueSubject, Task, TaskIdNamespace, TaskSeq};
+use pointsman_core::{HandlerName, ObjectKey, TaskId, Tenant, Timestamp};
 use pointsman_store::LANES_PER_OBJECT;
+use pointsman_store::columns::{
+    ActiveTaskColumns, ArchivedTaskColumns, AttemptColumns, Columns, LogLineColumns, QueueColumns,
+};
 use pointsman_store::error::{Fault, TableResult};
-use pointsman_store::row::{QueueCounts, decode_log_level};
+use pointsman_store::row::QueueRow;
 use pointsman_store::tables::decode_task_seq;
 use pointsman_store::views::{
     ActiveRowFilter, ActiveTaskDetails, ArchivedRowFilter, LANES_READ_PER_OBJECT_VIEW, MAX_LOG_PAGE_BYTES,
@@ -21,10 +24,7 @@ use tokio_postgres::Row;
 
 use super::journal::{list_task_seqs_of_event, read_journal_range};
 use super::{ChunkSize, orders, to_sql_limit};
-use crate::rows::{
-    ACTIVE_TASK_COLUMN_COUNT, ARCHIVED_TASK_COLUMN_COUNT, decode_active_task, decode_archived_task,
-    decode_attempt, read_column, read_optional_time, read_time,
-};
+use crate::rows::{RowReader, read_column, read_columns};
 use crate::session::{Query, Session, query};
 
 /// Reads the namespace of the public task ids.
@@ -79,44 +79,41 @@ async fn list_attempts(session: &Session, seqs: &[TaskSeq]) -> TableResult<HashM
     let query = query!("attempt/list_last_attempts", INT8_ARRAY, INT8);
     let mut attempts: HashMap<i64, Vec<AttemptRecord>> = HashMap::new();
     for row in &session.query(query, &[&seqs, &to_sql_limit(MAX_LISTED_ATTEMPTS)]).await? {
-        attempts.entry(read_column(row, 0)?).or_default().push(decode_attempt(row, 1)?);
+        let columns: AttemptColumns<'_> = read_columns(row, 0)?;
+        attempts.entry(columns.task).or_default().push(columns.into_record()?);
     }
     Ok(attempts)
 }
 
-/// Decodes an active task, followed by handler, tenant, subject of its queue, type and key of its event, key of its
-/// order, and the end of its last attempt.
+/// Decodes an active task.
 fn active_task_from_row(row: &Row, task_id_namespace: TaskIdNamespace) -> TableResult<Task> {
-    let task_row = decode_active_task(row, 0)?;
-    let names =
-        (read_handler_name(row, ACTIVE_TASK_COLUMN_COUNT)?, read_tenant(row, ACTIVE_TASK_COLUMN_COUNT + 1)?);
-    let subject =
-        QueueSubject::from_text(read_column(row, ACTIVE_TASK_COLUMN_COUNT + 2)?).map_err(Fault::damaged)?;
-    let event = match (task_row.event, read_column::<Option<String>>(row, ACTIVE_TASK_COLUMN_COUNT + 3)?) {
-        (Some(_), Some(kind)) => Some((kind, read_column(row, ACTIVE_TASK_COLUMN_COUNT + 4)?)),
+    read_active_task(&mut RowReader::new(row, 0), task_id_namespace)
+}
+
+/// Reads an active task, followed by handler, tenant, subject of its queue, type and key of its event, key of its
+/// order, and the end of its last attempt.
+fn read_active_task(reader: &mut RowReader<'_>, task_id_namespace: TaskIdNamespace) -> TableResult<Task> {
+    let task_row = ActiveTaskColumns::read_cells(reader)?.into_row()?;
+    let names = (read_handler_name(reader)?, read_tenant(reader)?);
+    let subject = QueueSubject::from_text(reader.read_next()?).map_err(Fault::damaged)?;
+    let (event_type, event_key): (Option<String>, Option<String>) =
+        (reader.read_next()?, reader.read_next()?);
+    let event = match (task_row.event, event_type) {
+        (Some(_), Some(event_type)) => Some((event_type, event_key)),
         (Some(event), None) => return Err(Fault::damaged(format!("the event {event} of a task is gone"))),
         (None, _) => None,
     };
-    let details =
-        ActiveTaskDetails::new(names, &subject, event, read_column(row, ACTIVE_TASK_COLUMN_COUNT + 5)?);
-    task_from_active_row(
-        task_row,
-        ActiveTaskDetails {
-            last_attempt_ended_at: read_optional_time(row, ACTIVE_TASK_COLUMN_COUNT + 6)?,
-            ..details
-        },
-        task_id_namespace,
-    )
+    let details = ActiveTaskDetails::new(names, &subject, event, reader.read_next()?);
+    let last_attempt_ended_at = reader.read_next::<Option<i64>>()?.map(Timestamp::from_micros);
+    task_from_active_row(task_row, ActiveTaskDetails { last_attempt_ended_at, ..details }, task_id_namespace)
 }
 
 /// Decodes an archived task, followed by handler and tenant.
 fn archived_task_from_row(row: &Row, task_id_namespace: TaskIdNamespace) -> TableResult<Task> {
-    task_from_archived_row(
-        decode_archived_task(row, 0)?,
-        read_handler_name(row, ARCHIVED_TASK_COLUMN_COUNT)?,
-        read_tenant(row, ARCHIVED_TASK_COLUMN_COUNT + 1)?,
-        task_id_namespace,
-    )
+    let mut reader = RowReader::new(row, 0);
+    let archived_row = ArchivedTaskColumns::read_cells(&mut reader)?.into_row()?;
+    let (handler, tenant) = (read_handler_name(&mut reader)?, read_tenant(&mut reader)?);
+    task_from_archived_row(archived_row, handler, tenant, task_id_namespace)
 }
 
 /// Lists the first non-empty lanes of an object.
@@ -137,18 +134,19 @@ pub(super) async fn list_lanes_of_object(
     };
     let (task_id_namespace, rows) = try_join(read_task_id_namespace(session), rows).await?;
     let decode_lane_view = |row: &Row| {
-        let task_count: i64 = read_column(row, ACTIVE_TASK_COLUMN_COUNT + 7)?;
-        Ok(LaneView::new(active_task_from_row(row, task_id_namespace)?, task_count.unsigned_abs()))
+        let mut reader = RowReader::new(row, 0);
+        let first_task = read_active_task(&mut reader, task_id_namespace)?;
+        Ok(LaneView::new(first_task, reader.read_next::<i64>()?.unsigned_abs()))
     };
     rows.iter().map(decode_lane_view).collect()
 }
 
-fn read_handler_name(row: &Row, index: usize) -> TableResult<HandlerName> {
-    HandlerName::new(read_column::<&str>(row, index)?).map_err(Fault::damaged)
+fn read_handler_name(reader: &mut RowReader<'_>) -> TableResult<HandlerName> {
+    HandlerName::new(reader.read_next::<&str>()?).map_err(Fault::damaged)
 }
 
-fn read_tenant(row: &Row, index: usize) -> TableResult<Tenant> {
-    Tenant::new(read_column::<&str>(row, index)?).map_err(Fault::damaged)
+fn read_tenant(reader: &mut RowReader<'_>) -> TableResult<Tenant> {
+    Tenant::new(reader.read_next::<&str>()?).map_err(Fault::damaged)
 }
 
 /// Lists tasks that match a filter, the newest first: active and archived ones, merged.
@@ -301,9 +299,8 @@ pub(super) async fn read_log_page(
 }
 
 fn decode_log_line(row: &Row) -> TableResult<StoredLogLine> {
-    let level = decode_log_level(read_column::<i16>(row, 2)?.into());
-    let line = LogLine { time: read_time(row, 1)?, level, message: read_column(row, 3)? };
-    Ok(StoredLogLine { number: read_column::<i64>(row, 0)? as u64, line })
+    let columns: LogLineColumns<'_> = read_columns(row, 0)?;
+    Ok(StoredLogLine { number: columns.n.unsigned_abs(), line: columns.into_line() })
 }
 
 pub(super) async fn list_queues(
@@ -314,17 +311,11 @@ pub(super) async fn list_queues(
     let rows = async { Ok(session.query(query!("queue/list_queues_with_tasks", TEXT), &[&name]).await?) };
     let (environment, rows) = try_join(orders::read_view_environment(session), rows).await?;
     let decode_queue_view = |row: &Row| {
-        let subject = QueueSubject::from_text(read_column(row, 2)?).map_err(Fault::damaged)?;
-        let counts = QueueCounts {
-            ready: read_column(row, 3)?,
-            waiting: read_column(row, 4)?,
-            scheduled: read_column(row, 5)?,
-            running: read_column(row, 6)?,
-            halted: read_column(row, 7)?,
-            missing: read_column(row, 8)?,
-        };
-        let names = (read_handler_name(row, 0)?, read_tenant(row, 1)?);
-        Ok(environment.build_queue_view(names.0, names.1, subject, counts, read_optional_time(row, 9)?))
+        let mut reader = RowReader::new(row, 0);
+        let QueueRow { tenant, subject, counts, .. } = QueueColumns::read_cells(&mut reader)?.into_row()?;
+        let handler = read_handler_name(&mut reader)?;
+        let head_created_at = reader.read_next::<Option<i64>>()?.map(Timestamp::from_micros);
+        Ok(environment.build_queue_view(handler, tenant, subject, counts, head_created_at))
     };
     rows.iter().map(decode_queue_view).collect()
 }

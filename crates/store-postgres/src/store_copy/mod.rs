@@ -1,15 +1,12 @@
 //! The database as the source or the target of a store copy.
 //!
-//! `read.rs` reads rows in one snapshot, `write.rs` writes them, `copy_values.rs` converts values. The
-//! statements are composed of the columns that a table has in all stores; `table_layout.rs` lists the tables that have
-//! them in PostgreSQL.
+//! `read.rs` reads rows in one snapshot, `write.rs` writes them, `copy_data.rs` encodes them. The statements are composed
+//! of the columns that a table has in all stores; `table_layout.rs` lists the tables that have them in PostgreSQL.
 
-mod copy_values;
+mod copy_data;
 mod read;
 mod table_layout;
 mod write;
-
-use std::collections::HashMap;
 
 use pointsman_core::store::{StoreError, StoreResult};
 use pointsman_store::error::{Fault, TableResult};
@@ -18,13 +15,12 @@ use pointsman_store::store_copy::{
 };
 use tokio::runtime::Runtime;
 use tokio_postgres::Client;
-use tokio_postgres::types::{ToSql, Type};
 
 use crate::connect::Endpoint;
 use crate::error::{self, ConnectError, OpenError, is_constraint_violation, is_value_rejected};
 use crate::migrate::{self, MIGRATIONS, SchemaState};
 use crate::rows::read_column;
-use crate::session::{Query, Session, query};
+use crate::session::{Query, QueryParams, Session, query};
 
 /// No timeouts except for locks: a copy waits for the other store between two pages, and at its end for a statement
 /// that reads whole tables.
@@ -49,8 +45,6 @@ struct CopyConnection {
     commit_version: i64,
     /// The progress of a copy into this store, as it was read or written last.
     progress: Option<String>,
-    /// Column types of the tables that have been written to.
-    column_types: HashMap<TableKind, Vec<Type>>,
 }
 
 /// The role of a database in a copy.
@@ -135,9 +129,8 @@ async fn count_outbox_rows(session: &Session) -> TableResult<i64> {
 impl CopyConnection {
     async fn new(client: Client) -> TableResult<Self> {
         client.batch_execute(COPY_SESSION_SETTINGS).await?;
-        let (is_in_read_transaction, cursor, column_types) = (false, None, HashMap::new());
         let mut connection =
-            Self { client, is_in_read_transaction, cursor, commit_version: 0, progress: None, column_types };
+            Self { client, is_in_read_transaction: false, cursor: None, commit_version: 0, progress: None };
         (connection.commit_version, _) = connection.read_commit_version_and_outbox_empty().await?;
         Ok(connection)
     }
@@ -145,10 +138,9 @@ impl CopyConnection {
     async fn query(
         &self,
         query: &'static Query,
-        params: &[&(dyn ToSql + Sync)],
+        params: QueryParams<'_>,
     ) -> TableResult<Vec<tokio_postgres::Row>> {
-        let typed: Vec<_> = params.iter().copied().zip(query.param_types.iter().cloned()).collect();
-        Ok(self.client.query_typed(query.sql, &typed).await?)
+        Ok(self.client.query_typed(query.sql, &query.with_param_types(params)).await?)
     }
 
     /// Reads the commit version, and whether the outbox is empty.

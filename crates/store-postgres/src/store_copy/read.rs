@@ -1,16 +1,17 @@
 //! Reads pages of rows, all in one snapshot.
 
-use pointsman_core::{Rule, Tenant};
+use pointsman_core::Rule;
+use pointsman_store::columns::{Columns, RuleColumns, UnknownTenantRuleColumns};
 use pointsman_store::error::{Fault, TableResult};
-use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyRow, CopyValue, TableKind};
+use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyRow, CursorValue, TableKind};
+use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use super::CopyConnection;
-use super::copy_values::{CopyValueColumn, CopyValueParam, copy_value_param_type};
 use super::table_layout::TableLayout;
 use crate::documented_tables::{decode_rules, is_rule_of_unknown_tenant};
-use crate::rows::read_column;
+use crate::rows::{RowReader, read_column};
 use crate::session::query;
 
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
@@ -61,10 +62,16 @@ impl CopyConnection {
             TableKind::Counters => {
                 let rows = self.query(query!("store_copy/read_counters"), &[]).await?;
                 let row = rows.first().ok_or_else(|| Fault::damaged("pointsman.last_commit has no row"))?;
-                Ok(CopyPage::single_row(decode_copy_row(row)?, after))
+                let copy_row = CopyRow::read_cells(table_kind, &mut RowReader::new(row, 0))?;
+                Ok(CopyPage::single_row(copy_row, after))
             }
             TableKind::Rules | TableKind::UnknownTenantRules if after.is_some() => Ok(CopyPage::default()),
-            TableKind::Rules => Ok(page_of_all_rows(self.list_rules().await?.iter().map(encode_rule_row))),
+            TableKind::Rules => {
+                let rules = self.list_rules().await?;
+                Ok(page_of_all_rows(
+                    rules.iter().map(|rule| RuleColumns::from_rule(rule).into_owned().into()),
+                ))
+            }
             TableKind::UnknownTenantRules => {
                 Ok(page_of_all_rows(self.list_rules_of_unknown_tenants().await?.into_iter()))
             }
@@ -82,14 +89,14 @@ impl CopyConnection {
         if cursor.is_none_or(|(table, position)| table != table_kind || Some(&position) != after) {
             self.open_cursor(table_kind, after).await?;
         }
-        let key_column_count = TableLayout::for_table(table_kind).key_columns.len();
+        let key_length = TableLayout::for_table(table_kind).key_columns.len();
         let mut page = CopyPage::default();
         while !page.is_full() {
             let rows = self.client.query_typed(FETCH_SQL, &[]).await?;
             for row in &rows {
-                let mut position = decode_copy_row(row)?;
-                let row = position.split_off(key_column_count);
-                page.push_row(position, row);
+                let position = (0..key_length).map(|index| read_cursor_value(row, index));
+                let copy_row = CopyRow::read_cells(table_kind, &mut RowReader::new(row, key_length))?;
+                page.push_row(position.collect::<TableResult<_>>()?, copy_row);
             }
             if rows.len() < ROWS_PER_FETCH {
                 break;
@@ -104,8 +111,8 @@ impl CopyConnection {
         let TableLayout { table_name: table, key_columns, row_filter, .. } =
             TableLayout::for_table(table_kind);
         let keys = key_columns.iter().map(|name| format!("t.{name}")).collect::<Vec<_>>().join(", ");
-        let values: Vec<CopyValueParam<'_>> = after.into_iter().flatten().map(CopyValueParam).collect();
-        let placeholders: Vec<String> = (1..=values.len()).map(|n| format!("${n}")).collect();
+        let params: Vec<_> = after.into_iter().flatten().map(cursor_param).collect();
+        let placeholders: Vec<String> = (1..=params.len()).map(|n| format!("${n}")).collect();
         let after_position = match after {
             Some(_) => format!("({keys}) > ({})", placeholders.join(", ")),
             None => "true".into(),
@@ -115,10 +122,6 @@ impl CopyConnection {
             "DECLARE page NO SCROLL CURSOR FOR SELECT {keys}, {columns} FROM pointsman.{table} t
              WHERE ({row_filter}) AND {after_position} ORDER BY {keys}"
         );
-        let params: Vec<(&(dyn ToSql + Sync), Type)> = values
-            .iter()
-            .map(|value| (value as &(dyn ToSql + Sync), copy_value_param_type(value.0)))
-            .collect();
         self.client.batch_execute("CLOSE ALL").await?;
         self.client.execute_typed(&sql, &params).await?;
         Ok(())
@@ -134,38 +137,41 @@ impl CopyConnection {
         for row in &self.query(query!("rule/list_rules"), &[]).await? {
             if is_rule_of_unknown_tenant(row)? {
                 let canvas_id: Uuid = read_column(row, 7)?;
-                let [rule_kind, event_space, name] =
-                    [read_column(row, 0)?, read_column(row, 1)?, read_column(row, 2)?].map(CopyValue::Text);
-                let canvas_id = CopyValue::Bytes(canvas_id.as_bytes().to_vec());
-                rows.push(vec![
-                    rule_kind,
-                    event_space,
-                    name,
-                    canvas_id,
-                    CopyValue::Number(read_column(row, 6)?),
-                ]);
+                let columns = UnknownTenantRuleColumns {
+                    kind: read_column::<&str>(row, 0)?.into(),
+                    space: read_column::<&str>(row, 1)?.into(),
+                    name: read_column::<&str>(row, 2)?.into(),
+                    canvas_id: canvas_id.as_bytes().as_slice().into(),
+                    since: read_column(row, 6)?,
+                };
+                rows.push(columns.into_owned().into());
             }
         }
         Ok(rows)
     }
 }
 
-fn decode_copy_row(row: &tokio_postgres::Row) -> TableResult<CopyRow> {
-    (0..row.len()).map(|index| read_column::<CopyValueColumn>(row, index).map(|column| column.0)).collect()
+/// Reads a column of the key by which rows are ordered.
+fn read_cursor_value(row: &Row, index: usize) -> TableResult<CursorValue> {
+    match row.columns().get(index).map(|column| column.type_()) {
+        Some(&Type::TEXT) => read_column(row, index).map(CursorValue::Text),
+        Some(&Type::BYTEA) => read_column(row, index).map(CursorValue::Bytes),
+        _ => read_column(row, index).map(CursorValue::Number),
+    }
+}
+
+/// Returns a value of a cursor as a statement parameter, with its type.
+fn cursor_param(value: &CursorValue) -> (&(dyn ToSql + Sync), Type) {
+    match value {
+        CursorValue::Number(number) => (number, Type::INT8),
+        CursorValue::Text(text) => (text, Type::TEXT),
+        CursorValue::Bytes(bytes) => (bytes, Type::BYTEA),
+    }
 }
 
 /// Makes one page of all rows of a table.
 fn page_of_all_rows(rows: impl Iterator<Item = CopyRow>) -> CopyPage {
     let mut page = CopyPage::default();
-    rows.for_each(|row| page.push_row(vec![CopyValue::Number(1)], row));
+    rows.for_each(|row| page.push_row(vec![CursorValue::Number(1)], row));
     page
-}
-
-/// Encodes a rule in the columns that rules have in all stores.
-fn encode_rule_row(rule: &Rule) -> CopyRow {
-    let tenant = rule.tenant.as_ref().map_or("", Tenant::as_str);
-    let name = rule.scope.name();
-    let texts = [rule.kind.as_str(), rule.scope.kind_name(), &name, tenant, &rule.set_by, &rule.reason];
-    let since = CopyValue::Number(rule.since.micros());
-    texts.into_iter().map(|text| CopyValue::Text(text.into())).chain([since]).collect()
 }

@@ -1,13 +1,17 @@
 //! The PostgreSQL table for each kind of table that a store copy copies.
 
+use pointsman_store::columns::Column;
 use pointsman_store::store_copy::TableKind;
 
-/// A table, the columns that order its rows, the filter of the rows to copy, and the columns that only PostgreSQL has.
+/// A table of PostgreSQL.
 pub(super) struct TableLayout {
     pub(super) table_name: &'static str,
-    pub(super) key_columns: &'static [&'static str],
+    /// The columns that order its rows.
+    pub(super) key_columns: Vec<&'static str>,
+    /// Selects the rows to copy.
     pub(super) row_filter: &'static str,
-    pub(super) postgres_only_columns: &'static [&'static str],
+    /// A column that only PostgreSQL has, and that is written.
+    pub(super) postgres_column: Option<&'static str>,
 }
 
 /// Selects unexpired events, and expired ones that unfinished tasks need; other expired events are in the table until
@@ -26,75 +30,74 @@ const COPIED_TEXTS_FILTER: &str =
 
 impl TableLayout {
     pub(super) fn for_table(table_kind: TableKind) -> Self {
-        let copy_all_rows = |table, key_columns| Self {
-            table_name: table,
-            key_columns,
+        let all_rows = |table_name| Self {
+            table_name,
+            key_columns: table_kind.key_columns().iter().map(|column| column.name).collect(),
             row_filter: "true",
-            postgres_only_columns: &[],
+            postgres_column: None,
         };
         match table_kind {
-            TableKind::Counters => copy_all_rows("last_commit", &[]),
-            TableKind::NamedTexts => {
-                Self { row_filter: COPIED_TEXTS_FILTER, ..copy_all_rows("meta", &["name"]) }
-            }
-            TableKind::Handlers => copy_all_rows("handler", &["id"]),
-            TableKind::Queues => {
-                Self { postgres_only_columns: &["canvas_id"], ..copy_all_rows("queue", &["id"]) }
-            }
-            TableKind::Chains => copy_all_rows("chain", &["path"]),
-            TableKind::Rules => copy_all_rows("scheduling_rules", &["id"]),
-            TableKind::FileDigests => copy_all_rows("file_digest", &["key"]),
-            TableKind::Nodes => copy_all_rows("node", &["id"]),
-            TableKind::Schedules => copy_all_rows("schedule", &["name"]),
+            TableKind::Counters => all_rows("last_commit"),
+            TableKind::NamedTexts => Self { row_filter: COPIED_TEXTS_FILTER, ..all_rows("meta") },
+            TableKind::Handlers => all_rows("handler"),
+            TableKind::Queues => Self { postgres_column: Some("canvas_id"), ..all_rows("queue") },
+            TableKind::Chains => all_rows("chain"),
+            TableKind::Rules | TableKind::UnknownTenantRules => all_rows("scheduling_rules"),
+            TableKind::FileDigests => all_rows("file_digest"),
+            TableKind::Nodes => all_rows("node"),
+            TableKind::Schedules => all_rows("schedule"),
             TableKind::Journal => Self {
                 row_filter: NEEDED_EVENTS_FILTER,
-                postgres_only_columns: &["number"],
-                ..copy_all_rows("journal", &["id"])
+                postgres_column: Some("number"),
+                ..all_rows("journal")
             },
-            TableKind::Objects => copy_all_rows("object", &["tenant", "key"]),
-            TableKind::Tasks => copy_all_rows("task", &["seq"]),
-            TableKind::Orders => copy_all_rows("orders", &["n"]),
-            TableKind::EndedOrders => copy_all_rows("ended_order", &["key", "tenant"]),
+            TableKind::Objects => all_rows("object"),
+            TableKind::Tasks => all_rows("task"),
+            TableKind::Orders => all_rows("orders"),
+            TableKind::EndedOrders => all_rows("ended_order"),
             // Ordered by when the tasks ended.
             TableKind::History => Self {
+                key_columns: vec!["n"],
                 row_filter: "t.n > (SELECT expired_archive_number FROM pointsman.last_commit)",
-                postgres_only_columns: &["n"],
-                ..copy_all_rows("history", &["n"])
+                postgres_column: Some("n"),
+                ..all_rows("history")
             },
             TableKind::Attempts => Self {
                 row_filter: ROWS_OF_UNEXPIRED_TASKS_FILTER,
-                postgres_only_columns: &["partition_key"],
-                ..copy_all_rows("attempt", &["task", "number"])
+                postgres_column: Some("partition_key"),
+                ..all_rows("attempt")
             },
             TableKind::Logs => Self {
                 row_filter: ROWS_OF_UNEXPIRED_TASKS_FILTER,
-                postgres_only_columns: &["partition_key"],
-                ..copy_all_rows("log", &["task", "n"])
+                postgres_column: Some("partition_key"),
+                ..all_rows("log")
             },
             // Ordered by time, because another store may find the oldest records by their position.
-            TableKind::IdempotencyRecords => copy_all_rows("idempotency_record", &["n"]),
-            TableKind::Fires => copy_all_rows("fire", &["at", "schedule", "planned"]),
-            TableKind::AuditEntries => copy_all_rows("audit_entry", &["n"]),
-            TableKind::OutboxReceipts => copy_all_rows("receipt", &["n"]),
-            TableKind::OutboxKeys => copy_all_rows("outbox_idempotency_key", &["tenant", "key"]),
-            TableKind::OutboxRefusals => copy_all_rows("outbox_refused", &["n"]),
-            TableKind::UnknownTenantRules => copy_all_rows("scheduling_rules", &["id"]),
+            TableKind::IdempotencyRecords => {
+                Self { key_columns: vec!["n"], ..all_rows("idempotency_record") }
+            }
+            TableKind::Fires => Self { key_columns: vec!["at", "schedule", "planned"], ..all_rows("fire") },
+            TableKind::AuditEntries => all_rows("audit_entry"),
+            TableKind::OutboxReceipts => all_rows("receipt"),
+            TableKind::OutboxKeys => all_rows("outbox_idempotency_key"),
+            TableKind::OutboxRefusals => all_rows("outbox_refused"),
         }
     }
 
     /// Returns the SQL expressions that are read for the copied columns.
     pub(super) fn select_list(table_kind: TableKind) -> String {
-        let column = |name: &&str| match (table_kind, *name) {
+        let expression = |column: &Column| match (table_kind, column.name) {
             (TableKind::Nodes, "last_heartbeat") => {
                 "CASE WHEN t.gone THEN t.last_heartbeat ELSE 0 END".into()
             }
             (_, name) => format!("t.{name}"),
         };
-        table_kind.columns().iter().map(column).collect::<Vec<_>>().join(", ")
+        table_kind.columns().iter().map(expression).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the columns that a row is written to: first those that only PostgreSQL has.
+    /// Returns the columns that a row is written to: first the one that only PostgreSQL has.
     pub(super) fn column_list(&self, table_kind: TableKind) -> String {
-        self.postgres_only_columns.iter().chain(table_kind.columns()).copied().collect::<Vec<_>>().join(", ")
+        let names = table_kind.columns().iter().map(|column| column.name);
+        self.postgres_column.into_iter().chain(names).collect::<Vec<_>>().join(", ")
     }
 }

@@ -3,24 +3,25 @@
 use std::collections::HashMap;
 use std::pin::pin;
 
-use pointsman_core::{RuleScope, Tenant};
+use futures::SinkExt;
+use pointsman_core::Tenant;
+use pointsman_store::columns::{StoreNumberColumns, UnknownTenantRuleColumns};
 use pointsman_store::error::{Fault, TableResult};
-use pointsman_store::store_copy::{
-    CopyRow, CopyValue, JOURNAL_SPARSE_INDEX_INTERVAL, TableKind, replace_nul,
-};
-use tokio_postgres::binary_copy::BinaryCopyInWriter;
-use tokio_postgres::types::Type;
+use pointsman_store::store_copy::{CopyRow, JOURNAL_SPARSE_INDEX_INTERVAL, TableKind};
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::CopyConnection;
-use super::copy_values::CopyValueParam;
+use super::copy_data::CopyData;
 use super::table_layout::TableLayout;
-use crate::documented_tables::{canvas_id_of_tenant, event_space_of_rule};
+use crate::documented_tables::{canvas_id_of_tenant, write_rule_query};
 use crate::error::quote_identifier;
 use crate::rows::read_column;
 use crate::session::query;
 use crate::tables::DEFAULT_ROWS_PER_PARTITION;
 
+/// Rows are sent when they have this many bytes.
+const MAX_COPY_MESSAGE_BYTES: usize = 64 << 10;
 const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 /// The commit version, the last numbers of events and archived tasks, and the ends of their last partitions.
@@ -49,29 +50,23 @@ impl CopyConnection {
             self.client.batch_execute("ROLLBACK").await?;
             return Ok(false);
         }
-        if table_kind == TableKind::Counters {
-            for row in &rows {
-                self.write_counters(row).await?;
-            }
-            counters = self.take_write_lock_and_read_counters().await?;
-        }
         match table_kind {
-            TableKind::Counters => {}
-            TableKind::Rules => {
+            TableKind::Counters => {
                 for row in &rows {
+                    self.write_counters(row).await?;
+                }
+                counters = self.take_write_lock_and_read_counters().await?;
+            }
+            TableKind::Rules | TableKind::UnknownTenantRules => {
+                for row in rows {
                     self.write_rule(row).await?;
                 }
             }
-            TableKind::UnknownTenantRules => {
-                for row in &rows {
-                    self.write_rule_of_unknown_tenant(row).await?;
-                }
-            }
-            TableKind::Queues => self.copy_queues(rows).await?,
-            TableKind::Journal => self.copy_events(rows, &mut counters).await?,
-            TableKind::History => self.copy_archived_tasks(rows, &mut counters).await?,
+            TableKind::Queues => self.copy_queues(&rows).await?,
+            TableKind::Journal => self.copy_events(&rows, &mut counters).await?,
+            TableKind::History => self.copy_archived_tasks(&rows, &mut counters).await?,
             TableKind::Attempts | TableKind::Logs => {
-                self.copy_attempts_or_logs(table_kind, rows, &mut counters).await?
+                self.copy_attempts_or_logs(table_kind, &rows, &mut counters).await?
             }
             TableKind::NamedTexts
             | TableKind::Handlers
@@ -88,7 +83,9 @@ impl CopyConnection {
             | TableKind::AuditEntries
             | TableKind::OutboxReceipts
             | TableKind::OutboxKeys
-            | TableKind::OutboxRefusals => self.copy_rows(table_kind, rows).await?,
+            | TableKind::OutboxRefusals => {
+                self.copy_rows(table_kind, &rows, std::iter::empty::<[u8; 0]>()).await?
+            }
         }
         let query = query!("store_copy/insert_commit_version", INT8, INT8, INT8, INT8);
         let CopyCounters {
@@ -162,51 +159,33 @@ impl CopyConnection {
     }
 
     async fn write_counters(&self, row: &CopyRow) -> TableResult<()> {
-        let numbers: Option<Vec<i64>> = row.iter().map(CopyValue::as_number).collect();
-        let numbers: Option<[i64; 11]> = numbers.and_then(|numbers| numbers.try_into().ok());
-        let Some(
-            [
-                task_id_namespace,
-                salt,
-                last_event,
-                expired_up_to,
-                expired_event_count,
-                _,
-                last_task,
-                last_fence,
-                last_object,
-                archived_task_count,
-                last_node,
-            ],
-        ) = numbers
-        else {
-            return Err(Fault::damaged("the counters"));
-        };
-        for (name, number) in [("task_id_namespace", task_id_namespace), ("salt", salt)] {
+        let &CopyRow::Counters(numbers) = row else { return Err(Fault::damaged("the counters")) };
+        let StoreNumberColumns { last_event, expired_up_to, expired_events, .. } = numbers;
+        for (name, number) in [("task_id_namespace", numbers.task_id_namespace), ("salt", numbers.salt)] {
             self.query(query!("meta/write_named_text", TEXT, TEXT), &[&name, &number.to_string()]).await?;
         }
         self.delete_rows_of_empty_store().await?;
         let partition_rows = self.read_rows_per_partition().await?;
-        let journal_end = (expired_event_count + 1) / partition_rows * partition_rows;
+        let journal_end = (expired_events + 1) / partition_rows * partition_rows;
         let query = query!("store_copy/write_counters", INT8, INT8, INT8, INT8, INT8, INT8, INT8, INT8);
         self.query(
             query,
             &[
                 &last_event,
                 &expired_up_to,
-                &expired_event_count,
-                &last_task,
-                &last_fence,
-                &last_object,
-                &archived_task_count,
+                &expired_events,
+                &numbers.last_task,
+                &numbers.last_fence,
+                &numbers.last_object,
+                &numbers.archived_tasks,
                 &journal_end,
             ],
         )
         .await?;
-        if expired_event_count > 0 {
-            self.insert_sparse_index_entries(vec![expired_event_count], vec![expired_up_to]).await?;
+        if expired_events > 0 {
+            self.insert_sparse_index_entries(vec![expired_events], vec![expired_up_to]).await?;
         }
-        self.query(query!("store_copy/update_node_sequence", INT8), &[&last_node]).await?;
+        self.query(query!("store_copy/update_node_sequence", INT8), &[&numbers.last_node]).await?;
         Ok(())
     }
 
@@ -227,85 +206,54 @@ impl CopyConnection {
         Ok(())
     }
 
-    async fn write_rule(&self, row: &CopyRow) -> TableResult<()> {
-        let texts: Vec<&str> = row.iter().filter_map(CopyValue::as_text).collect();
-        let (&[kind, scope_kind, name, tenant, set_by, reason], Some(since)) =
-            (texts.as_slice(), row.last().and_then(CopyValue::as_number))
-        else {
-            return Err(Fault::damaged("a rule"));
-        };
-        let scope =
-            RuleScope::parse(scope_kind, name).ok_or_else(|| Fault::damaged("the scope of a rule"))?;
-        let tenant = Some(tenant).filter(|name| !name.is_empty());
-        let tenant = tenant.map(Tenant::new).transpose().map_err(Fault::damaged)?;
-        let query = query!("rule/write_rule", TEXT, UUID, TEXT, TEXT, TEXT, INT8, TEXT, TEXT);
-        self.query(
-            query,
-            &[
-                &kind,
-                &canvas_id_of_tenant(tenant.as_ref()),
-                &tenant.as_ref().map(Tenant::as_str),
-                &name,
-                &event_space_of_rule(&scope),
-                &since,
-                &replace_nul(set_by),
-                &replace_nul(reason),
-            ],
-        )
-        .await?;
-        Ok(())
-    }
-
-    async fn write_rule_of_unknown_tenant(&self, row: &CopyRow) -> TableResult<()> {
-        let [
-            CopyValue::Text(kind),
-            CopyValue::Text(event_space),
-            CopyValue::Text(name),
-            CopyValue::Bytes(canvas_id),
-            CopyValue::Number(since),
-        ] = row.as_slice()
-        else {
-            return Err(Fault::damaged("a rule"));
-        };
-        let canvas_id = Uuid::from_slice(canvas_id).map_err(Fault::damaged)?;
-        let query = query!("rule/insert_rule_of_unknown_tenant", TEXT, UUID, TEXT, TEXT, INT8);
-        self.query(query, &[kind, &canvas_id, name, event_space, since]).await?;
+    async fn write_rule(&self, row: CopyRow) -> TableResult<()> {
+        match row {
+            CopyRow::Rules(columns) => {
+                let (query, params) = write_rule_query(&columns.into_rule()?);
+                let params: Vec<_> =
+                    params.iter().map(|param| param.as_ref() as &(dyn ToSql + Sync)).collect();
+                self.query(query, &params).await?;
+            }
+            CopyRow::UnknownTenantRules(UnknownTenantRuleColumns { kind, space, name, canvas_id, since }) => {
+                let canvas_id = Uuid::from_slice(&canvas_id).map_err(Fault::damaged)?;
+                let query = query!("rule/insert_rule_of_unknown_tenant", TEXT, UUID, TEXT, TEXT, INT8);
+                self.query(query, &[&kind, &canvas_id, &name, &space, &since]).await?;
+            }
+            _ => return Err(Fault::damaged("a rule")),
+        }
         Ok(())
     }
 
     /// Writes queues, each with the uuid of its tenant, and the tenants.
-    async fn copy_queues(&mut self, rows: Vec<CopyRow>) -> TableResult<()> {
-        let (mut names, mut canvas_ids): (Vec<String>, Vec<Uuid>) = (vec![], vec![]);
-        let mut rows_with_canvas_id = Vec::with_capacity(rows.len());
+    async fn copy_queues(&self, rows: &[CopyRow]) -> TableResult<()> {
+        let (mut names, mut canvas_ids): (Vec<&str>, Vec<Uuid>) = (vec![], vec![]);
         for row in rows {
-            let name = row.get(2).and_then(CopyValue::as_text).unwrap_or_default();
-            let tenant = Tenant::new(name).map_err(Fault::damaged)?;
-            let canvas_id = canvas_id_of_tenant(Some(&tenant));
-            names.push(name.into());
-            canvas_ids.push(canvas_id);
-            rows_with_canvas_id.push(prepend_value(CopyValue::Bytes(canvas_id.as_bytes().to_vec()), row));
+            let CopyRow::Queues(queue) = row else { return Err(Fault::damaged("a queue")) };
+            names.push(&queue.tenant);
+            let tenant = Tenant::new(&*queue.tenant).map_err(Fault::damaged)?;
+            canvas_ids.push(canvas_id_of_tenant(Some(&tenant)));
         }
         self.query(query!("store_copy/insert_tenants", TEXT_ARRAY, UUID_ARRAY), &[&names, &canvas_ids])
             .await?;
-        self.copy_rows(TableKind::Queues, rows_with_canvas_id).await
+        self.copy_rows(TableKind::Queues, rows, canvas_ids.iter().map(Uuid::as_bytes)).await
     }
 
     /// Writes events and numbers them in order. Expired events that tasks still need get negative numbers.
-    async fn copy_events(&mut self, rows: Vec<CopyRow>, counters: &mut CopyCounters) -> TableResult<()> {
+    async fn copy_events(&self, rows: &[CopyRow], counters: &mut CopyCounters) -> TableResult<()> {
         let (mut indexed_numbers, mut indexed_ids) = (vec![], vec![]);
-        let mut numbered = Vec::with_capacity(rows.len());
+        let mut numbers = Vec::with_capacity(rows.len());
         for row in rows {
-            let id = row.first().and_then(CopyValue::as_number).unwrap_or_default();
+            let CopyRow::Journal(event) = row else { return Err(Fault::damaged("an event")) };
             let mut number = -1;
-            if id > counters.expired_event_id {
+            if event.id > counters.expired_event_id {
                 counters.last_event_number += 1;
                 number = counters.last_event_number;
                 if number % JOURNAL_SPARSE_INDEX_INTERVAL == 0 {
                     indexed_numbers.push(number);
-                    indexed_ids.push(id);
+                    indexed_ids.push(event.id);
                 }
             }
-            numbered.push(prepend_value(CopyValue::Number(number), row));
+            numbers.push(number);
         }
         let partition_rows = self.read_rows_per_partition().await?;
         while counters.journal_partitions_end_number <= counters.last_event_number {
@@ -313,41 +261,40 @@ impl CopyConnection {
             counters.journal_partitions_end_number += partition_rows;
         }
         self.insert_sparse_index_entries(indexed_numbers, indexed_ids).await?;
-        self.copy_rows(TableKind::Journal, numbered).await
+        self.copy_rows(TableKind::Journal, rows, numbers.into_iter().map(i64::to_be_bytes)).await
     }
 
     /// Writes archived tasks and numbers them in order.
-    async fn copy_archived_tasks(
-        &mut self,
-        rows: Vec<CopyRow>,
-        counters: &mut CopyCounters,
-    ) -> TableResult<()> {
-        let numbered = (counters.last_archive_number + 1..).map(CopyValue::Number).zip(rows);
-        let numbered: Vec<CopyRow> = numbered.map(|(n, row)| prepend_value(n, row)).collect();
-        counters.last_archive_number += numbered.len() as i64;
+    async fn copy_archived_tasks(&self, rows: &[CopyRow], counters: &mut CopyCounters) -> TableResult<()> {
+        let numbers = counters.last_archive_number + 1..;
+        counters.last_archive_number += rows.len() as i64;
         self.add_history_partitions(counters).await?;
-        self.copy_rows(TableKind::History, numbered).await
+        self.copy_rows(TableKind::History, rows, numbers.map(i64::to_be_bytes)).await
     }
 
     /// Writes attempts or log lines into the partition of their task, with which they expire.
     async fn copy_attempts_or_logs(
-        &mut self,
+        &self,
         table_kind: TableKind,
-        rows: Vec<CopyRow>,
+        rows: &[CopyRow],
         counters: &mut CopyCounters,
     ) -> TableResult<()> {
         self.add_history_partitions(counters).await?;
-        let task = |row: &CopyRow| row.first().and_then(CopyValue::as_number).unwrap_or_default();
+        let task = |row: &CopyRow| match row {
+            CopyRow::Attempts(attempt) => attempt.task,
+            CopyRow::Logs(line) => line.task,
+            _ => 0,
+        };
         let mut tasks: Vec<i64> = rows.iter().map(task).collect();
         tasks.dedup();
         let mut archive_numbers: HashMap<i64, i64> = HashMap::new();
         for row in &self.query(query!("history/list_archive_numbers_by_seq", INT8_ARRAY), &[&tasks]).await? {
             archive_numbers.insert(read_column(row, 0)?, read_column(row, 1)?);
         }
-        let archive_number =
-            |row: &CopyRow| archive_numbers.get(&task(row)).copied().unwrap_or(counters.last_archive_number);
-        let rows = rows.into_iter().map(|row| prepend_value(CopyValue::Number(archive_number(&row)), row));
-        self.copy_rows(table_kind, rows.collect()).await
+        let partition_keys = rows
+            .iter()
+            .map(|row| archive_numbers.get(&task(row)).copied().unwrap_or(counters.last_archive_number));
+        self.copy_rows(table_kind, rows, partition_keys.map(i64::to_be_bytes)).await
     }
 
     /// Adds partitions up to the last archived task.
@@ -371,43 +318,27 @@ impl CopyConnection {
         Ok(())
     }
 
-    /// Writes rows that have a value for each column of the table.
-    async fn copy_rows(&mut self, table_kind: TableKind, rows: Vec<CopyRow>) -> TableResult<()> {
+    /// Writes rows, each with its cell in the column that only PostgreSQL has, if there is one.
+    async fn copy_rows(
+        &self,
+        table_kind: TableKind,
+        rows: &[CopyRow],
+        postgres_cells: impl IntoIterator<Item = impl AsRef<[u8]>>,
+    ) -> TableResult<()> {
         let layout = TableLayout::for_table(table_kind);
         let (table, columns) = (layout.table_name, layout.column_list(table_kind));
-        let types = self.read_column_types(table_kind, table, &columns).await?;
         let sql = format!("COPY pointsman.{table} ({columns}) FROM STDIN (FORMAT binary)");
-        let sink = self.client.copy_in(&sql).await?;
-        let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
-        for row in &rows {
-            if row.len() != types.len() {
-                return Err(Fault::damaged(format!(
-                    "a row of {table_kind} with an unexpected number of columns"
-                )));
+        let mut sink = pin!(self.client.copy_in(&sql).await?);
+        let mut data = CopyData::new();
+        let mut postgres_cells = postgres_cells.into_iter();
+        for row in rows {
+            data.add_row(postgres_cells.next().as_ref().map(AsRef::as_ref), row);
+            if data.len() >= MAX_COPY_MESSAGE_BYTES {
+                sink.send(data.take()).await?;
             }
-            writer.as_mut().write_raw(row.iter().map(CopyValueParam)).await?;
         }
-        writer.finish().await?;
+        sink.send(data.finish()).await?;
+        sink.finish().await?;
         Ok(())
     }
-
-    async fn read_column_types(
-        &mut self,
-        table_kind: TableKind,
-        table: &str,
-        columns: &str,
-    ) -> TableResult<Vec<Type>> {
-        if let Some(types) = self.column_types.get(&table_kind) {
-            return Ok(types.clone());
-        }
-        let row = self.client.prepare(&format!("SELECT {columns} FROM pointsman.{table}")).await?;
-        let types: Vec<Type> = row.columns().iter().map(|column| column.type_().clone()).collect();
-        self.column_types.insert(table_kind, types.clone());
-        Ok(types)
-    }
-}
-
-/// Prepends a value to a row.
-fn prepend_value(value: CopyValue, row: CopyRow) -> CopyRow {
-    std::iter::once(value).chain(row).collect()
 }

@@ -2,14 +2,16 @@
 
 use pointsman_core::store::NodeId;
 use pointsman_core::{EventId, TaskSeq, Timestamp};
+use pointsman_store::columns::ActiveTaskColumns;
 use pointsman_store::error::TableResult;
 use pointsman_store::invalidation::Invalidation;
 use pointsman_store::row::{ActiveTaskRow, HandlerId, QueueId, SyncGatedTask, TaskPhase, WaitingTask};
 use pointsman_store::tables::ActiveTaskTable;
+use tokio_postgres::Row;
 
 use super::PgTables;
 use super::cache::decode_waiting_task;
-use crate::rows::{decode_active_task, read_column, read_phase, read_time};
+use crate::rows::{read_column, read_columns, read_phase, read_task_seq, read_time};
 use crate::session::query;
 use crate::writer_connection::params;
 
@@ -18,9 +20,9 @@ impl ActiveTaskTable for PgTables {
         let written = self.write_batch.find_task(seq);
         match written {
             Some(task) => Ok(task),
-            None => self.query_optional(query!("task/read_active_task", INT8), params![seq.0], |row| {
-                decode_active_task(row, 0)
-            }),
+            None => {
+                self.query_optional(query!("task/read_active_task", INT8), params![seq.0], decode_active_task)
+            }
         }
     }
 
@@ -88,7 +90,7 @@ impl ActiveTaskTable for PgTables {
     }
 
     fn list_scheduled_tasks(&mut self) -> TableResult<Vec<ActiveTaskRow>> {
-        self.query_all(query!("task/list_scheduled_tasks"), vec![], |row| decode_active_task(row, 0))
+        self.query_all(query!("task/list_scheduled_tasks"), vec![], decode_active_task)
     }
 
     fn list_due_tasks(&mut self, now: Timestamp, limit: usize) -> TableResult<Vec<WaitingTask>> {
@@ -113,13 +115,11 @@ impl ActiveTaskTable for PgTables {
 
     fn list_active_tasks_of_event(&mut self, event: EventId) -> TableResult<Vec<ActiveTaskRow>> {
         let query = query!("task/list_active_tasks_of_event", INT8);
-        self.query_all(query, params![event.as_i64()], |row| decode_active_task(row, 0))
+        self.query_all(query, params![event.as_i64()], decode_active_task)
     }
 
     fn list_tasks_locked_by_node(&mut self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>> {
-        self.query_all(query!("task/list_tasks_locked_by_node", INT8), params![node], |row| {
-            decode_active_task(row, 0)
-        })
+        self.query_all(query!("task/list_tasks_locked_by_node", INT8), params![node], decode_active_task)
     }
 
     fn list_expired_worker_leases(
@@ -128,9 +128,7 @@ impl ActiveTaskTable for PgTables {
         now: Timestamp,
     ) -> TableResult<Vec<ActiveTaskRow>> {
         let params = params![now.micros(), since.micros()];
-        self.query_all(query!("task/list_expired_worker_leases", INT8, INT8), params, |row| {
-            decode_active_task(row, 0)
-        })
+        self.query_all(query!("task/list_expired_worker_leases", INT8, INT8), params, decode_active_task)
     }
 
     fn list_tasks_in_phases(
@@ -145,21 +143,23 @@ impl ActiveTaskTable for PgTables {
                 return self.query_all(
                     query!("task/list_scheduled_tasks_of_queue", INT8, INT8),
                     params![queue, limit],
-                    read_task_seq,
+                    |row| read_task_seq(row, 0),
                 );
             }
             [TaskPhase::Missing] => {
                 return self.query_all(
                     query!("task/list_missing_tasks_of_queue", INT8, INT8),
                     params![queue, limit],
-                    read_task_seq,
+                    |row| read_task_seq(row, 0),
                 );
             }
             _ => {}
         }
-        let codes: Vec<i16> = phases.iter().map(|phase| phase.code() as i16).collect();
+        let codes: Vec<i16> = phases.iter().map(|phase| phase.code()).collect();
         let params = params![queue, codes, limit];
-        self.query_all(query!("task/list_tasks_in_phases", INT8, INT2_ARRAY, INT8), params, read_task_seq)
+        self.query_all(query!("task/list_tasks_in_phases", INT8, INT2_ARRAY, INT8), params, |row| {
+            read_task_seq(row, 0)
+        })
     }
 
     fn list_running_tasks_of_handler(
@@ -170,12 +170,12 @@ impl ActiveTaskTable for PgTables {
         self.query_all(
             query!("task/list_running_tasks_of_handler", INT8, INT8),
             params![handler, limit as i64],
-            read_task_seq,
+            |row| read_task_seq(row, 0),
         )
     }
 
     fn list_tasks_to_rescore(&mut self, queue: QueueId) -> TableResult<Vec<(TaskSeq, i64, Timestamp)>> {
-        let decode = |row: &_| Ok((TaskSeq(read_column(row, 0)?), read_column(row, 1)?, read_time(row, 2)?));
+        let decode = |row: &_| Ok((read_task_seq(row, 0)?, read_column(row, 1)?, read_time(row, 2)?));
         self.query_all(query!("task/list_tasks_to_rescore", INT8), params![queue], decode)
     }
 
@@ -226,6 +226,6 @@ impl PgTables {
     }
 }
 
-pub(super) fn read_task_seq(row: &tokio_postgres::Row) -> TableResult<TaskSeq> {
-    read_column(row, 0).map(TaskSeq)
+pub(super) fn decode_active_task(row: &Row) -> TableResult<ActiveTaskRow> {
+    read_columns::<ActiveTaskColumns<'_>>(row, 0)?.into_row()
 }

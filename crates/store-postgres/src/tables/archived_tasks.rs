@@ -2,12 +2,13 @@
 
 use pointsman_core::TaskSeq;
 use pointsman_core::task::{AttemptOutcome, LogLine, Task};
+use pointsman_store::columns::ArchivedTaskColumns;
 use pointsman_store::error::TableResult;
 use pointsman_store::row::{ArchivedTaskRow, AttemptRow, decode_attempt_outcome};
 use pointsman_store::tables::ArchivedTaskTable;
 
 use super::PgTables;
-use crate::rows::{decode_archived_task, read_column};
+use crate::rows::{read_column, read_columns};
 use crate::session::query;
 use crate::writer_connection::params;
 
@@ -20,7 +21,7 @@ impl ArchivedTaskTable for PgTables {
         self.query_optional(
             query!("history/read_archived_task", INT8, INT8),
             params![seq.0, expired_archive_number],
-            |row| decode_archived_task(row, 0),
+            |row| read_columns::<ArchivedTaskColumns<'_>>(row, 0)?.into_row(),
         )
     }
 
@@ -44,7 +45,7 @@ impl ArchivedTaskTable for PgTables {
 
     fn list_attempt_outcomes(&mut self, task: TaskSeq) -> TableResult<Vec<AttemptOutcome>> {
         self.query_all(query!("attempt/list_attempt_outcomes", INT8), params![task.0], |row| {
-            decode_attempt_outcome(read_column::<i16>(row, 0)?.into())
+            decode_attempt_outcome(read_column(row, 0)?)
         })
     }
 

@@ -3,7 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use pointsman_core::{Event, EventId, TaskSeq, Tenant};
+use pointsman_core::{Event, EventId, Tenant};
+use pointsman_store::columns::IdempotencyRecordColumns;
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{HandlerId, LaneHead, ObjectNumber, ObjectRow, OrderRow, WaitingTask};
 use pointsman_store::tables::ReadSet;
@@ -12,7 +13,9 @@ use tokio_postgres::Row;
 
 use super::invalidation::{ObjectChange, ObjectInvalidation};
 use super::lane_cache::{LaneCache, MAX_CACHED_TASKS_PER_LANE};
-use crate::rows::{read_column, read_key_bucket, read_optional_task_seq, read_phase, read_time};
+use crate::rows::{
+    read_column, read_columns, read_event_id, read_key_bucket, read_phase, read_task_seq, read_time,
+};
 use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
@@ -200,7 +203,11 @@ impl TransactionCache {
         for row in rows {
             let index = usize::try_from(read_column::<i64>(row, 0)? - 1).unwrap_or(usize::MAX);
             let Some((tenant, key, handler)) = requested.get(index) else { continue };
-            let object = decode_object(row, 1)?;
+            let object = ObjectRow {
+                number: read_column(row, 1)?,
+                last_event: read_event_id(row, 2)?,
+                last_sent_events: ObjectRow::decode_last_sent_events(read_column(row, 3)?),
+            };
             if *handler > 0 {
                 let lane = lanes.entry(lane_number(object.number, *handler)).or_default();
                 lane.extend(decode_optional_lane_head(row, 4)?);
@@ -232,9 +239,10 @@ impl TransactionCache {
     ) -> TableResult<()> {
         self.idempotency_records.extend(requested.into_iter().map(|tenant_and_key| (tenant_and_key, None)));
         for row in rows {
-            let tenant = Tenant::new(read_column::<&str>(row, 0)?).map_err(Fault::damaged)?;
-            self.idempotency_records
-                .insert((tenant, read_column(row, 1)?), Some(decode_idempotency_record(row, 2)?));
+            let columns: IdempotencyRecordColumns<'_> = read_columns(row, 0)?;
+            let tenant = Tenant::new(&*columns.tenant).map_err(Fault::damaged)?;
+            let tenant_and_key = (tenant, columns.key.to_string());
+            self.idempotency_records.insert(tenant_and_key, Some(columns.into_digest_and_response()?));
         }
         Ok(())
     }
@@ -247,26 +255,10 @@ fn dedup_first_tasks(mut first_tasks: Vec<LaneHead>) -> Vec<LaneHead> {
     first_tasks
 }
 
-/// Decodes an object from the columns number, last_event, last_sent.
-pub(crate) fn decode_object(row: &Row, index: usize) -> TableResult<ObjectRow> {
-    Ok(ObjectRow {
-        number: read_column(row, index)?,
-        last_event: EventId::from_i64(read_column(row, index + 1)?),
-        last_sent_events: ObjectRow::decode_last_sent_events(read_column(row, index + 2)?),
-    })
-}
-
-/// Decodes an idempotency record from the columns digest, response.
-pub(crate) fn decode_idempotency_record(row: &Row, index: usize) -> TableResult<IdempotencyRecord> {
-    let digest: &[u8] = read_column(row, index)?;
-    let digest = digest.try_into().map_err(Fault::damaged)?;
-    Ok((digest, read_column(row, index + 1)?))
-}
-
 /// Decodes a task from the columns seq, queue, key_bucket, concurrency_group, score, due.
 pub(crate) fn decode_waiting_task(row: &Row, index: usize) -> TableResult<WaitingTask> {
     Ok(WaitingTask {
-        seq: TaskSeq(read_column(row, index)?),
+        seq: read_task_seq(row, index)?,
         queue: read_column(row, index + 1)?,
         key_bucket: read_key_bucket(row, index + 2)?,
         concurrency_group: read_column(row, index + 3)?,
@@ -278,7 +270,7 @@ pub(crate) fn decode_waiting_task(row: &Row, index: usize) -> TableResult<Waitin
 /// Decodes a task of a lane from the columns seq, queue, key_bucket, concurrency_group, score, due, lane_position,
 /// phase; none if seq is NULL: the lane has no task.
 pub(crate) fn decode_optional_lane_head(row: &Row, index: usize) -> TableResult<Option<LaneHead>> {
-    if read_optional_task_seq(row, index)?.is_none() {
+    if read_column::<Option<i64>>(row, index)?.is_none() {
         return Ok(None);
     }
     Ok(Some(LaneHead {

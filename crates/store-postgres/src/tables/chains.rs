@@ -1,23 +1,20 @@
 //! Chains.
 
 use pointsman_core::chain::{Chain, ChainPath, ChainState};
+use pointsman_store::columns::ChainColumns;
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::ChainRow;
 use pointsman_store::tables::ChainTable;
 
 use super::PgTables;
-use crate::rows::read_column;
+use crate::rows::{read_column, read_columns};
 use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
 impl ChainTable for PgTables {
     fn list_chains(&mut self) -> TableResult<Vec<ChainRow>> {
         self.query_all(query!("chain/list_chains"), vec![], |row| {
-            Ok(ChainRow {
-                chain: serde_json::from_str(read_column(row, 0)?).map_err(Fault::damaged)?,
-                is_defined: read_column(row, 1)?,
-                state: serde_json::from_str(read_column(row, 2)?).map_err(Fault::damaged)?,
-            })
+            read_columns::<ChainColumns<'_>>(row, 0)?.into_row()
         })
     }
 

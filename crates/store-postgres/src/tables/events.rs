@@ -1,12 +1,14 @@
 //! The journal.
 
 use pointsman_core::{Event, EventId, TaskSeq};
+use pointsman_store::columns::EventColumns;
 use pointsman_store::error::TableResult;
 use pointsman_store::tables::EventTable;
+use tokio_postgres::Row;
 
 use super::PgTables;
-use super::columns::EventInsert;
-use crate::rows::{decode_event, read_column};
+use super::write_batch::EventInsert;
+use crate::rows::{read_column, read_columns, read_event_id};
 use crate::session::query;
 use crate::writer_connection::params;
 
@@ -18,13 +20,12 @@ impl EventTable for PgTables {
         first_task: TaskSeq,
         task_count: usize,
     ) -> TableResult<()> {
-        let insert = EventInsert {
+        self.write_batch.insert_event(EventInsert {
             event: event.clone(),
             event_number: number,
-            first_task_seq: first_task.0,
+            first_task,
             task_count,
-        };
-        self.write_batch.insert_event(insert);
+        });
         Ok(())
     }
 
@@ -37,29 +38,25 @@ impl EventTable for PgTables {
         }
         let expired_up_to = self.commit_version_row.counters.expired_up_to;
         let params = params![id.as_i64(), expired_up_to.as_i64()];
-        self.query_optional(query!("journal/read_event", INT8, INT8), params, |row| decode_event(row, 0))
+        self.query_optional(query!("journal/read_event", INT8, INT8), params, decode_event)
     }
 
     fn list_events_between(&mut self, from: EventId, to: EventId, limit: usize) -> TableResult<Vec<Event>> {
         let expired_up_to = self.commit_version_row.counters.expired_up_to;
         let params = params![from.as_i64(), to.as_i64(), expired_up_to.as_i64(), limit as i64];
-        self.query_all(query!("journal/list_events_between", INT8, INT8, INT8, INT8), params, |row| {
-            decode_event(row, 0)
-        })
+        self.query_all(query!("journal/list_events_between", INT8, INT8, INT8, INT8), params, decode_event)
     }
 
     fn find_event_near_number(&mut self, number: i64) -> TableResult<Option<EventId>> {
-        let id =
-            self.query_optional(query!("journal/find_event_near_number", INT8), params![number], |row| {
-                read_column(row, 0)
-            })?;
-        Ok(id.map(EventId::from_i64))
+        self.query_optional(query!("journal/find_event_near_number", INT8), params![number], |row| {
+            read_event_id(row, 0)
+        })
     }
 
     fn find_last_event_up_to(&mut self, id: EventId) -> TableResult<EventId> {
         let query = query!("journal/find_last_event_up_to", INT8);
-        let last = self.query_optional(query, params![id.as_i64()], |row| read_column(row, 0))?;
-        Ok(last.map_or(EventId::ZERO, EventId::from_i64))
+        let last = self.query_optional(query, params![id.as_i64()], |row| read_event_id(row, 0))?;
+        Ok(last.unwrap_or(EventId::ZERO))
     }
 }
 
@@ -68,7 +65,7 @@ impl PgTables {
         let ids: Vec<i64> = ids.iter().map(|id| id.as_i64()).collect();
         let (from, to) = self.event_number_range(&ids)?;
         let query = query!("journal/prefetch_events", INT8_ARRAY, INT8, INT8);
-        let found = self.query_all(query, params![ids, from, to], |row| decode_event(row, 0))?;
+        let found = self.query_all(query, params![ids, from, to], decode_event)?;
         self.cache.events.extend(found.into_iter().map(|event| (event.id, event)));
         Ok(())
     }
@@ -89,4 +86,8 @@ impl PgTables {
         let next = partitions.iter().find(|(_, id)| greatest.is_some_and(|greatest| *id > greatest));
         Ok((first.map_or(0, |(number, _)| *number), next.map_or(i64::MAX, |(number, _)| *number)))
     }
+}
+
+fn decode_event(row: &Row) -> TableResult<Event> {
+    read_columns::<EventColumns<'_>>(row, 0)?.into_event()
 }

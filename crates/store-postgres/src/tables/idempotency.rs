@@ -2,11 +2,13 @@
 
 use pointsman_core::store::IdempotencyKey;
 use pointsman_core::{Tenant, Timestamp};
+use pointsman_store::columns::IdempotencyRecordColumns;
 use pointsman_store::error::TableResult;
 use pointsman_store::tables::IdempotencyTable;
 
 use super::PgTables;
-use super::cache::{IdempotencyRecord, decode_idempotency_record};
+use super::cache::IdempotencyRecord;
+use crate::rows::read_columns;
 use crate::session::query;
 use crate::writer_connection::params;
 
@@ -22,7 +24,9 @@ impl IdempotencyTable for PgTables {
         }
         let query = query!("idempotency/list_idempotency_records", TEXT_ARRAY, TEXT_ARRAY);
         let params = params![vec![tenant_and_key.0.to_string()], vec![tenant_and_key.1.clone()]];
-        let found = self.query_optional(query, params, |row| decode_idempotency_record(row, 2))?;
+        let found = self.query_optional(query, params, |row| {
+            read_columns::<IdempotencyRecordColumns<'_>>(row, 0)?.into_digest_and_response()
+        })?;
         self.cache.idempotency_records.insert(tenant_and_key, found.clone());
         Ok(found)
     }
@@ -33,8 +37,8 @@ impl IdempotencyTable for PgTables {
         response: &str,
         now: Timestamp,
     ) -> TableResult<()> {
+        self.write_batch.insert_idempotency_record(idempotency, response, now);
         let IdempotencyKey { tenant, key, request_digest } = idempotency;
-        self.write_batch.insert_idempotency_record(tenant, key, *request_digest, response, now);
         let record = Some((*request_digest, response.to_string()));
         self.cache.idempotency_records.insert((tenant.clone(), key.clone()), record);
         Ok(())

@@ -6,10 +6,9 @@ use pointsman_store::row::{LaneHead, QueueId, WaitingTask};
 use pointsman_store::tables::LaneTable;
 
 use super::PgTables;
-use super::active_tasks::read_task_seq;
 use super::cache::{decode_optional_lane_head, decode_waiting_task};
 use super::lane_cache::MAX_CACHED_TASKS_PER_LANE;
-use crate::rows::read_column;
+use crate::rows::{read_column, read_task_seq};
 use crate::session::query;
 use crate::writer_connection::params;
 
@@ -30,7 +29,7 @@ impl LaneTable for PgTables {
     }
 
     fn list_lane_tasks(&mut self, lane: i64) -> TableResult<Vec<(TaskSeq, QueueId)>> {
-        let decode_lane_task = |row: &_| Ok((TaskSeq(read_column(row, 0)?), read_column(row, 1)?));
+        let decode_lane_task = |row: &_| Ok((read_task_seq(row, 0)?, read_column(row, 1)?));
         self.query_all(query!("task/list_lane_tasks", INT8), params![lane], decode_lane_task)
     }
 
@@ -43,7 +42,7 @@ impl LaneTable for PgTables {
         self.query_all(
             query!("task/list_counted_tasks_of_concurrency_group", INT8, INT8),
             params![group, limit],
-            read_task_seq,
+            |row| read_task_seq(row, 0),
         )
     }
 

@@ -9,10 +9,8 @@ mod archived_tasks;
 mod audit;
 mod cache;
 mod chains;
-mod columns;
 mod commit_version;
 mod config_digests;
-mod ended_orders;
 mod events;
 mod handlers;
 mod idempotency;
@@ -182,7 +180,7 @@ impl PgTables {
             self.write_batch.last_event_number(),
             self.write_batch.has_history_writes(),
         )?;
-        Ok(self.write_batch.take_commands(self.commit_version_row.last_archive_number))
+        self.write_batch.take_commands(self.commit_version_row.last_archive_number)
     }
 
     /// Adds missing partitions: for events up to this number, and for archived tasks, attempts and log lines if there

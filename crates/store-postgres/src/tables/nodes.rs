@@ -3,11 +3,11 @@
 use pointsman_core::Timestamp;
 use pointsman_core::store::{NodeCapabilities, NodeId, NodeView};
 use pointsman_store::error::{Fault, TableResult};
+use pointsman_store::store_copy::replace_nul;
 use pointsman_store::tables::NodeTable;
 
 use super::PgTables;
-use super::columns::replace_nul_chars;
-use crate::rows::{read_column, read_optional_task_seq};
+use crate::rows::read_column;
 use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
@@ -25,7 +25,7 @@ impl NodeTable for PgTables {
     fn insert_node(&mut self, name: &str, now: Timestamp) -> TableResult<NodeId> {
         self.mark_registry_changed();
         self.caller_time.record_reported_time(now);
-        let params = params![replace_nul_chars(name.into()), now.micros()];
+        let params = params![replace_nul(name).into_owned(), now.micros()];
         let id =
             self.query_optional(query!("node/insert_node", TEXT, INT8), params, |row| read_column(row, 0))?;
         id.ok_or_else(|| Fault::damaged("a node without a number"))
@@ -44,7 +44,7 @@ impl NodeTable for PgTables {
         self.caller_time.record_reported_time(now);
         let params = params![node, now.micros()];
         let found = self.query_optional(query!("node/record_node_heartbeat", INT8, INT8), params, |row| {
-            read_optional_task_seq(row, 0)
+            read_column::<i64>(row, 0)
         })?;
         Ok(found.is_some())
     }

@@ -1,13 +1,13 @@
 //! Objects: the last event of each, the last one sent to each handler, and when retention last found the object in use.
 
 use pointsman_core::{EventId, Tenant};
+use pointsman_store::columns::ObjectColumns;
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{IdleObject, ObjectRow};
 use pointsman_store::tables::ObjectTable;
 
 use super::PgTables;
-use super::cache::decode_object;
-use crate::rows::read_column;
+use crate::rows::read_columns;
 use crate::session::query;
 use crate::writer_connection::params;
 
@@ -18,8 +18,9 @@ impl ObjectTable for PgTables {
             return Ok(cached.cloned());
         }
         let params = params![tenant.to_string(), key.to_string()];
-        let found = self
-            .query_optional(query!("object/read_object", TEXT, TEXT), params, |row| decode_object(row, 0))?;
+        let found = self.query_optional(query!("object/read_object", TEXT, TEXT), params, |row| {
+            Ok(read_columns::<ObjectColumns<'_>>(row, 0)?.into_row())
+        })?;
         self.cache.insert_object(tenant_and_key, found.clone());
         Ok(found)
     }
@@ -34,11 +35,11 @@ impl ObjectTable for PgTables {
     fn list_idle_objects(&mut self, up_to: EventId, limit: usize) -> TableResult<Vec<IdleObject>> {
         let params = params![up_to.as_i64(), limit as i64];
         self.query_all(query!("object/list_idle_objects", INT8, INT8), params, |row| {
-            let tenant = Tenant::new(read_column::<&str>(row, 0)?).map_err(Fault::damaged)?;
+            let columns: ObjectColumns<'_> = read_columns(row, 0)?;
             Ok(IdleObject {
-                tenant,
-                key: read_column(row, 1)?,
-                row: decode_object(row, 2)?,
+                tenant: Tenant::new(&*columns.tenant).map_err(Fault::damaged)?,
+                key: columns.key.to_string(),
+                row: columns.into_row(),
                 has_outbox_events: false,
             })
         })

@@ -1,14 +1,16 @@
 //! Unfinished and ended orders.
 
 use pointsman_core::Tenant;
-use pointsman_core::chain::{ChainNodeId, ChainPath, OrderKey};
+use pointsman_core::chain::{ChainPath, OrderKey};
 use pointsman_core::order::{EndedOrder, Order};
-use pointsman_store::error::{Fault, TableResult};
+use pointsman_store::columns::{Columns, EndedOrderColumns, OrderColumns};
+use pointsman_store::error::TableResult;
 use pointsman_store::row::OrderRow;
 use pointsman_store::tables::OrderTable;
+use tokio_postgres::Row;
 
 use super::PgTables;
-use crate::rows::{decode_order, read_column, read_time};
+use crate::rows::{RowReader, read_column, read_columns};
 use crate::session::query;
 use crate::writer_connection::params;
 
@@ -21,14 +23,12 @@ impl OrderTable for PgTables {
         if let Some(cached) = self.cache.orders.remove(&number) {
             return Ok(Some(cached));
         }
-        self.query_optional(query!("orders/read_order", INT8), params![number], |row| decode_order(row, 0))
+        self.query_optional(query!("orders/read_order", INT8), params![number], decode_order)
     }
 
     fn find_order_by_key(&mut self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<OrderRow>> {
         let params = params![key.to_string(), tenant.to_string()];
-        self.query_optional(query!("orders/find_order_by_key", TEXT, TEXT), params, |row| {
-            decode_order(row, 0)
-        })
+        self.query_optional(query!("orders/find_order_by_key", TEXT, TEXT), params, decode_order)
     }
 
     fn list_order_numbers_after(
@@ -61,24 +61,18 @@ impl OrderTable for PgTables {
     }
 
     fn read_ended_order(&mut self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<EndedOrder>> {
-        let written = self.write_batch.ended_orders.get(tenant, key);
+        let written = self.write_batch.find_ended_order(tenant, key).cloned();
         if written.is_some() {
             return Ok(written);
         }
         let params = params![key.to_string(), tenant.to_string()];
         self.query_optional(query!("ended_order/read_ended_order", TEXT, TEXT), params, |row| {
-            Ok(EndedOrder {
-                key: key.clone(),
-                tenant: tenant.clone(),
-                outcome: read_column::<&str>(row, 0)?.parse().map_err(Fault::damaged)?,
-                node: ChainNodeId::new(read_column::<&str>(row, 1)?).map_err(Fault::damaged)?,
-                ended_at: read_time(row, 2)?,
-            })
+            read_columns::<EndedOrderColumns<'_>>(row, 0)?.into_ended_order()
         })
     }
 
     fn write_ended_order(&mut self, ended: &EndedOrder) -> TableResult<()> {
-        self.write_batch.ended_orders.insert(ended);
+        self.write_batch.insert_ended_order(ended);
         Ok(())
     }
 }
@@ -86,9 +80,14 @@ impl OrderTable for PgTables {
 impl PgTables {
     pub(super) fn prefetch_orders(&mut self, orders: &[i64]) -> TableResult<()> {
         let params = params![orders.to_vec()];
-        let found =
-            self.query_all(query!("orders/prefetch_orders", INT8_ARRAY), params, |row| decode_order(row, 0))?;
+        let found = self.query_all(query!("orders/prefetch_orders", INT8_ARRAY), params, decode_order)?;
         self.cache.orders.extend(found.into_iter().map(|order| (order.number, order)));
         Ok(())
     }
+}
+
+/// Decodes an order from its columns, and from whether its task is locked.
+fn decode_order(row: &Row) -> TableResult<OrderRow> {
+    let mut reader = RowReader::new(row, 0);
+    OrderColumns::read_cells(&mut reader)?.into_row(reader.read_next()?)
 }

@@ -2,6 +2,7 @@
 
 use pointsman_core::task::QueueSubject;
 use pointsman_core::{TaskSeq, Tenant};
+use pointsman_store::columns::QueueColumns;
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::invalidation::Invalidation;
 use pointsman_store::row::{ActiveTaskRow, HandlerId, QueueCounts, QueueId, QueueRow, RankRange};
@@ -9,8 +10,9 @@ use pointsman_store::tables::QueueTable;
 use tokio_postgres::Row;
 
 use super::PgTables;
+use super::active_tasks::decode_active_task;
 use crate::documented_tables::canvas_id_of_tenant;
-use crate::rows::{decode_active_task, read_column, read_key_bucket};
+use crate::rows::{read_column, read_columns, read_key_bucket, read_task_seq};
 use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
@@ -64,7 +66,7 @@ impl QueueTable for PgTables {
     }
 
     fn read_queue_head(&mut self, queue: QueueId) -> TableResult<Option<(i64, TaskSeq)>> {
-        let decode_head = |row: &Row| Ok((read_column(row, 0)?, TaskSeq(read_column(row, 1)?)));
+        let decode_head = |row: &Row| Ok((read_column(row, 0)?, read_task_seq(row, 1)?));
         self.query_optional(query!("task/read_queue_head", INT8), params![queue], decode_head)
     }
 
@@ -84,7 +86,7 @@ impl QueueTable for PgTables {
         }
         let (queues, shares): (Vec<i64>, Vec<i64>) = shares.iter().copied().unzip();
         let query = query!("task/list_first_ready_tasks_of_queues", INT8_ARRAY, INT8_ARRAY);
-        self.query_all(query, params![queues, shares], |row| decode_active_task(row, 0))
+        self.query_all(query, params![queues, shares], decode_active_task)
     }
 
     fn count_ready_tasks_before(&mut self, task_row: &ActiveTaskRow, limit: u64) -> TableResult<u64> {
@@ -108,18 +110,5 @@ impl PgTables {
 }
 
 fn decode_queue_row(row: &Row) -> TableResult<QueueRow> {
-    Ok(QueueRow {
-        id: read_column(row, 0)?,
-        handler: read_column(row, 1)?,
-        tenant: Tenant::new(read_column::<&str>(row, 2)?).map_err(Fault::damaged)?,
-        subject: QueueSubject::from_text(read_column(row, 3)?).map_err(Fault::damaged)?,
-        counts: QueueCounts {
-            ready: read_column(row, 4)?,
-            waiting: read_column(row, 5)?,
-            scheduled: read_column(row, 6)?,
-            running: read_column(row, 7)?,
-            halted: read_column(row, 8)?,
-            missing: read_column(row, 9)?,
-        },
-    })
+    read_columns::<QueueColumns<'_>>(row, 0)?.into_row()
 }

@@ -5,8 +5,7 @@ use pointsman_store::error::TableResult;
 use pointsman_store::tables::RuleTable;
 
 use super::PgTables;
-use super::columns::replace_nul_chars;
-use crate::documented_tables::{canvas_id_of_tenant, event_space_of_rule};
+use crate::documented_tables::{canvas_id_of_tenant, event_space_of_rule, write_rule_query};
 use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
@@ -18,17 +17,7 @@ impl RuleTable for PgTables {
 
     fn write_rule(&mut self, rule: &Rule) -> TableResult<()> {
         self.mark_registry_changed();
-        let query = query!("rule/write_rule", TEXT, UUID, TEXT, TEXT, TEXT, INT8, TEXT, TEXT);
-        let params = params![
-            rule.kind.as_str(),
-            canvas_id_of_tenant(rule.tenant.as_ref()),
-            rule.tenant.as_ref().map(Tenant::to_string),
-            rule.scope.name(),
-            event_space_of_rule(&rule.scope),
-            rule.since.micros(),
-            replace_nul_chars(rule.set_by.clone()),
-            replace_nul_chars(rule.reason.clone()),
-        ];
+        let (query, params) = write_rule_query(rule);
         self.add_to_batch(SqlCommand::Query(query, params));
         Ok(())
     }

@@ -2,18 +2,49 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use pointsman_core::order::Order;
+use pointsman_core::chain::OrderKey;
+use pointsman_core::order::{EndedOrder, Order};
+use pointsman_core::store::IdempotencyKey;
 use pointsman_core::task::LogLine;
-use pointsman_core::{Event, TaskSeq, Tenant, Timestamp};
+use pointsman_core::{Event, EventId, TaskSeq, Tenant, Timestamp};
+use pointsman_store::columns::{
+    ActiveTaskColumns, ArchivedTaskColumns, AttemptColumns, Columns, EndedOrderColumns, EventColumns,
+    IdempotencyRecordColumns, LogLineColumns, ObjectColumns, OrderColumns,
+};
+use pointsman_store::error::TableResult;
 use pointsman_store::row::{ActiveTaskRow, ArchivedTaskRow, AttemptRow, ObjectRow, OrderRow, TaskPhase};
 
-use super::columns::{
-    ActiveTaskColumns, ArchivedTaskColumns, AttemptColumns, EventColumns, EventInsert, LockColumns,
-    LogLineColumns, OrderColumns, OrderWrite, TaskGrouping, TaskUpdate,
-};
-use super::ended_orders::EndedOrderBatch;
-use crate::session::query;
-use crate::writer_connection::{SqlCommand, params};
+use crate::session::{Query, query};
+use crate::writer_connection::{BoxedParam, SqlCommand, params};
+
+/// A pending insert of an event, with its number in the journal and with its tasks, which have consecutive numbers.
+pub(crate) struct EventInsert {
+    pub(crate) event: Event,
+    pub(crate) event_number: i64,
+    pub(crate) first_task: TaskSeq,
+    pub(crate) task_count: usize,
+}
+
+/// Lane, concurrency group and key bucket of a task.
+type TaskGrouping = (Option<i64>, Option<i64>, Option<i32>);
+
+/// A pending update of the row of an existing task.
+#[derive(Clone, Debug)]
+enum TaskUpdate {
+    PhaseAndRank(TaskPhase, i64),
+    /// The task is leased: only phase, attempt, lease and start time change.
+    Lock(Box<ActiveTaskRow>),
+    /// All columns change that may change while a task is unfinished.
+    ChangeableFields(Box<ActiveTaskRow>),
+}
+
+/// A pending write of the row of an order.
+#[derive(Clone, Debug)]
+enum OrderWrite {
+    Insert(Order),
+    Update(Order),
+    Delete,
+}
 
 /// Writes of a transaction that have not been sent yet.
 #[derive(Default)]
@@ -22,8 +53,7 @@ pub(crate) struct WriteBatch {
     /// Number and id of an event each.
     sparse_index_entries: Vec<(i64, i64)>,
     objects: HashMap<(Tenant, String), ObjectRow>,
-    /// Tenant, key, request digest, response and time.
-    idempotency_records: Vec<(Tenant, String, [u8; 32], String, i64)>,
+    idempotency_records: Vec<IdempotencyRecordColumns<'static>>,
     new_tasks: BTreeMap<TaskSeq, ActiveTaskRow>,
     task_updates: BTreeMap<TaskSeq, TaskUpdate>,
     deleted_tasks: HashSet<TaskSeq>,
@@ -35,11 +65,12 @@ pub(crate) struct WriteBatch {
     score_updates: BTreeMap<TaskSeq, i64>,
     /// Each with its archive number.
     archived_tasks: BTreeMap<TaskSeq, (i64, ArchivedTaskRow)>,
-    attempts: AttemptColumns,
-    log_lines: LogLineColumns,
+    attempts: Vec<AttemptColumns<'static>>,
+    log_lines: Vec<(TaskSeq, LogLine)>,
     /// By order number.
     orders: BTreeMap<i64, OrderWrite>,
-    pub(crate) ended_orders: EndedOrderBatch,
+    /// By key and tenant.
+    ended_orders: BTreeMap<(OrderKey, Tenant), EndedOrder>,
     /// Statements for tables that change rarely.
     other_commands: Vec<SqlCommand>,
     /// Total of rows written since the store was opened.
@@ -62,7 +93,7 @@ impl WriteBatch {
         self.events.push(insert);
     }
 
-    pub(crate) fn find_event(&self, id: pointsman_core::EventId) -> Option<&Event> {
+    pub(crate) fn find_event(&self, id: EventId) -> Option<&Event> {
         let index = self.events.binary_search_by_key(&id, |insert| insert.event.id).ok()?;
         self.events.get(index).map(|insert| &insert.event)
     }
@@ -73,13 +104,12 @@ impl WriteBatch {
 
     pub(crate) fn insert_idempotency_record(
         &mut self,
-        tenant: &Tenant,
-        key: &str,
-        digest: [u8; 32],
+        idempotency: &IdempotencyKey,
         response: &str,
         at: Timestamp,
     ) {
-        self.idempotency_records.push((tenant.clone(), key.into(), digest, response.into(), at.micros()));
+        let record = IdempotencyRecordColumns::from_record(idempotency, response, at);
+        self.idempotency_records.push(record.into_owned());
     }
 
     /// Returns a task with its pending writes: `Some(None)` if its deletion is pending, none if the table must be read.
@@ -189,11 +219,11 @@ impl WriteBatch {
     }
 
     pub(crate) fn insert_attempt(&mut self, attempt: &AttemptRow<'_>) {
-        self.attempts.push(attempt);
+        self.attempts.push(AttemptColumns::from_row(attempt).into_owned());
     }
 
     pub(crate) fn add_log_lines(&mut self, task: TaskSeq, lines: Vec<LogLine>) {
-        self.log_lines.push(task, lines);
+        self.log_lines.extend(lines.into_iter().map(|line| (task, line)));
     }
 
     /// Returns an order with its pending writes, as [`WriteBatch::find_task`] does.
@@ -232,6 +262,14 @@ impl WriteBatch {
         }
     }
 
+    pub(crate) fn find_ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Option<&EndedOrder> {
+        self.ended_orders.get(&(key.clone(), tenant.clone()))
+    }
+
+    pub(crate) fn insert_ended_order(&mut self, ended: &EndedOrder) {
+        self.ended_orders.insert((ended.key.clone(), ended.tenant.clone()), ended.clone());
+    }
+
     /// Adds a statement for a table that changes rarely.
     pub(crate) fn add_command(&mut self, command: SqlCommand) {
         self.other_commands.push(command);
@@ -249,300 +287,149 @@ impl WriteBatch {
 
     /// Takes all buffered writes, as statements. `archive_number`, the number of the last archived task, is the
     /// partition key of attempts and log lines.
-    pub(crate) fn take_commands(&mut self, archive_number: i64) -> Vec<SqlCommand> {
-        let mut commands = Vec::new();
-        self.add_journal_and_object_commands(&mut commands);
+    pub(crate) fn take_commands(&mut self, archive_number: i64) -> TableResult<Vec<SqlCommand>> {
+        let mut commands = CommandList::default();
+        self.add_journal_and_object_commands(&mut commands)?;
         self.add_task_commands(&mut commands);
         self.add_grouping_commands(&mut commands);
         self.add_order_commands(&mut commands);
-        self.rows_written += self.ended_orders.take_commands(&mut commands);
-        if let Some(attempts) = std::mem::take(&mut self.attempts).into_params(archive_number) {
-            self.rows_written += 1;
-            commands.push(SqlCommand::Query(
-                query!(
-                    "attempt/upsert_attempts",
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT2_ARRAY,
-                    TEXT_ARRAY,
-                    INT8
-                ),
-                attempts,
-            ));
-        }
-        if let Some(lines) = std::mem::take(&mut self.log_lines).into_params(archive_number) {
-            self.rows_written += 1;
-            commands.push(SqlCommand::Query(
-                query!(
-                    "log/append_log_lines",
-                    INT8,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT2_ARRAY,
-                    TEXT_ARRAY
-                ),
-                lines,
-            ));
-        }
-        self.rows_written += self.other_commands.len() as u64;
-        commands.append(&mut self.other_commands);
-        commands
+        self.add_attempt_and_log_commands(&mut commands, archive_number);
+        commands.rows_written += self.other_commands.len() as u64;
+        commands.commands.append(&mut self.other_commands);
+        self.rows_written += commands.rows_written;
+        Ok(commands.commands)
     }
 
-    fn add_journal_and_object_commands(&mut self, commands: &mut Vec<SqlCommand>) {
-        if !self.events.is_empty() {
-            self.rows_written += self.events.len() as u64;
-            commands.push(SqlCommand::Query(
-                query!(
-                    "journal/insert_events",
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    TEXT_ARRAY,
-                    TEXT_ARRAY,
-                    TEXT_ARRAY,
-                    TEXT_ARRAY,
-                    TEXT_ARRAY,
-                    TEXT_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT4_ARRAY,
-                    INT8_ARRAY,
-                    INT4_ARRAY
-                ),
-                EventColumns::from_events(std::mem::take(&mut self.events)).into_params(),
-            ));
-        }
-        if !self.sparse_index_entries.is_empty() {
-            let (numbers, ids): (Vec<i64>, Vec<i64>) =
-                std::mem::take(&mut self.sparse_index_entries).into_iter().unzip();
-            commands.push(SqlCommand::Query(
-                query!("journal/insert_sparse_index_entries", INT8_ARRAY, INT8_ARRAY),
-                params![numbers, ids],
-            ));
-        }
-        if !self.objects.is_empty() {
-            self.rows_written += self.objects.len() as u64;
-            let (mut tenants, mut keys, mut numbers, mut last_events, mut last_sent_events) =
-                (vec![], vec![], vec![], vec![], vec![]);
-            for ((tenant, key), object) in self.objects.drain() {
-                tenants.push(tenant.to_string());
-                keys.push(key);
-                numbers.push(object.number);
-                last_events.push(object.last_event.as_i64());
-                last_sent_events.push(object.encode_last_sent_events());
-            }
-            commands.push(SqlCommand::Query(
-                query!("object/upsert_objects", TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, BYTEA_ARRAY),
-                params![tenants, keys, numbers, last_events, last_sent_events],
-            ));
-        }
-        if !self.idempotency_records.is_empty() {
-            self.rows_written += self.idempotency_records.len() as u64;
-            let (mut tenants, mut keys, mut digests, mut responses, mut times) =
-                (vec![], vec![], vec![], vec![], vec![]);
-            for (tenant, key, digest, response, recorded_at) in self.idempotency_records.drain(..) {
-                tenants.push(tenant.to_string());
-                keys.push(key);
-                digests.push(digest.to_vec());
-                responses.push(response);
-                times.push(recorded_at);
-            }
-            commands.push(SqlCommand::Query(
-                query!(
-                    "idempotency/insert_idempotency_records",
-                    TEXT_ARRAY,
-                    TEXT_ARRAY,
-                    BYTEA_ARRAY,
-                    TEXT_ARRAY,
-                    INT8_ARRAY
-                ),
-                params![tenants, keys, digests, responses, times],
-            ));
-        }
+    fn add_journal_and_object_commands(&mut self, commands: &mut CommandList) -> TableResult<()> {
+        let events = std::mem::take(&mut self.events);
+        let numbers: Vec<i64> = events.iter().map(|insert| insert.event_number).collect();
+        let rows = events
+            .iter()
+            .map(|insert| EventColumns::from_event(&insert.event, insert.first_task, insert.task_count))
+            .collect::<TableResult<Vec<_>>>()?;
+        commands.add_rows(
+            query!("journal/insert_events", INT8_ARRAY, ..EventColumns),
+            params![numbers],
+            rows.into_iter(),
+        );
+        let (numbers, ids): (Vec<i64>, Vec<i64>) = self.sparse_index_entries.drain(..).unzip();
+        commands.add_query(
+            query!("journal/insert_sparse_index_entries", INT8_ARRAY, INT8_ARRAY),
+            numbers.len(),
+            params![numbers, ids],
+        );
+        // A new object counts as checked at its first event.
+        let objects = std::mem::take(&mut self.objects);
+        let rows = objects
+            .iter()
+            .map(|((tenant, key), object)| ObjectColumns::from_row(tenant, key, object, object.last_event));
+        commands.add_rows(query!("object/upsert_objects", ..ObjectColumns), vec![], rows);
+        commands.add_rows(
+            query!("idempotency/insert_idempotency_records", ..IdempotencyRecordColumns),
+            vec![],
+            self.idempotency_records.drain(..),
+        );
+        Ok(())
     }
 
-    fn add_task_commands(&mut self, commands: &mut Vec<SqlCommand>) {
-        if !self.deleted_tasks.is_empty() {
-            self.rows_written += self.deleted_tasks.len() as u64;
-            let mut seqs: Vec<i64> = self.deleted_tasks.drain().map(|seq| seq.0).collect();
-            seqs.sort_unstable();
-            commands.push(SqlCommand::Query(query!("task/delete_tasks", INT8_ARRAY), params![seqs]));
-        }
-        if !self.new_tasks.is_empty() {
-            self.rows_written += self.new_tasks.len() as u64;
-            let tasks = std::mem::take(&mut self.new_tasks);
-            commands.push(SqlCommand::Query(
-                query!(
-                    "task/insert_tasks",
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT2_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT4_ARRAY,
-                    BOOL_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    BOOL_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT2_ARRAY,
-                    TEXT_ARRAY
-                ),
-                ActiveTaskColumns::from_tasks(tasks.into_values()).all_params(),
-            ));
-        }
+    fn add_task_commands(&mut self, commands: &mut CommandList) {
+        let mut deleted: Vec<i64> = self.deleted_tasks.drain().map(|seq| seq.0).collect();
+        deleted.sort_unstable();
+        commands.add_query(query!("task/delete_tasks", INT8_ARRAY), deleted.len(), params![deleted]);
+        let tasks = std::mem::take(&mut self.new_tasks);
+        commands.add_rows(
+            query!("task/insert_tasks", ..ActiveTaskColumns),
+            vec![],
+            tasks.values().map(ActiveTaskColumns::from_row),
+        );
         self.add_task_update_commands(commands);
-        if !self.archived_tasks.is_empty() {
-            self.rows_written += self.archived_tasks.len() as u64;
-            let archived = std::mem::take(&mut self.archived_tasks);
-            commands.push(SqlCommand::Query(
-                query!(
-                    "history/insert_archived_tasks",
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    TEXT_ARRAY,
-                    TEXT_ARRAY,
-                    INT2_ARRAY,
-                    INT2_ARRAY,
-                    BOOL_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    BOOL_ARRAY,
-                    BOOL_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    TEXT_ARRAY,
-                    TEXT_ARRAY
-                ),
-                ArchivedTaskColumns::from_tasks(archived.into_values()).into_params(),
-            ));
-        }
+        let archived = std::mem::take(&mut self.archived_tasks);
+        let archive_numbers: Vec<i64> = archived.values().map(|(number, _)| *number).collect();
+        commands.add_rows(
+            query!("history/insert_archived_tasks", INT8_ARRAY, ..ArchivedTaskColumns),
+            params![archive_numbers],
+            archived.values().map(|(_, archived_row)| ArchivedTaskColumns::from_row(archived_row)),
+        );
     }
-
-    fn add_task_update_commands(&mut self, commands: &mut Vec<SqlCommand>) {
-        let (mut seqs, mut phases, mut ranks) = (vec![], vec![], vec![]);
-        let (mut locked_rows, mut updated_rows) = (vec![], vec![]);
-        self.rows_written += self.task_updates.len() as u64;
+    fn add_task_update_commands(&mut self, commands: &mut CommandList) {
+        let (mut phases, mut locked_rows, mut updated_rows) = (vec![], vec![], vec![]);
         for (seq, update) in std::mem::take(&mut self.task_updates) {
             match update {
                 TaskUpdate::Lock(task_row) => locked_rows.push(*task_row),
                 TaskUpdate::ChangeableFields(task_row) => updated_rows.push(*task_row),
-                TaskUpdate::PhaseAndRank(phase, rank) => {
-                    seqs.push(seq.0);
-                    phases.push(phase.code() as i16);
-                    ranks.push(rank);
+                TaskUpdate::PhaseAndRank(phase, rank) => phases.push((seq.0, phase.code(), rank)),
+            }
+        }
+        commands.add_rows(
+            query!(
+                "task/lock_tasks",
+                ..ActiveTaskColumns { seq, attempt, node, fence, leased_until, started }
+            ),
+            vec![],
+            locked_rows.iter().map(ActiveTaskColumns::from_row),
+        );
+        commands.add_rows(
+            query!(
+                "task/update_tasks",
+                ..ActiveTaskColumns {
+                    seq,
+                    phase,
+                    lane_position,
+                    rank,
+                    due,
+                    attempt,
+                    retries,
+                    crashes,
+                    late,
+                    node,
+                    fence,
+                    leased_until,
+                    started,
+                    reason,
+                    error
                 }
-            }
-        }
-        if !locked_rows.is_empty() {
-            commands.push(SqlCommand::Query(
-                query!(
-                    "task/lock_tasks",
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY
-                ),
-                LockColumns::from_tasks(&locked_rows).into_params(),
-            ));
-        }
-        if !updated_rows.is_empty() {
-            commands.push(SqlCommand::Query(
-                query!(
-                    "task/update_tasks",
-                    INT8_ARRAY,
-                    INT2_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    BOOL_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT2_ARRAY,
-                    TEXT_ARRAY
-                ),
-                ActiveTaskColumns::from_tasks(updated_rows.into_iter()).changeable_params(),
-            ));
-        }
-        if !seqs.is_empty() {
-            commands.push(SqlCommand::Query(
-                query!("task/update_phases", INT8_ARRAY, INT2_ARRAY, INT8_ARRAY),
-                params![seqs, phases, ranks],
-            ));
-        }
+            ),
+            vec![],
+            updated_rows.iter().map(ActiveTaskColumns::from_row),
+        );
+        let (seqs, phases, ranks): (Vec<i64>, Vec<i16>, Vec<i64>) = phases.into_iter().collect();
+        commands.add_query(
+            query!("task/update_phases", INT8_ARRAY, INT2_ARRAY, INT8_ARRAY),
+            seqs.len(),
+            params![seqs, phases, ranks],
+        );
     }
 
-    fn add_grouping_commands(&mut self, commands: &mut Vec<SqlCommand>) {
-        if !self.task_groupings.is_empty() {
-            let (mut seqs, mut lanes, mut groups, mut buckets) = (vec![], vec![], vec![], vec![]);
-            for (seq, (lane, group, bucket)) in std::mem::take(&mut self.task_groupings) {
-                seqs.push(seq.0);
-                lanes.push(lane);
-                groups.push(group);
-                buckets.push(bucket);
-            }
-            self.rows_written += seqs.len() as u64;
-            commands.push(SqlCommand::Query(
-                query!("task/update_groupings", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY),
-                params![seqs, lanes, groups, buckets],
-            ));
-        }
-        if !self.concurrency_group_updates.is_empty() {
-            let groups = std::mem::take(&mut self.concurrency_group_updates)
-                .into_iter()
-                .map(|(seq, group)| (seq.0, group));
-            let (seqs, groups): (Vec<i64>, Vec<Option<i64>>) = groups.unzip();
-            self.rows_written += seqs.len() as u64;
-            let query = query!("task/update_concurrency_groups", INT8_ARRAY, INT8_ARRAY);
-            commands.push(SqlCommand::Query(query, params![seqs, groups]));
-        }
-        if !self.score_updates.is_empty() {
-            let scores =
-                std::mem::take(&mut self.score_updates).into_iter().map(|(seq, score)| (seq.0, score));
-            let (seqs, scores): (Vec<i64>, Vec<i64>) = scores.unzip();
-            self.rows_written += seqs.len() as u64;
-            let query = query!("task/update_scores", INT8_ARRAY, INT8_ARRAY);
-            commands.push(SqlCommand::Query(query, params![seqs, scores]));
-        }
+    fn add_grouping_commands(&mut self, commands: &mut CommandList) {
+        let groupings = std::mem::take(&mut self.task_groupings)
+            .into_iter()
+            .map(|(seq, (lane, group, bucket))| (seq.0, lane, group, bucket));
+        let (seqs, lanes, groups, buckets): (Vec<_>, Vec<_>, Vec<_>, Vec<_>) = groupings.collect();
+        commands.add_query(
+            query!("task/update_groupings", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY),
+            seqs.len(),
+            params![seqs, lanes, groups, buckets],
+        );
+        let groups = std::mem::take(&mut self.concurrency_group_updates)
+            .into_iter()
+            .map(|(seq, group)| (seq.0, group));
+        let (seqs, groups): (Vec<i64>, Vec<Option<i64>>) = groups.unzip();
+        commands.add_query(
+            query!("task/update_concurrency_groups", INT8_ARRAY, INT8_ARRAY),
+            seqs.len(),
+            params![seqs, groups],
+        );
+        let scores = std::mem::take(&mut self.score_updates).into_iter().map(|(seq, score)| (seq.0, score));
+        let (seqs, scores): (Vec<i64>, Vec<i64>) = scores.unzip();
+        commands.add_query(
+            query!("task/update_scores", INT8_ARRAY, INT8_ARRAY),
+            seqs.len(),
+            params![seqs, scores],
+        );
     }
 
-    fn add_order_commands(&mut self, commands: &mut Vec<SqlCommand>) {
+    fn add_order_commands(&mut self, commands: &mut CommandList) {
         let (mut inserted, mut updated, mut deleted) = (vec![], vec![], vec![]);
-        self.rows_written += self.orders.len() as u64;
         for (number, write) in std::mem::take(&mut self.orders) {
             match write {
                 OrderWrite::Insert(order) => inserted.push((number, order)),
@@ -550,51 +437,87 @@ impl WriteBatch {
                 OrderWrite::Delete => deleted.push(number),
             }
         }
-        if !deleted.is_empty() {
-            commands.push(SqlCommand::Query(query!("orders/delete_orders", INT8_ARRAY), params![deleted]));
+        commands.add_query(query!("orders/delete_orders", INT8_ARRAY), deleted.len(), params![deleted]);
+        commands.add_rows(
+            query!("orders/insert_orders", ..OrderColumns),
+            vec![],
+            inserted.iter().map(|(number, order)| OrderColumns::from_order(*number, order)),
+        );
+        commands.add_rows(
+            query!(
+                "orders/update_orders",
+                ..OrderColumns {
+                    n,
+                    node,
+                    value,
+                    planned,
+                    started,
+                    suspended,
+                    task,
+                    step_succeeded,
+                    suspended_by_task,
+                    took_on_error
+                }
+            ),
+            vec![],
+            updated.iter().map(|(number, order)| OrderColumns::from_order(*number, order)),
+        );
+        let ended_orders = std::mem::take(&mut self.ended_orders);
+        commands.add_rows(
+            query!("ended_order/upsert_ended_orders", ..EndedOrderColumns),
+            vec![],
+            ended_orders.values().map(EndedOrderColumns::from_ended_order),
+        );
+    }
+
+    fn add_attempt_and_log_commands(&mut self, commands: &mut CommandList, archive_number: i64) {
+        commands.add_rows(
+            query!("attempt/upsert_attempts", INT8, ..AttemptColumns),
+            params![archive_number],
+            self.attempts.drain(..),
+        );
+        // The new lines of a task are counted from 1.
+        let mut line_counts: HashMap<TaskSeq, i64> = HashMap::new();
+        let lines = std::mem::take(&mut self.log_lines);
+        let rows = lines.iter().map(|(task, line)| {
+            let number = line_counts.entry(*task).or_default();
+            *number += 1;
+            LogLineColumns::from_line(*task, *number, line)
+        });
+        commands.add_rows(
+            query!("log/append_log_lines", INT8, ..LogLineColumns),
+            params![archive_number],
+            rows,
+        );
+    }
+}
+
+/// Statements, and the number of rows that they write.
+#[derive(Default)]
+struct CommandList {
+    commands: Vec<SqlCommand>,
+    rows_written: u64,
+}
+
+impl CommandList {
+    /// Adds a query, unless it writes no rows.
+    fn add_query(&mut self, query: &'static Query, row_count: usize, params: Vec<BoxedParam>) {
+        if row_count > 0 {
+            self.commands.push(SqlCommand::Query(query, params));
+            self.rows_written += row_count as u64;
         }
-        if !inserted.is_empty() {
-            commands.push(SqlCommand::Query(
-                query!(
-                    "orders/insert_orders",
-                    INT8_ARRAY,
-                    TEXT_ARRAY,
-                    TEXT_ARRAY,
-                    TEXT_ARRAY,
-                    TEXT_ARRAY,
-                    TEXT_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    BOOL_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    BOOL_ARRAY,
-                    INT8_ARRAY,
-                    BOOL_ARRAY
-                ),
-                OrderColumns::from_orders(inserted).all_params(),
-            ));
-        }
-        if !updated.is_empty() {
-            commands.push(SqlCommand::Query(
-                query!(
-                    "orders/update_orders",
-                    INT8_ARRAY,
-                    TEXT_ARRAY,
-                    TEXT_ARRAY,
-                    INT8_ARRAY,
-                    INT8_ARRAY,
-                    BOOL_ARRAY,
-                    INT8_ARRAY,
-                    BOOL_ARRAY,
-                    INT8_ARRAY,
-                    BOOL_ARRAY
-                ),
-                OrderColumns::from_orders(updated).changeable_params(),
-            ));
+    }
+
+    /// Adds a query whose last parameters are the arrays of the columns of these rows, if there are any.
+    fn add_rows<'a, C: Columns<'a>>(
+        &mut self,
+        query: &'static Query,
+        params: Vec<BoxedParam>,
+        rows: impl ExactSizeIterator<Item = C>,
+    ) {
+        if rows.len() > 0 {
+            self.rows_written += rows.len() as u64;
+            self.commands.push(SqlCommand::query_with_rows(query, params, rows));
         }
     }
 }

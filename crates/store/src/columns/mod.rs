@@ -163,6 +163,7 @@ macro_rules! number_cell {
 
 number_cell!(i64, Int8);
 number_cell!(u32, Int8);
+number_cell!(i32, Int4);
 number_cell!(u16, Int4);
 number_cell!(i16, Int2);
 

@@ -37,7 +37,7 @@ columns! {
         value: Cow<'a, str>,
         context: Option<Cow<'a, str>>,
         due: Option<i64>,
-        priority: i64,
+        priority: i32,
         idempotency_key: Option<Cow<'a, str>>,
         digest: Option<Cow<'a, [u8]>>,
         at: i64,

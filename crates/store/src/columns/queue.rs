@@ -33,7 +33,7 @@ impl<'a> QueueColumns<'a> {
             id: row.id,
             handler: row.handler,
             tenant: row.tenant.as_str().into(),
-            collection: row.subject.to_text().to_string().into(),
+            collection: row.subject.to_text().into(),
             ready,
             waiting,
             scheduled,
