@@ -5,10 +5,10 @@
 -- Times are microseconds since 1970. Names carry a prefix because a program may keep its own tables in the same file
 -- (see unit_of_work.rs).
 
--- The version of the layout, counters, and named texts.
+-- Named texts; and, as numbers, the version of the layout and counters.
 CREATE TABLE pointsman_meta (
-    name  TEXT PRIMARY KEY,
-    value NOT NULL
+    name TEXT PRIMARY KEY,
+    text NOT NULL
 ) WITHOUT ROWID;
 
 -- Events in the order of their ids. The tasks of an event have consecutive numbers from first_task on, so that

@@ -23,7 +23,7 @@ impl SqliteBackend {
         let random_pair = || uuid::Uuid::new_v4().as_u64_pair();
         let (namespace, _) = random_pair();
         let (_, salt) = random_pair();
-        let sql = "INSERT OR IGNORE INTO pointsman_meta (name, value) VALUES (?1, ?2)";
+        let sql = "INSERT OR IGNORE INTO pointsman_meta (name, text) VALUES (?1, ?2)";
         conn.execute(sql, ("task_id_namespace", (namespace & ((1 << 60) - 1)) as i64))?;
         conn.execute(sql, ("salt", salt as i64))?;
         conn.execute("UPDATE pointsman_node SET last_heartbeat = 0 WHERE gone = 0", [])?;

@@ -8,7 +8,8 @@
 //! The logic of transactions, and the state in memory, is common to all stores and is in `pointsman-store`. This crate
 //! provides the database for it:
 //!
-//! - `tables/` reads and writes the rows, and has all statements that write. `backend.rs` begins and commits.
+//! - `tables/` reads and writes the rows, and has all statements that write. `cells.rs` reads and writes their columns,
+//!   as `pointsman_store::columns` describes them. `backend.rs` begins and commits.
 //! - `open.rs` opens the file, `checkpoint.rs` runs WAL checkpoints in the background.
 //! - `read_journal.rs`, `read_tasks.rs`, `read_orders.rs`, `read_fires.rs`, `read_nodes.rs` and `list_tasks.rs` read,
 //!   on the connections of `readers.rs`; `impl_store_reader.rs` implements the common store's `StoreReader` with them.
@@ -20,6 +21,7 @@
 //! process out, so the leases of a process that died are free as soon as the file is opened again.
 
 mod backend;
+mod cells;
 mod checkpoint;
 pub mod doctor;
 mod error;
@@ -135,11 +137,11 @@ impl Sqlite {
 mod tests {
     use std::path::Path;
 
-    use pointsman_store::expand_sql::SQL_CONSTANTS;
+    use pointsman_store::expand_sql::SQL_CODES;
 
     /// SQLite would take a name that was not replaced for a parameter.
     #[test]
-    fn every_name_of_a_code_is_replaced() {
+    fn every_name_in_sql_is_replaced() {
         check_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
     }
 
@@ -154,12 +156,20 @@ mod tests {
     }
 
     fn check_file(path: &Path, code: &str) {
-        for (name, _) in SQL_CONSTANTS {
-            for (position, _) in code.match_indices(&format!(" :{name}")) {
-                let before = &code[..position];
+        for (position, _) in code.match_indices(':') {
+            let (before, after) = (&code[..position], &code[position + 1..]);
+            let end = after.find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap_or(after.len());
+            let name = &after[..end];
+            if is_name(name) && !before.ends_with(':') {
                 let statement = &before[before.rfind([';', '{', '}']).unwrap_or(0)..];
                 assert!(statement.contains("expand_sql!("), "{}: :{name} is not replaced", path.display());
             }
         }
+    }
+
+    /// Returns whether this is the name of a code, or of the columns or parameters of a row.
+    fn is_name(name: &str) -> bool {
+        SQL_CODES.iter().any(|(code_name, _)| *code_name == name)
+            || ["_columns", "_parameters"].iter().any(|suffix| name.ends_with(suffix))
     }
 }

@@ -12,9 +12,8 @@ use rusqlite::Connection;
 use crate::error::TableResult;
 use crate::read_journal::{list_task_seqs_of_event, read_journal_range};
 use crate::read_tasks::{build_active_task, build_archived_task, read_task};
-use crate::tables::row::{
-    active_task_columns, active_task_from_row, archived_task_columns, archived_task_from_row,
-};
+use crate::tables::active_tasks::active_task_from_row;
+use crate::tables::archived_tasks::archived_task_from_row;
 
 pub(crate) fn list_tasks(
     conn: &Connection,
@@ -29,16 +28,12 @@ pub(crate) fn list_tasks(
     let before = before.map_or(i64::MAX, |seq| seq.0);
     let (active_where, archived_where) = build_where_clauses(conn, filter)?;
     let active_sql = format!(
-        concat!("SELECT ", active_task_columns!(), " FROM pointsman_task {} ORDER BY seq DESC"),
-        active_where
+        "{} {active_where} ORDER BY seq DESC",
+        expand_sql!("SELECT :task_columns FROM pointsman_task")
     );
     let archived_sql = format!(
-        concat!(
-            "SELECT ",
-            archived_task_columns!(),
-            " FROM pointsman_history WHERE seq < ?1 AND {} ORDER BY seq DESC"
-        ),
-        archived_where
+        "{} WHERE seq < ?1 AND {archived_where} ORDER BY seq DESC",
+        expand_sql!("SELECT :archived_task_columns FROM pointsman_history")
     );
     let (mut active_statement, mut archived_statement) =
         (conn.prepare_cached(&active_sql)?, conn.prepare_cached(&archived_sql)?);

@@ -141,7 +141,7 @@ fn migrate(conn: &mut Connection, path: &Path, migrations: &[&str]) -> Result<()
     for migration in missing_migrations {
         tx.execute_batch(migration).map_err(fault)?;
     }
-    tx.execute("INSERT OR REPLACE INTO pointsman_meta (name, value) VALUES ('layout', ?1)", [supported])
+    tx.execute("INSERT OR REPLACE INTO pointsman_meta (name, text) VALUES ('layout', ?1)", [supported])
         .map_err(fault)?;
     tx.commit().map_err(fault)
 }
@@ -153,7 +153,7 @@ pub(crate) fn read_layout(conn: &Connection) -> rusqlite::Result<i64> {
     if table_count == 0 {
         return Ok(0);
     }
-    let version = conn.query_row("SELECT value FROM pointsman_meta WHERE name = 'layout'", [], |r| r.get(0));
+    let version = conn.query_row("SELECT text FROM pointsman_meta WHERE name = 'layout'", [], |r| r.get(0));
     Ok(version.optional()?.unwrap_or(0))
 }
 

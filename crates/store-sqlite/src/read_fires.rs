@@ -2,11 +2,13 @@
 
 use pointsman_core::store::FirePage;
 use pointsman_core::{ScheduleName, Timestamp};
+use pointsman_store::columns::FireColumns;
+use pointsman_store::expand_sql;
 use rusqlite::Connection;
 
 use crate::error::TableResult;
 use crate::read_journal::read_journal_range;
-use crate::tables::row::{fire_columns, fire_from_row, query_all};
+use crate::tables::queries::{query_all, read_columns};
 
 pub(crate) fn list_fires(
     conn: &Connection,
@@ -15,14 +17,13 @@ pub(crate) fn list_fires(
     limit: usize,
 ) -> TableResult<FirePage> {
     let journal_range = read_journal_range(conn)?;
-    let sql = concat!(
-        "SELECT ",
-        fire_columns!(),
-        " FROM pointsman_fire WHERE schedule = ?1 AND planned < ?2 ORDER BY planned DESC LIMIT ?3"
+    let sql = expand_sql!(
+        "SELECT :fire_columns FROM pointsman_fire
+         WHERE schedule = ?1 AND planned < ?2 ORDER BY planned DESC LIMIT ?3"
     );
     let before = before.map_or(i64::MAX, Timestamp::micros);
-    Ok(FirePage {
-        fires: query_all(conn, sql, (schedule.as_str(), before, limit as i64), fire_from_row)?,
-        journal_range,
-    })
+    let fires = query_all(conn, sql, (schedule.as_str(), before, limit as i64), |row| {
+        read_columns::<FireColumns>(row)?.into_fire()
+    })?;
+    Ok(FirePage { fires, journal_range })
 }

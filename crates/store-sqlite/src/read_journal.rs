@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pointsman_core::journal::{EventPage, JournalRange};
 use pointsman_core::store::{EventView, JournalQuery, LaneView, MAX_CAUSED_EVENTS, ObjectView};
 use pointsman_core::{Event, EventId, ObjectKey, TaskSeq, Tenant};
+use pointsman_store::expand_sql;
 use pointsman_store::row::ObjectNumber;
 use pointsman_store::views::{
     JournalPageBuilder, LANES_READ_PER_OBJECT_VIEW, MAX_PAGE_PAYLOAD_BYTES, build_object_view,
@@ -14,11 +15,12 @@ use rusqlite::Connection;
 
 use crate::error::{Fault, TableResult};
 use crate::read_tasks;
-use crate::tables::row::{event_columns, event_from_row, query_all, query_first, task_seq_from_row};
+use crate::tables::events::event_from_row;
+use crate::tables::queries::{query_all, query_first, task_seq_from_row};
 use crate::tables::{active_tasks, events, lanes};
 
 pub(crate) fn read_journal_range(conn: &Connection) -> TableResult<JournalRange> {
-    let sql = "SELECT coalesce((SELECT value FROM pointsman_meta WHERE name = 'expired_up_to'), 0),
+    let sql = "SELECT coalesce((SELECT text FROM pointsman_meta WHERE name = 'expired_up_to'), 0),
                       coalesce((SELECT max(id) FROM pointsman_journal), 0)";
     let (expired_up_to, newest): (i64, i64) =
         conn.prepare_cached(sql)?.query_row([], |r| Ok((r.get(0)?, r.get(1)?)))?;
@@ -33,16 +35,10 @@ pub(crate) fn read_event_page(conn: &Connection, query: &JournalQuery) -> TableR
     let mut page = JournalPageBuilder::new(query, read_journal_range(conn)?);
     let sql = match query.backwards {
         false => {
-            concat!(
-                "SELECT ",
-                event_columns!(),
-                " FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id"
-            )
+            expand_sql!("SELECT :event_columns FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id")
         }
-        true => concat!(
-            "SELECT ",
-            event_columns!(),
-            " FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id DESC"
+        true => expand_sql!(
+            "SELECT :event_columns FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id DESC"
         ),
     };
     let (after, until) = page.id_range_to_scan();
@@ -72,8 +68,7 @@ pub(crate) fn read_event_view(conn: &Connection, id: EventId) -> TableResult<Opt
 
 /// Lists the events that an event caused: those it caused directly first, then those that they caused, and so on.
 fn list_transitively_caused_events(conn: &Connection, id: EventId) -> TableResult<Vec<Arc<Event>>> {
-    let sql =
-        concat!("SELECT ", event_columns!(), " FROM pointsman_journal WHERE cause_event = ?1 ORDER BY id");
+    let sql = expand_sql!("SELECT :event_columns FROM pointsman_journal WHERE cause_event = ?1 ORDER BY id");
     let mut statement = conn.prepare_cached(sql)?;
     let mut found: Vec<Arc<Event>> = Vec::new();
     let (mut cause, mut followed, mut bytes) = (id, 0, 0);

@@ -1,41 +1,37 @@
 //! Reads orders and chains. Each result is from one transaction, with the range of the journal at that time.
 
+use std::borrow::Cow;
+
 use pointsman_core::chain::{ChainNodeId, OrderKey};
 use pointsman_core::journal::{JournalRange, PathFilter};
 use pointsman_core::order::{Order, OrderStatistics};
 use pointsman_core::store::{ChainView, OrderCursor, OrderPage, OrderView};
 use pointsman_core::{HandlerName, Json, TaskId, Tenant, Timestamp};
 use pointsman_store::ChainRegistry;
+use pointsman_store::columns::{Cell, Columns, OrderColumns};
 use pointsman_store::expand_sql;
-use pointsman_store::row::TaskPhase;
+use pointsman_store::row::{OrderRow, TaskPhase};
 use pointsman_store::views::{
     OrderPageBuilder, OrderStatisticsColumns, StepTaskColumns, ViewEnvironment, build_chain_view,
     order_key_range, statistics_of_order,
 };
 use rusqlite::{Connection, Row};
 
+use crate::cells::RowReader;
 use crate::error::{Fault, TableResult};
 use crate::read_journal::read_journal_range;
 use crate::read_tasks;
-use crate::tables::row::{
-    order_columns, order_from_row, query_all, query_first, read_optional_time, read_text,
-};
+use crate::tables::queries::{query_all, query_first, read_optional_time, read_text};
 use crate::tables::{chains as chain_rows, meta, rules};
 
 /// Selects an order and its task, in the order that [`build_order_view`] reads the columns.
-macro_rules! order_with_task_query {
-    () => {
-        concat!(
-            "SELECT ",
-            order_columns!(),
-            ", t.phase, t.due, t.retries, h.name
-             FROM pointsman_order o
-             LEFT JOIN pointsman_task t ON t.seq = o.task
-             LEFT JOIN pointsman_queue q ON q.id = t.queue
-             LEFT JOIN pointsman_handler h ON h.id = q.handler"
-        )
-    };
-}
+const ORDER_WITH_TASK_QUERY: &str = expand_sql!(
+    "SELECT o.:order_columns, t.phase, t.due, t.retries, h.name
+     FROM pointsman_order o
+     LEFT JOIN pointsman_task t ON t.seq = o.task
+     LEFT JOIN pointsman_queue q ON q.id = t.queue
+     LEFT JOIN pointsman_handler h ON h.id = q.handler"
+);
 
 pub(crate) fn read_order_view(
     conn: &Connection,
@@ -44,8 +40,8 @@ pub(crate) fn read_order_view(
 ) -> TableResult<Option<(OrderView, JournalRange)>> {
     let journal_range = read_journal_range(conn)?;
     let environment = read_view_environment(conn)?;
-    let sql = concat!(order_with_task_query!(), " WHERE o.key = ?1 AND o.tenant = ?2");
-    let view = query_first(conn, sql, (key.to_string(), tenant.as_str()), |row| {
+    let sql = format!("{ORDER_WITH_TASK_QUERY} WHERE o.key = ?1 AND o.tenant = ?2");
+    let view = query_first(conn, &sql, (key.to_string(), tenant.as_str()), |row| {
         build_order_view(conn, &environment, row)
     })?;
     Ok(view.map(|view| (view, journal_range)))
@@ -88,15 +84,15 @@ fn for_each_order(
     mut on_order: impl FnMut(OrderView) -> bool,
 ) -> TableResult<()> {
     let environment = read_view_environment(conn)?;
-    let sql = concat!(
-        order_with_task_query!(),
-        " WHERE (o.key, o.tenant) > (?1, ?2) AND o.key >= ?3 AND o.key < ?4 AND (?5 IS NULL OR o.tenant = ?5)
-          ORDER BY o.key, o.tenant"
+    let sql = format!(
+        "{ORDER_WITH_TASK_QUERY}
+         WHERE (o.key, o.tenant) > (?1, ?2) AND o.key >= ?3 AND o.key < ?4 AND (?5 IS NULL OR o.tenant = ?5)
+         ORDER BY o.key, o.tenant"
     );
     let (first_key, end_key) = order_key_range(path);
     let (after_key, after_tenant) =
         after.map(|after| (after.key.to_string(), after.tenant.as_str())).unwrap_or_default();
-    let mut statement = conn.prepare_cached(sql)?;
+    let mut statement = conn.prepare_cached(&sql)?;
     let mut rows =
         statement.query((after_key, after_tenant, first_key, end_key, tenant.map(Tenant::as_str)))?;
     while let Some(row) = rows.next()? {
@@ -115,22 +111,22 @@ pub(crate) fn read_view_environment(conn: &Connection) -> TableResult<ViewEnviro
     })
 }
 
-/// Builds the view of an order from a row of `order_with_task_query!`.
+/// Builds the view of an order from a row of [`ORDER_WITH_TASK_QUERY`].
 fn build_order_view(
     conn: &Connection,
     environment: &ViewEnvironment,
     row: &Row<'_>,
 ) -> TableResult<OrderView> {
-    let order = order_from_row(row)?.order;
-    let handler: Option<String> = row.get(20)?;
-    let step = StepTaskColumns {
-        phase: row.get::<_, Option<i64>>(17)?.and_then(TaskPhase::from_code),
-        due: read_optional_time(row, 18)?,
-        retries: row.get::<_, Option<i64>>(19)?.unwrap_or(0),
-        handler: handler.map(HandlerName::new).transpose().map_err(Fault::damaged)?,
-        suspending_task: read_suspending_task(conn, &order)?,
-    };
-    Ok(environment.build_order_view(order, step))
+    let mut cells = RowReader::new(row);
+    let columns = OrderColumns::read_cells(&mut cells)?;
+    let phase = Option::<i16>::read(&mut cells)?.and_then(TaskPhase::from_code);
+    let due = Option::<i64>::read(&mut cells)?.map(Timestamp::from_micros);
+    let retries = Option::<i64>::read(&mut cells)?.unwrap_or(0);
+    let handler = Option::<Cow<'_, str>>::read(&mut cells)?.map(HandlerName::new);
+    let handler = handler.transpose().map_err(Fault::damaged)?;
+    let OrderRow { order, .. } = columns.into_row(phase == Some(TaskPhase::Locked))?;
+    let suspending_task = read_suspending_task(conn, &order)?;
+    Ok(environment.build_order_view(order, StepTaskColumns { phase, due, retries, handler, suspending_task }))
 }
 
 /// Reads the id and the error of the failed task that suspended an order; `None` if none did.

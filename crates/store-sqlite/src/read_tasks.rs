@@ -1,12 +1,11 @@
 //! Reads tasks, their logs, and queues.
 
 use pointsman_core::store::{LogPage, MAX_LISTED_ATTEMPTS, QueueView, StoredLogLine};
-use pointsman_core::task::{AttemptRecord, LogLine, QueueSubject, Task, TaskSeq};
+use pointsman_core::task::{AttemptRecord, QueueSubject, Task, TaskSeq};
 use pointsman_core::{EventId, HandlerName, TaskId, Tenant, Timestamp};
+use pointsman_store::columns::{AttemptColumns, CellReader, Columns, LogLineColumns, QueueColumns};
 use pointsman_store::expand_sql;
-use pointsman_store::row::{
-    ActiveTaskRow, ArchivedTaskRow, QueueCounts, QueueId, decode_attempt_outcome, decode_log_level,
-};
+use pointsman_store::row::{ActiveTaskRow, ArchivedTaskRow, QueueId, QueueRow};
 use pointsman_store::tables::decode_task_seq;
 use pointsman_store::views::{
     ActiveTaskDetails, MAX_LOG_PAGE_BYTES, append_successful_attempt, is_halted_or_missing,
@@ -14,10 +13,13 @@ use pointsman_store::views::{
 };
 use rusqlite::Connection;
 
+use crate::cells::RowReader;
 use crate::error::{Fault, TableResult};
 use crate::read_orders::read_view_environment;
 use crate::tables::meta::read_task_id_namespace;
-use crate::tables::row::{query_all, query_first, read_optional_time, read_text, read_time};
+use crate::tables::queries::{
+    query_all, query_first, read_columns, read_optional_time, read_text, read_time,
+};
 use crate::tables::{active_tasks, archived_tasks};
 
 /// Reads a task with its attempts, whether it is active or archived.
@@ -99,16 +101,11 @@ fn read_queue_identity(
 
 /// Reads the ended attempts of a task.
 fn list_attempts(conn: &Connection, task: &Task) -> TableResult<Vec<AttemptRecord>> {
-    let sql = "SELECT number, started, ended, outcome, error FROM pointsman_attempt
-               WHERE task = ?1 ORDER BY number DESC LIMIT ?2";
+    let sql = expand_sql!(
+        "SELECT :attempt_columns FROM pointsman_attempt WHERE task = ?1 ORDER BY number DESC LIMIT ?2"
+    );
     let mut attempts = query_all(conn, sql, (task.seq.0, MAX_LISTED_ATTEMPTS as i64), |row| {
-        Ok(AttemptRecord {
-            number: row.get(0)?,
-            started_at: read_time(row, 1)?,
-            ended_at: read_time(row, 2)?,
-            outcome: decode_attempt_outcome(row.get(3)?)?,
-            error: row.get(4)?,
-        })
+        read_columns::<AttemptColumns>(row)?.into_record()
     })?;
     attempts.reverse();
     Ok(append_successful_attempt(task, attempts))
@@ -121,8 +118,9 @@ pub(crate) fn read_log_page(
     limit: usize,
 ) -> TableResult<Option<LogPage>> {
     let Some(task) = read_task_by_id(conn, id)? else { return Ok(None) };
-    let sql =
-        "SELECT n, time, level, message FROM pointsman_log WHERE task = ?1 AND n >= ?2 ORDER BY n LIMIT ?3";
+    let sql = expand_sql!(
+        "SELECT :log_line_columns FROM pointsman_log WHERE task = ?1 AND n >= ?2 ORDER BY n LIMIT ?3"
+    );
     let mut statement = conn.prepare_cached(sql)?;
     let from = i64::try_from(from).unwrap_or(i64::MAX);
     let mut rows = statement.query((task.seq.0, from, limit as i64))?;
@@ -130,10 +128,9 @@ pub(crate) fn read_log_page(
     while bytes < MAX_LOG_PAGE_BYTES
         && let Some(row) = rows.next()?
     {
-        let line =
-            LogLine { time: read_time(row, 1)?, level: decode_log_level(row.get(2)?), message: row.get(3)? };
-        bytes += line.message.len();
-        lines.push(StoredLogLine { number: row.get::<_, i64>(0)? as u64, line });
+        let columns: LogLineColumns<'_> = read_columns(row)?;
+        bytes += columns.message.len();
+        lines.push(StoredLogLine { number: columns.n as u64, line: columns.into_line() });
     }
     Ok(Some(LogPage { lines, task_status: task.lifecycle.state.status() }))
 }
@@ -143,25 +140,18 @@ pub(crate) fn list_queue_views(
     handler: Option<&HandlerName>,
 ) -> TableResult<Vec<QueueView>> {
     let environment = read_view_environment(conn)?;
-    let sql = "SELECT h.name, q.tenant, q.collection, q.ready, q.waiting, q.scheduled, q.running, q.halted, q.missing, q.id
-               FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler
-               WHERE (?1 IS NULL OR h.name = ?1)
-                 AND q.ready + q.waiting + q.scheduled + q.running + q.halted + q.missing > 0
-               ORDER BY h.name, q.tenant, q.collection";
+    let sql = expand_sql!(
+        "SELECT h.name, q.:queue_columns FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler
+         WHERE (?1 IS NULL OR h.name = ?1)
+           AND q.ready + q.waiting + q.scheduled + q.running + q.halted + q.missing > 0
+         ORDER BY h.name, q.tenant, q.collection"
+    );
     query_all(conn, sql, [handler.map(HandlerName::as_str)], |row| {
-        let handler = HandlerName::new(read_text(row, 0)?).map_err(Fault::damaged)?;
-        let tenant = Tenant::new(read_text(row, 1)?).map_err(Fault::damaged)?;
-        let subject = QueueSubject::from_text(read_text(row, 2)?).map_err(Fault::damaged)?;
-        let counts = QueueCounts {
-            ready: row.get(3)?,
-            waiting: row.get(4)?,
-            scheduled: row.get(5)?,
-            running: row.get(6)?,
-            halted: row.get(7)?,
-            missing: row.get(8)?,
-        };
-        let head_created_at =
-            if counts.ready > 0 { read_queue_head_creation_time(conn, row.get(9)?)? } else { None };
+        let mut cells = RowReader::new(row);
+        let handler = HandlerName::new(cells.read_text()?).map_err(Fault::damaged)?;
+        let QueueRow { id, tenant, subject, counts, .. } =
+            QueueColumns::read_cells(&mut cells)?.into_row()?;
+        let head_created_at = if counts.ready > 0 { read_queue_head_creation_time(conn, id)? } else { None };
         Ok(environment.build_queue_view(handler, tenant, subject, counts, head_created_at))
     })
 }

@@ -124,7 +124,7 @@ fn newer_and_older_layouts_are_reported() {
     Sqlite::open(&path, NOW).unwrap().close();
     let set_layout = |layout: i64| {
         let conn = Connection::open(&path).unwrap();
-        conn.execute("UPDATE pointsman_meta SET value = ?1 WHERE name = 'layout'", [layout]).unwrap();
+        conn.execute("UPDATE pointsman_meta SET text = ?1 WHERE name = 'layout'", [layout]).unwrap();
     };
     set_layout(99);
     let findings = examine(&path, CheckDepth::Quick);
@@ -185,7 +185,7 @@ async fn a_damaged_file_is_a_fault() {
 async fn an_unfinished_store_copy_is_a_fault() {
     let (_folder, path) = new_database_path();
     Sqlite::open(&path, NOW).unwrap().close();
-    let sql = "INSERT INTO pointsman_meta (name, value) VALUES ('move', '{}')";
+    let sql = "INSERT INTO pointsman_meta (name, text) VALUES ('move', '{}')";
     Connection::open(&path).unwrap().execute(sql, []).unwrap();
     let findings = examine(&path, CheckDepth::Quick);
     assert_eq!(find_finding(&findings, "move").severity, FindingSeverity::Fault, "{findings:#?}");

@@ -51,7 +51,7 @@ async fn a_newer_layout_is_refused_with_advice() {
     let path = folder.path().join("a.db");
     Sqlite::open(&path, NOW).unwrap().close();
     let conn = Connection::open(&path).unwrap();
-    conn.execute("UPDATE pointsman_meta SET value = 99 WHERE name = 'layout'", []).unwrap();
+    conn.execute("UPDATE pointsman_meta SET text = 99 WHERE name = 'layout'", []).unwrap();
     drop(conn);
     let refused = Sqlite::open(&path, NOW).unwrap_err();
     assert!(matches!(refused, OpenError::NewerLayout { found: 99, .. }), "{refused}");
@@ -59,7 +59,7 @@ async fn a_newer_layout_is_refused_with_advice() {
     // The refused file must be unchanged.
     let conn = Connection::open(&path).unwrap();
     let layout: i64 =
-        conn.query_row("SELECT value FROM pointsman_meta WHERE name = 'layout'", [], |r| r.get(0)).unwrap();
+        conn.query_row("SELECT text FROM pointsman_meta WHERE name = 'layout'", [], |r| r.get(0)).unwrap();
     assert_eq!(layout, 99);
 }
 
@@ -69,7 +69,7 @@ async fn a_negative_layout_is_refused_as_damage() {
     let path = folder.path().join("a.db");
     Sqlite::open(&path, NOW).unwrap().close();
     let conn = Connection::open(&path).unwrap();
-    conn.execute("UPDATE pointsman_meta SET value = -1 WHERE name = 'layout'", []).unwrap();
+    conn.execute("UPDATE pointsman_meta SET text = -1 WHERE name = 'layout'", []).unwrap();
     drop(conn);
     let refused = Sqlite::open(&path, NOW).unwrap_err();
     assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");

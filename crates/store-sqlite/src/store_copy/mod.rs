@@ -57,12 +57,10 @@ impl SqliteStoreCopy {
         progress: &str,
     ) -> TableResult<()> {
         let tx = self.conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-        match table_kind {
-            TableKind::Counters => {
-                rows.iter().try_for_each(|row| counter_row::write_counter_row(&tx, row))?
-            }
-            TableKind::Journal => rows::insert_journal_rows(&tx, rows)?,
-            _ => rows::insert_rows(&tx, table_kind, rows)?,
+        match rows.as_slice() {
+            [CopyRow::Counters(counters)] => counter_row::write_counter_row(&tx, counters)?,
+            [CopyRow::Journal(_), ..] => rows::insert_journal_rows(&tx, &rows)?,
+            _ => rows::insert_rows(&tx, table_kind, &rows)?,
         }
         meta::write_meta_value(&tx, COPY_PROGRESS_TEXT_NAME, progress)?;
         Ok(tx.commit()?)
@@ -81,9 +79,8 @@ impl CopyEndpoint for SqliteStoreCopy {
 
     fn read_page(&mut self, table_kind: TableKind, after: Option<&CopyCursor>) -> StoreResult<CopyPage> {
         let page = match table_kind {
-            TableKind::Counters => {
-                counter_row::read_counter_row(&self.conn).map(|row| CopyPage::single_row(row, after))
-            }
+            TableKind::Counters => counter_row::read_counter_row(&self.conn)
+                .map(|counters| CopyPage::single_row(counters.into(), after)),
             _ => rows::read_page(&self.conn, table_kind, after),
         };
         page.map_err(to_store_error)

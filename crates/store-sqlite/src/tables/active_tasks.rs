@@ -1,19 +1,17 @@
 //! Active (unfinished) tasks.
 
 use pointsman_core::store::NodeId;
-use pointsman_core::task::Lease;
 use pointsman_core::{EventId, TaskSeq, Timestamp};
+use pointsman_store::columns::ActiveTaskColumns;
 use pointsman_store::expand_sql;
-use pointsman_store::row::{
-    ActiveTaskRow, HandlerId, QueueId, SyncGatedTask, TaskPhase, WaitingTask, encode_error_reason,
-};
+use pointsman_store::row::{ActiveTaskRow, HandlerId, QueueId, SyncGatedTask, TaskPhase, WaitingTask};
 use pointsman_store::tables::ActiveTaskTable;
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 
 use super::SqliteTables;
-use super::row::{
-    active_task_columns, active_task_from_row, query_all, query_first, query_up_to, read_phase, read_text,
-    read_time, task_seq_from_row, waiting_task_from_row,
+use super::queries::{
+    query_all, query_first, query_up_to, read_columns, read_phase, read_text, read_time, task_seq_from_row,
+    waiting_task_from_row, write_columns,
 };
 use crate::error::TableResult;
 
@@ -23,44 +21,8 @@ impl ActiveTaskTable for SqliteTables {
     }
 
     fn insert_active_task(&mut self, active_task: &ActiveTaskRow) -> TableResult<()> {
-        let sql = concat!(
-            "INSERT INTO pointsman_task (",
-            active_task_columns!(),
-            ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
-             ?22, ?23, ?24, ?25, ?26, ?27, ?28)"
-        );
-        let (node, fence, until) = lease_columns(active_task.lease());
-        self.conn.prepare_cached(sql)?.execute(rusqlite::params![
-            active_task.seq.0,
-            active_task.queue,
-            active_task.event.map(EventId::as_i64),
-            active_task.phase.code(),
-            active_task.lane,
-            active_task.lane_position,
-            active_task.concurrency_group,
-            active_task.key_bucket,
-            active_task.is_sync,
-            active_task.sync_stage,
-            active_task.priority,
-            active_task.score,
-            active_task.rank,
-            active_task.due_time().micros(),
-            active_task.lifecycle.attempt,
-            active_task.lifecycle.retries,
-            active_task.lifecycle.crashes,
-            active_task.lifecycle.out_of_order,
-            node,
-            fence,
-            until,
-            active_task.started_at.map(Timestamp::micros),
-            active_task.prev_sent_event.map(EventId::as_i64),
-            active_task.planned_at.map(Timestamp::micros),
-            active_task.created_at.micros(),
-            active_task.lifecycle.state.error_reason().map(encode_error_reason),
-            active_task.error,
-            active_task.order_number,
-        ])?;
-        Ok(())
+        let sql = expand_sql!("INSERT INTO pointsman_task (:task_columns) VALUES (:task_parameters)");
+        write_columns(&self.conn, sql, &ActiveTaskColumns::from_row(active_task))
     }
 
     fn delete_active_task(&mut self, active_task: &ActiveTaskRow) -> TableResult<()> {
@@ -80,17 +42,9 @@ impl ActiveTaskTable for SqliteTables {
         let sql =
             "UPDATE pointsman_task SET phase = ?2, attempt = ?3, node = ?4, fence = ?5, started = ?6, leased_until = ?7
                    WHERE seq = ?1";
-        let (node, fence, until) = lease_columns(active_task.lease());
-        let started = active_task.started_at.map(Timestamp::micros);
-        let row = (
-            active_task.seq.0,
-            active_task.phase.code(),
-            active_task.lifecycle.attempt,
-            node,
-            fence,
-            started,
-            until,
-        );
+        let ActiveTaskColumns { seq, phase, attempt, node, fence, started, leased_until, .. } =
+            ActiveTaskColumns::from_row(active_task);
+        let row = (seq, phase, attempt, node, fence, started, leased_until);
         self.conn.prepare_cached(sql)?.execute(row)?;
         Ok(())
     }
@@ -100,24 +54,24 @@ impl ActiveTaskTable for SqliteTables {
                    SET phase = ?2, lane_position = ?3, due = ?4, attempt = ?5, retries = ?6, crashes = ?7, late = ?8,
                        node = ?9, fence = ?10, leased_until = ?11, started = ?12, reason = ?13, error = ?14, rank = ?15
                    WHERE seq = ?1";
-        let (node, fence, until) = lease_columns(active_task.lease());
-        self.conn.prepare_cached(sql)?.execute(rusqlite::params![
-            active_task.seq.0,
-            active_task.phase.code(),
-            active_task.lane_position,
-            active_task.due_time().micros(),
-            active_task.lifecycle.attempt,
-            active_task.lifecycle.retries,
-            active_task.lifecycle.crashes,
-            active_task.lifecycle.out_of_order,
-            node,
-            fence,
-            until,
-            active_task.started_at.map(Timestamp::micros),
-            active_task.lifecycle.state.error_reason().map(encode_error_reason),
-            active_task.error,
-            active_task.rank,
-        ])?;
+        let columns = ActiveTaskColumns::from_row(active_task);
+        self.conn.prepare_cached(sql)?.execute((
+            columns.seq,
+            columns.phase,
+            columns.lane_position,
+            columns.due,
+            columns.attempt,
+            columns.retries,
+            columns.crashes,
+            columns.late,
+            columns.node,
+            columns.fence,
+            columns.leased_until,
+            columns.started,
+            columns.reason,
+            columns.error,
+            columns.rank,
+        ))?;
         Ok(())
     }
 
@@ -157,11 +111,9 @@ impl ActiveTaskTable for SqliteTables {
     fn invalidate_task_on_peers(&mut self, _seq: TaskSeq) {}
 
     fn list_scheduled_tasks(&mut self) -> TableResult<Vec<ActiveTaskRow>> {
-        let sql = expand_sql!(concat!(
-            "SELECT ",
-            active_task_columns!(),
-            " FROM pointsman_task WHERE phase = :scheduled ORDER BY score DESC, rank, seq"
-        ));
+        let sql = expand_sql!(
+            "SELECT :task_columns FROM pointsman_task WHERE phase = :scheduled ORDER BY score DESC, rank, seq"
+        );
         query_all(&self.conn, sql, [], active_task_from_row)
     }
 
@@ -198,22 +150,18 @@ impl ActiveTaskTable for SqliteTables {
     }
 
     fn list_active_tasks_of_event(&mut self, event: EventId) -> TableResult<Vec<ActiveTaskRow>> {
-        let sql = concat!(
-            "SELECT ",
-            active_task_columns!(),
-            " FROM pointsman_task
-              WHERE seq >= (SELECT first_task FROM pointsman_journal WHERE id = ?1)
-                AND seq < (SELECT first_task + tasks FROM pointsman_journal WHERE id = ?1) ORDER BY seq"
+        let sql = expand_sql!(
+            "SELECT :task_columns FROM pointsman_task
+             WHERE seq >= (SELECT first_task FROM pointsman_journal WHERE id = ?1)
+               AND seq < (SELECT first_task + tasks FROM pointsman_journal WHERE id = ?1) ORDER BY seq"
         );
         query_all(&self.conn, sql, [event.as_i64()], active_task_from_row)
     }
 
     fn list_tasks_locked_by_node(&mut self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>> {
-        let sql = expand_sql!(concat!(
-            "SELECT ",
-            active_task_columns!(),
-            " FROM pointsman_task WHERE phase = :locked AND node = ?1 ORDER BY seq"
-        ));
+        let sql = expand_sql!(
+            "SELECT :task_columns FROM pointsman_task WHERE phase = :locked AND node = ?1 ORDER BY seq"
+        );
         query_all(&self.conn, sql, [node], active_task_from_row)
     }
 
@@ -222,11 +170,10 @@ impl ActiveTaskTable for SqliteTables {
         since: Timestamp,
         now: Timestamp,
     ) -> TableResult<Vec<ActiveTaskRow>> {
-        let sql = expand_sql!(concat!(
-            "SELECT ",
-            active_task_columns!(),
-            " FROM pointsman_task WHERE leased_until < ?1 AND started >= ?2 AND phase = :locked ORDER BY leased_until"
-        ));
+        let sql = expand_sql!(
+            "SELECT :task_columns FROM pointsman_task
+             WHERE leased_until < ?1 AND started >= ?2 AND phase = :locked ORDER BY leased_until"
+        );
         query_all(&self.conn, sql, (now.micros(), since.micros()), active_task_from_row)
     }
 
@@ -287,14 +234,10 @@ impl ActiveTaskTable for SqliteTables {
 }
 
 pub(crate) fn read_active_task(conn: &Connection, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>> {
-    let sql = concat!("SELECT ", active_task_columns!(), " FROM pointsman_task WHERE seq = ?1");
+    let sql = expand_sql!("SELECT :task_columns FROM pointsman_task WHERE seq = ?1");
     query_first(conn, sql, [seq.0], active_task_from_row)
 }
 
-/// Returns the columns node, fence and leased_until of a lease.
-fn lease_columns(lease: Option<Lease>) -> (Option<NodeId>, Option<i64>, Option<i64>) {
-    match lease {
-        Some(lease) => (Some(lease.node), Some(lease.fence), lease.until.map(Timestamp::micros)),
-        None => (None, None, None),
-    }
+pub(crate) fn active_task_from_row(row: &Row<'_>) -> TableResult<ActiveTaskRow> {
+    read_columns::<ActiveTaskColumns>(row)?.into_row()
 }

@@ -1,12 +1,14 @@
 //! Chains.
 
 use pointsman_core::chain::{Chain, ChainPath, ChainState};
+use pointsman_store::columns::ChainColumns;
+use pointsman_store::expand_sql;
 use pointsman_store::row::ChainRow;
 use pointsman_store::tables::ChainTable;
 use rusqlite::Connection;
 
 use super::SqliteTables;
-use super::row::{query_all, query_first, read_text};
+use super::queries::{query_all, query_first, read_columns, read_text, write_columns};
 use crate::error::{Fault, TableResult};
 
 impl ChainTable for SqliteTables {
@@ -16,12 +18,20 @@ impl ChainTable for SqliteTables {
 
     fn set_defined_chains(&mut self, chains: &[Chain]) -> TableResult<()> {
         self.conn.execute("UPDATE pointsman_chain SET defined = 0", [])?;
-        let sql = "INSERT INTO pointsman_chain (path, def, defined, state) VALUES (?1, ?2, 1, ?3)
-                   ON CONFLICT (path) DO UPDATE SET def = ?2, defined = 1";
+        let sql = expand_sql!(
+            "INSERT INTO pointsman_chain (:chain_columns) VALUES (:chain_parameters)
+             ON CONFLICT (path) DO UPDATE SET def = excluded.def, defined = 1"
+        );
         let initial_state = serde_json::to_string(&ChainState::default()).map_err(Fault::damaged)?;
         for chain in chains {
-            let def = serde_json::to_string(chain).map_err(Fault::damaged)?;
-            self.conn.prepare_cached(sql)?.execute((chain.path.as_str(), def, &initial_state))?;
+            let columns = ChainColumns {
+                path: chain.path.as_str().into(),
+                def: serde_json::to_string(chain).map_err(Fault::damaged)?.into(),
+                defined: true,
+                state: initial_state.as_str().into(),
+                reconciled_up_to: None,
+            };
+            write_columns(&self.conn, sql, &columns)?;
         }
         Ok(())
     }
@@ -49,11 +59,6 @@ impl ChainTable for SqliteTables {
 }
 
 pub(crate) fn list_chains(conn: &Connection) -> TableResult<Vec<ChainRow>> {
-    query_all(conn, "SELECT def, defined, state FROM pointsman_chain ORDER BY path", [], |row| {
-        Ok(ChainRow {
-            chain: serde_json::from_str(read_text(row, 0)?).map_err(Fault::damaged)?,
-            is_defined: row.get(1)?,
-            state: serde_json::from_str(read_text(row, 2)?).map_err(Fault::damaged)?,
-        })
-    })
+    let sql = expand_sql!("SELECT :chain_columns FROM pointsman_chain ORDER BY path");
+    query_all(conn, sql, [], |row| read_columns::<ChainColumns>(row)?.into_row())
 }

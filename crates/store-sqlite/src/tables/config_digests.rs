@@ -2,23 +2,30 @@
 
 use std::collections::BTreeMap;
 
+use pointsman_store::columns::FileDigestColumns;
+use pointsman_store::expand_sql;
 use pointsman_store::tables::ConfigDigestTable;
 
 use super::SqliteTables;
+use super::queries::{query_all, read_columns, write_columns};
 use crate::error::TableResult;
 
 impl ConfigDigestTable for SqliteTables {
     fn list_configured_object_digests(&mut self) -> TableResult<BTreeMap<String, String>> {
-        let mut statement =
-            self.conn.prepare_cached("SELECT key, digest FROM pointsman_configured_object_digest")?;
-        let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        let sql = expand_sql!("SELECT :file_digest_columns FROM pointsman_configured_object_digest");
+        let digests = query_all(&self.conn, sql, [], |row| {
+            let FileDigestColumns { key, digest } = read_columns(row)?;
+            Ok((key.into(), digest.into()))
+        });
+        Ok(digests?.into_iter().collect())
     }
 
     fn write_configured_object_digest(&mut self, key: &str, digest: &str) -> TableResult<()> {
-        let sql = "INSERT OR REPLACE INTO pointsman_configured_object_digest (key, digest) VALUES (?1, ?2)";
-        self.conn.prepare_cached(sql)?.execute((key, digest))?;
-        Ok(())
+        let sql = expand_sql!(
+            "INSERT OR REPLACE INTO pointsman_configured_object_digest (:file_digest_columns)
+             VALUES (:file_digest_parameters)"
+        );
+        write_columns(&self.conn, sql, &FileDigestColumns { key: key.into(), digest: digest.into() })
     }
 
     fn delete_configured_object_digest(&mut self, key: &str) -> TableResult<()> {

@@ -6,7 +6,7 @@ use pointsman_store::row::{HandlerId, HandlerRow};
 use pointsman_store::tables::HandlerTable;
 
 use super::SqliteTables;
-use super::row::{query_all, read_text};
+use super::queries::{query_all, read_text};
 use crate::error::{Fault, TableResult};
 
 impl HandlerTable for SqliteTables {

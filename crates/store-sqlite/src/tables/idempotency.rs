@@ -2,10 +2,12 @@
 
 use pointsman_core::store::IdempotencyKey;
 use pointsman_core::{Tenant, Timestamp};
+use pointsman_store::columns::IdempotencyRecordColumns;
+use pointsman_store::expand_sql;
 use pointsman_store::tables::IdempotencyTable;
 
 use super::SqliteTables;
-use super::row::query_first;
+use super::queries::{query_first, read_columns, write_columns};
 use crate::error::TableResult;
 
 impl IdempotencyTable for SqliteTables {
@@ -14,8 +16,13 @@ impl IdempotencyTable for SqliteTables {
         tenant: &Tenant,
         key: &str,
     ) -> TableResult<Option<([u8; 32], String)>> {
-        let sql = "SELECT digest, response FROM pointsman_idempotency_record WHERE tenant = ?1 AND key = ?2";
-        query_first(&self.conn, sql, (tenant.as_str(), key), |row| Ok((row.get(0)?, row.get(1)?)))
+        let sql = expand_sql!(
+            "SELECT :idempotency_record_columns FROM pointsman_idempotency_record
+             WHERE tenant = ?1 AND key = ?2"
+        );
+        query_first(&self.conn, sql, (tenant.as_str(), key), |row| {
+            read_columns::<IdempotencyRecordColumns>(row)?.into_digest_and_response()
+        })
     }
 
     fn write_idempotency_record(
@@ -24,10 +31,10 @@ impl IdempotencyTable for SqliteTables {
         answer: &str,
         now: Timestamp,
     ) -> TableResult<()> {
-        let sql = "INSERT INTO pointsman_idempotency_record (tenant, key, digest, response, at)
-                   VALUES (?1, ?2, ?3, ?4, ?5)";
-        let IdempotencyKey { tenant, key, request_digest: digest, .. } = idempotency;
-        self.conn.prepare_cached(sql)?.execute((tenant.as_str(), key, digest, answer, now.micros()))?;
-        Ok(())
+        let sql = expand_sql!(
+            "INSERT INTO pointsman_idempotency_record (:idempotency_record_columns)
+             VALUES (:idempotency_record_parameters)"
+        );
+        write_columns(&self.conn, sql, &IdempotencyRecordColumns::from_record(idempotency, answer, now))
     }
 }

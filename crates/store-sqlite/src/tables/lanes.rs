@@ -7,7 +7,9 @@ use pointsman_store::tables::LaneTable;
 use rusqlite::Connection;
 
 use super::SqliteTables;
-use super::row::{query_all, query_first, query_up_to, read_phase, task_seq_from_row, waiting_task_from_row};
+use super::queries::{
+    query_all, query_first, query_up_to, read_phase, task_seq_from_row, waiting_task_from_row,
+};
 use crate::error::TableResult;
 
 impl LaneTable for SqliteTables {

@@ -128,12 +128,12 @@ pub(crate) fn read_task_id_namespace(conn: &Connection) -> TableResult<TaskIdNam
 
 /// Reads a named value.
 pub(crate) fn read_meta_value<T: FromSql>(conn: &Connection, name: &str) -> TableResult<Option<T>> {
-    let mut statement = conn.prepare_cached("SELECT value FROM pointsman_meta WHERE name = ?1")?;
+    let mut statement = conn.prepare_cached("SELECT text FROM pointsman_meta WHERE name = ?1")?;
     Ok(statement.query_row([name], |r| r.get(0)).optional()?)
 }
 
 pub(crate) fn write_meta_value(conn: &Connection, name: &str, value: impl ToSql) -> TableResult<()> {
-    let sql = "INSERT OR REPLACE INTO pointsman_meta (name, value) VALUES (?1, ?2)";
+    let sql = "INSERT OR REPLACE INTO pointsman_meta (name, text) VALUES (?1, ?2)";
     conn.prepare_cached(sql)?.execute((name, value))?;
     Ok(())
 }

@@ -14,9 +14,9 @@ pub(crate) mod meta;
 mod nodes;
 mod objects;
 mod orders;
+pub(crate) mod queries;
 mod queues;
 mod retention;
-pub(crate) mod row;
 pub(crate) mod rules;
 mod schedules;
 

@@ -5,7 +5,7 @@ use pointsman_core::store::{NodeCapabilities, NodeId, NodeView};
 use pointsman_store::tables::NodeTable;
 
 use super::SqliteTables;
-use super::row::query_all;
+use super::queries::query_all;
 use crate::error::{Fault, TableResult};
 use crate::read_nodes;
 

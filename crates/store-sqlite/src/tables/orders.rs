@@ -1,26 +1,32 @@
 //! Orders.
 
-use pointsman_core::chain::{ChainNodeId, ChainPath, OrderKey};
+use pointsman_core::chain::{ChainPath, OrderKey};
 use pointsman_core::order::{EndedOrder, Order};
 use pointsman_core::{Tenant, Timestamp};
+use pointsman_store::columns::{Cell, Columns, EndedOrderColumns, OrderColumns};
+use pointsman_store::expand_sql;
 use pointsman_store::row::OrderRow;
 use pointsman_store::tables::OrderTable;
+use rusqlite::Row;
 
 use super::SqliteTables;
-use super::row::{order_columns, order_from_row, query_first, query_up_to, read_text, read_time};
-use crate::error::{Fault, TableResult};
+use super::queries::{query_first, query_up_to, read_columns, write_columns};
+use crate::cells::RowReader;
+use crate::error::TableResult;
 
 impl OrderTable for SqliteTables {
     fn read_order(&mut self, number: i64) -> TableResult<Option<OrderRow>> {
-        let sql = concat!("SELECT ", order_columns!(), " FROM pointsman_order o WHERE o.n = ?1");
+        let sql = expand_sql!(
+            "SELECT o.:order_columns, (SELECT phase = :locked FROM pointsman_task WHERE seq = o.task)
+             FROM pointsman_order o WHERE o.n = ?1"
+        );
         query_first(&self.conn, sql, [number], order_from_row)
     }
 
     fn find_order_by_key(&mut self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<OrderRow>> {
-        let sql = concat!(
-            "SELECT ",
-            order_columns!(),
-            " FROM pointsman_order o WHERE o.key = ?1 AND o.tenant = ?2"
+        let sql = expand_sql!(
+            "SELECT o.:order_columns, (SELECT phase = :locked FROM pointsman_task WHERE seq = o.task)
+             FROM pointsman_order o WHERE o.key = ?1 AND o.tenant = ?2"
         );
         query_first(&self.conn, sql, (key.to_string(), tenant.as_str()), order_from_row)
     }
@@ -36,24 +42,8 @@ impl OrderTable for SqliteTables {
     }
 
     fn insert_order(&mut self, number: i64, order: &Order) -> TableResult<()> {
-        let sql = "INSERT INTO pointsman_order
-                     (n, key, chain, node, tenant, value, priority, planned, created, suspended, origin, depth)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
-        self.conn.prepare_cached(sql)?.execute((
-            number,
-            order.key.to_string(),
-            order.key.chain.as_str(),
-            order.node.as_str(),
-            order.tenant.as_str(),
-            order.value.as_str(),
-            i64::from(order.priority),
-            order.planned_at.map(Timestamp::micros),
-            order.created_at.micros(),
-            order.suspended,
-            order.origin.map(|origin| origin.event_id.as_i64()),
-            order.origin.map_or(0, |origin| origin.cause_depth),
-        ))?;
-        Ok(())
+        let sql = expand_sql!("INSERT INTO pointsman_order (:order_columns) VALUES (:order_parameters)");
+        write_columns(&self.conn, sql, &OrderColumns::from_order(number, order))
     }
 
     fn update_order(&mut self, order_row: &OrderRow) -> TableResult<()> {
@@ -83,24 +73,28 @@ impl OrderTable for SqliteTables {
     }
 
     fn read_ended_order(&mut self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<EndedOrder>> {
-        let sql = "SELECT outcome, node, ended FROM pointsman_ended_order WHERE key = ?1 AND tenant = ?2";
+        let sql = expand_sql!(
+            "SELECT :ended_order_columns FROM pointsman_ended_order WHERE key = ?1 AND tenant = ?2"
+        );
         query_first(&self.conn, sql, (key.to_string(), tenant.as_str()), |row| {
-            Ok(EndedOrder {
-                key: key.clone(),
-                tenant: tenant.clone(),
-                outcome: read_text(row, 0)?.parse().map_err(Fault::damaged)?,
-                node: ChainNodeId::new(read_text(row, 1)?).map_err(Fault::damaged)?,
-                ended_at: read_time(row, 2)?,
-            })
+            read_columns::<EndedOrderColumns>(row)?.into_ended_order()
         })
     }
 
     fn write_ended_order(&mut self, order: &EndedOrder) -> TableResult<()> {
-        let sql = "INSERT OR REPLACE INTO pointsman_ended_order (key, tenant, outcome, node, ended)
-                   VALUES (?1, ?2, ?3, ?4, ?5)";
-        let EndedOrder { key, tenant, outcome, node, ended_at } = order;
-        let row = (key.to_string(), tenant.as_str(), outcome.as_str(), node.as_str(), ended_at.micros());
-        self.conn.prepare_cached(sql)?.execute(row)?;
-        Ok(())
+        let sql = expand_sql!(
+            "INSERT OR REPLACE INTO pointsman_ended_order (:ended_order_columns)
+             VALUES (:ended_order_parameters)"
+        );
+        write_columns(&self.conn, sql, &EndedOrderColumns::from_ended_order(order))
     }
+}
+
+/// Decodes an order from its columns, followed by whether its task is running. A subquery reads the latter, because
+/// SQLite prepares the statement again for each order if the table of tasks, with its partial indexes, is joined.
+fn order_from_row(row: &Row<'_>) -> TableResult<OrderRow> {
+    let mut cells = RowReader::new(row);
+    let columns = OrderColumns::read_cells(&mut cells)?;
+    let step_running = Option::<bool>::read(&mut cells)?;
+    columns.into_row(step_running.unwrap_or(false))
 }

@@ -2,38 +2,20 @@
 
 use pointsman_core::task::QueueSubject;
 use pointsman_core::{TaskSeq, Tenant};
+use pointsman_store::columns::QueueColumns;
 use pointsman_store::expand_sql;
 use pointsman_store::row::{ActiveTaskRow, HandlerId, QueueCounts, QueueId, QueueRow, RankRange};
 use pointsman_store::tables::QueueTable;
 
 use super::SqliteTables;
-use super::row::{
-    active_task_columns, active_task_from_row, query_all, query_first, query_up_to, read_text,
-    task_seq_from_row,
-};
-use crate::error::{Fault, TableResult};
+use super::active_tasks::active_task_from_row;
+use super::queries::{query_all, query_first, query_up_to, read_columns, task_seq_from_row};
+use crate::error::TableResult;
 
 impl QueueTable for SqliteTables {
     fn list_queues(&mut self) -> TableResult<Vec<QueueRow>> {
-        let sql =
-            "SELECT id, handler, tenant, collection, ready, waiting, scheduled, running, halted, missing
-                   FROM pointsman_queue ORDER BY id";
-        query_all(&self.conn, sql, [], |row| {
-            Ok(QueueRow {
-                id: row.get(0)?,
-                handler: row.get(1)?,
-                tenant: Tenant::new(read_text(row, 2)?).map_err(Fault::damaged)?,
-                subject: QueueSubject::from_text(read_text(row, 3)?).map_err(Fault::damaged)?,
-                counts: QueueCounts {
-                    ready: row.get(4)?,
-                    waiting: row.get(5)?,
-                    scheduled: row.get(6)?,
-                    running: row.get(7)?,
-                    halted: row.get(8)?,
-                    missing: row.get(9)?,
-                },
-            })
-        })
+        let sql = expand_sql!("SELECT :queue_columns FROM pointsman_queue ORDER BY id");
+        query_all(&self.conn, sql, [], |row| read_columns::<QueueColumns>(row)?.into_row())
     }
 
     fn create_queue(
@@ -83,11 +65,10 @@ impl QueueTable for SqliteTables {
     ) -> TableResult<Vec<ActiveTaskRow>> {
         // The index yields them by score, rank and age. ORDER BY would make SQLite prepare the statement again for every
         // queue, and so would a bound LIMIT.
-        let sql = expand_sql!(concat!(
-            "SELECT ",
-            active_task_columns!(),
-            " FROM pointsman_task INDEXED BY pointsman_task_ready WHERE queue = ?1 AND phase = :ready"
-        ));
+        let sql = expand_sql!(
+            "SELECT :task_columns FROM pointsman_task INDEXED BY pointsman_task_ready
+             WHERE queue = ?1 AND phase = :ready"
+        );
         let mut ready_tasks = Vec::new();
         for (queue, share) in shares {
             let share = usize::try_from(*share).unwrap_or(0);

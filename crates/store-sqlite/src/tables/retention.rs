@@ -5,7 +5,7 @@ use pointsman_store::tables::RetentionTables;
 use rusqlite::Connection;
 
 use super::SqliteTables;
-use super::row::{query_all, read_optional_event_id, read_time};
+use super::queries::{query_all, read_optional_event_id, read_time};
 use crate::error::TableResult;
 
 /// The maximum number of rows that one transaction examines or deletes, because emits wait for it.

@@ -1,12 +1,14 @@
 //! Rules.
 
 use pointsman_core::{Rule, RuleKind, RuleScope, Tenant};
+use pointsman_store::columns::RuleColumns;
+use pointsman_store::expand_sql;
 use pointsman_store::tables::RuleTable;
 use rusqlite::Connection;
 
 use super::SqliteTables;
-use super::row::{query_all, read_text, read_time};
-use crate::error::{Fault, TableResult};
+use super::queries::{query_all, read_columns, write_columns};
+use crate::error::TableResult;
 
 impl RuleTable for SqliteTables {
     fn list_rules(&mut self) -> TableResult<Vec<Rule>> {
@@ -14,18 +16,9 @@ impl RuleTable for SqliteTables {
     }
 
     fn write_rule(&mut self, rule: &Rule) -> TableResult<()> {
-        let sql = "INSERT OR REPLACE INTO pointsman_rule (kind, space, name, tenant, by, reason, since)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        self.conn.prepare_cached(sql)?.execute((
-            rule.kind.as_str(),
-            rule.scope.kind_name(),
-            rule.scope.name(),
-            rule.tenant.as_ref().map_or("", |t| t.as_str()),
-            &rule.set_by,
-            &rule.reason,
-            rule.since.micros(),
-        ))?;
-        Ok(())
+        let sql =
+            expand_sql!("INSERT OR REPLACE INTO pointsman_rule (:rule_columns) VALUES (:rule_parameters)");
+        write_columns(&self.conn, sql, &RuleColumns::from_rule(rule))
     }
 
     fn delete_rule(&mut self, kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> TableResult<()> {
@@ -37,25 +30,6 @@ impl RuleTable for SqliteTables {
 }
 
 pub(crate) fn list_rules(conn: &Connection) -> TableResult<Vec<Rule>> {
-    let sql = "SELECT kind, space, name, tenant, by, reason, since FROM pointsman_rule
-               ORDER BY space, name, tenant, kind";
-    query_all(conn, sql, [], |row| {
-        let tenant = match read_text(row, 3)? {
-            "" => None,
-            name => Some(Tenant::new(name).map_err(Fault::damaged)?),
-        };
-        let scope = RuleScope::parse(read_text(row, 1)?, read_text(row, 2)?);
-        Ok(Rule {
-            kind: if read_text(row, 0)? == RuleKind::Block.as_str() {
-                RuleKind::Block
-            } else {
-                RuleKind::Pause
-            },
-            scope: scope.ok_or_else(|| Fault::damaged("a rule has an unknown target"))?,
-            tenant,
-            set_by: row.get(4)?,
-            reason: row.get(5)?,
-            since: read_time(row, 6)?,
-        })
-    })
+    let sql = expand_sql!("SELECT :rule_columns FROM pointsman_rule ORDER BY space, name, tenant, kind");
+    query_all(conn, sql, [], |row| read_columns::<RuleColumns>(row)?.into_rule())
 }

@@ -33,6 +33,12 @@ macro_rules! tables {
             pub fn columns(self) -> &'static [Column] {
                 match self { $(Self::$table => <$columns $(<$life>)? as Columns>::COLUMNS),* }
             }
+
+            /// Returns the columns of the primary key, which are the first ones.
+            pub fn key_columns(self) -> &'static [Column] {
+                let key_length = match self { $(Self::$table => <$columns $(<$life>)? as Columns>::KEY_LENGTH),* };
+                self.columns().split_at(key_length).0
+            }
         }
 
         /// A row of a table.
