@@ -23,14 +23,9 @@ impl RowEncoder {
         self
     }
 
-    /// Appends a number as a zigzag varint: seven bits per byte, the sign in the lowest bit.
+    /// Appends a number as [`push_varint`] encodes it.
     pub(crate) fn varint(mut self, number: i64) -> Self {
-        let mut rest = ((number << 1) ^ (number >> 63)).cast_unsigned();
-        while rest >= 0x80 {
-            self.0.push(rest as u8 | 0x80);
-            rest >>= 7;
-        }
-        self.0.push(rest as u8);
+        push_varint(&mut self.0, number);
         self
     }
 
@@ -52,20 +47,19 @@ impl RowEncoder {
         self
     }
 
-    pub(crate) fn text(self, text: &str) -> Self {
-        self.bytes(text.as_bytes())
-    }
-
-    pub(crate) fn optional_text(self, text: Option<&str>) -> Self {
-        match text {
-            None => self.flag(false),
-            Some(text) => self.flag(true).text(text),
-        }
-    }
-
     pub(crate) fn finish(self) -> Vec<u8> {
         self.0
     }
+}
+
+/// Appends a number as a zigzag varint: seven bits per byte, the sign in the lowest bit.
+pub(crate) fn push_varint(bytes: &mut Vec<u8>, number: i64) {
+    let mut rest = ((number << 1) ^ (number >> 63)).cast_unsigned();
+    while rest >= 0x80 {
+        bytes.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    bytes.push(rest as u8);
 }
 
 /// Decodes the values of a row in the order in which they were encoded.
@@ -120,8 +114,8 @@ impl<'b> RowDecoder<'b> {
         std::str::from_utf8(self.bytes()?).map_err(Fault::damaged)
     }
 
-    pub(crate) fn optional_text(&mut self) -> TableResult<Option<&'b str>> {
-        if self.flag()? { self.text().map(Some) } else { Ok(None) }
+    pub(crate) fn remaining_bytes(self) -> &'b [u8] {
+        self.0
     }
 
     /// Fails if bytes of the row remain undecoded.
@@ -180,6 +174,11 @@ pub(crate) fn decode_member_i64(member: &[u8], index: usize) -> TableResult<i64>
     Ok((u64::from_be_bytes(*bytes) ^ 1 << 63).cast_signed())
 }
 
+/// Decodes the number at the end of an index member.
+pub(crate) fn decode_last_member_i64(member: &[u8]) -> TableResult<i64> {
+    decode_member_i64(member.get(member.len().saturating_sub(8)..).unwrap_or_default(), 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,9 +188,9 @@ mod tests {
         let numbers = [0, 1, -1, 63, 64, -65, 1 << 40, i64::MAX, i64::MIN];
         let mut encoder = RowEncoder::default()
             .fixed_i64(-7)
-            .text("é")
+            .bytes("é".as_bytes())
             .optional_varint(None)
-            .optional_text(Some(""))
+            .bytes(b"")
             .flag(true);
         for number in numbers {
             encoder = encoder.varint(number).optional_varint(Some(number));
@@ -202,7 +201,7 @@ mod tests {
             (decoder.fixed_i64().unwrap(), decoder.text().unwrap(), decoder.optional_varint().unwrap()),
             (-7, "é", None)
         );
-        assert_eq!((decoder.optional_text().unwrap(), decoder.flag().unwrap()), (Some(""), true));
+        assert_eq!((decoder.text().unwrap(), decoder.flag().unwrap()), ("", true));
         for number in numbers {
             assert_eq!(
                 (decoder.varint().unwrap(), decoder.optional_varint().unwrap()),
@@ -221,8 +220,12 @@ mod tests {
 
     #[test]
     fn decoding_a_truncated_row_fails() {
-        let bytes =
-            RowEncoder::default().fixed_i64(1).varint(1 << 50).text("abc").optional_varint(Some(9)).finish();
+        let bytes = RowEncoder::default()
+            .fixed_i64(1)
+            .varint(1 << 50)
+            .bytes(b"abc")
+            .optional_varint(Some(9))
+            .finish();
         for end in 0..bytes.len() {
             let mut decoder = RowDecoder::new(&bytes[..end]);
             let decoded_all = decoder.fixed_i64().is_ok()

@@ -37,8 +37,6 @@ pub(crate) enum Table {
     Nodes,
     AuditEntries,
     Chains,
-    /// Chains whose orders have yet to be re-evaluated, by path: the number of the last order that was.
-    PendingChainReevaluations,
     Orders,
     /// Numbers of orders, by key and tenant of the order ([`order_field`]).
     OrderNumbers,
@@ -62,7 +60,7 @@ pub(crate) enum Index {
     /// Score (greatest first), rank, task number, key bucket. One set for each queue.
     ReadyTasks(QueueId),
     /// Task number. One set for each queue and phase, except the ready and locked phases.
-    TasksInPhase(QueueId, i64),
+    TasksInPhase(QueueId, i16),
     /// Task number. One set for each node, with the tasks that it has locked.
     LockedTasks(NodeId),
     /// Lane, lane position, task number.
@@ -103,7 +101,7 @@ pub(crate) enum Index {
     FireTimes(String),
     /// Time when the fire was recorded, planned time, name of the schedule.
     FiresByAge,
-    /// Time when the record was stored, idempotency key.
+    /// Time when the record was stored, field of the record.
     IdempotencyRecordsByAge,
     /// Id of the event at which retention last found an object in use, field of the object ([`object_field`]).
     ObjectsByRetentionCheck,
@@ -156,7 +154,6 @@ impl Keys {
             Table::Nodes => "nodes",
             Table::AuditEntries => "audit-entries",
             Table::Chains => "chains",
-            Table::PendingChainReevaluations => "pending-chain-updates",
             Table::Orders => "orders",
             Table::OrderNumbers => "order-numbers",
             Table::EndedOrders => "ended-orders",

@@ -11,8 +11,8 @@
 //! if no other commit happened since (`lua/commit.lua`). The write lock is a key that expires: it avoids conflicts, and
 //! correctness does not depend on it.
 //!
-//! - `keys.rs` names the keys, `rows.rs` and `codec.rs` encode rows, `task_indexes.rs` lists the index entries of a task,
-//!   `store_state.rs` is the commit version with all counters.
+//! - `keys.rs` names the keys, `cells.rs` and `codec.rs` encode rows, `rows.rs` says which of them are stored in parts,
+//!   `task_indexes.rs` lists the index entries of a task, `store_state.rs` is the commit version with all counters.
 //! - `overlay/` caches rows and merges them with pending writes; `lookup/` reads typed rows through it.
 //! - `tables/` is a transaction of the writer over `connection.rs` and `command_encoding.rs`; `write_lock.rs` has the commands
 //!   of the write lock; `backend.rs` is what the writer runs.
@@ -26,6 +26,7 @@
 //! - Each script is a file in `lua/` that documents its purpose, keys and arguments (`script.rs`).
 
 mod backend;
+mod cells;
 mod codec;
 mod command_encoding;
 mod connect;
@@ -84,7 +85,7 @@ const TASK_ID_NAMESPACE_TEXT_NAME: &str = "task_id_namespace";
 /// Name of the stored text with the salt of hashes.
 const SALT_TEXT_NAME: &str = "salt";
 /// Layout version that this version reads and writes.
-const CURRENT_LAYOUT: u32 = 3;
+const CURRENT_LAYOUT: u32 = 4;
 
 /// The Redis store. Cheap to clone; all clones are the same store.
 pub type RedisStore = BackendStore<Redis>;

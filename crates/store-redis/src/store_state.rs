@@ -2,13 +2,13 @@
 //! `pointsman:invalidation-records`.
 
 use pointsman_core::journal::JournalRange;
+use pointsman_core::{EventId, Timestamp};
 use pointsman_store::error::TableResult;
 use pointsman_store::invalidation::{CommitRecord, CommitVersion, commits_since};
 use pointsman_store::tables::Counters;
 
 use crate::codec::{RowDecoder, RowEncoder};
 use crate::overlay::InvalidationRecord;
-use crate::rows::{decode_counters, encode_counters};
 
 /// Message of the fault if the store disappeared while it was open.
 pub(crate) const STORE_MISSING_MESSAGE: &str = "the store is gone from Redis, as after FLUSHALL or a start without the append-only file; restore \
@@ -58,6 +58,34 @@ impl StoreState {
             last_expired_event_id: self.counters.expired_up_to,
         }
     }
+}
+
+/// Appends the counters of the store to a row.
+fn encode_counters(counters: &Counters, encoder: RowEncoder) -> RowEncoder {
+    encoder
+        .varint(counters.last_event.as_i64())
+        .varint(counters.expired_up_to.as_i64())
+        .varint(counters.last_task)
+        .varint(counters.last_fence)
+        .varint(counters.last_object)
+        .varint(counters.last_order)
+        .varint(counters.journaled_event_count)
+        .varint(counters.archived_task_count)
+        .optional_varint(counters.next_due.map(Timestamp::micros))
+}
+
+fn decode_counters(row: &mut RowDecoder<'_>) -> TableResult<Counters> {
+    Ok(Counters {
+        last_event: EventId::from_i64(row.varint()?),
+        expired_up_to: EventId::from_i64(row.varint()?),
+        last_task: row.varint()?,
+        last_fence: row.varint()?,
+        last_object: row.varint()?,
+        last_order: row.varint()?,
+        journaled_event_count: row.varint()?,
+        archived_task_count: row.varint()?,
+        next_due: row.optional_varint()?.map(Timestamp::from_micros),
+    })
 }
 
 /// Starts a row that begins with a commit version, in bytes that scripts can read.

@@ -3,18 +3,19 @@
 mod registry;
 mod tasks;
 
-pub(crate) use registry::{StoredChain, StoredHandler, parse_number};
+pub(crate) use registry::parse_number;
 pub(crate) use tasks::bucket_of_task;
 
 use pointsman_core::task::TaskIdNamespace;
-use pointsman_core::{EventId, Tenant};
+use pointsman_core::{Event, EventId, TaskSeq, Tenant};
+use pointsman_store::columns::ObjectColumns;
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::ObjectRow;
 
 use crate::TASK_ID_NAMESPACE_TEXT_NAME;
 use crate::keys::{Table, object_field, object_name};
 use crate::overlay::{CacheFetch, TransactionOverlay};
-use crate::rows::{self, JournaledEvent};
+use crate::rows;
 
 impl TransactionOverlay {
     pub(crate) fn read_named_text(&mut self, name: &str) -> TableResult<Option<String>> {
@@ -31,8 +32,17 @@ impl TransactionOverlay {
         self.read_named_number(TASK_ID_NAMESPACE_TEXT_NAME).map(TaskIdNamespace)
     }
 
-    pub(crate) fn read_journaled_event(&mut self, id: EventId) -> TableResult<Option<JournaledEvent>> {
-        self.read_encoded_event(id)?.map(|bytes| rows::decode_event(id, &bytes)).transpose()
+    pub(crate) fn read_event(&mut self, id: EventId) -> TableResult<Option<Event>> {
+        let row = self.read_encoded_event(id)?;
+        row.map(|row| rows::decode_event(id, &row)?.into_event()).transpose()
+    }
+
+    /// Lists the tasks that were created with an event, whether or not they still exist.
+    pub(crate) fn list_tasks_created_with_event(&mut self, id: EventId) -> TableResult<Vec<TaskSeq>> {
+        match self.read_encoded_event(id)? {
+            Some(row) => Ok(rows::decode_event(id, &row)?.task_seqs().collect()),
+            None => Ok(vec![]),
+        }
     }
 
     /// Returns whether an object is cached.
@@ -43,11 +53,12 @@ impl TransactionOverlay {
     /// Reads an object. One that had events before the store existed has only its last event id.
     pub(crate) fn read_object(&mut self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>> {
         let field = object_field(tenant, key);
-        if let Some(object) = self.with_cached_row(&Table::Objects, &field, rows::decode_object) {
+        let decode = |row: &[u8]| rows::decode_object(tenant.as_str(), key, row).map(ObjectColumns::into_row);
+        if let Some(object) = self.with_cached_row(&Table::Objects, &field, decode) {
             return object.map(Some);
         }
         self.fetch_into_cache(object_fetches(tenant, key).into())?;
-        if let Some(object) = self.with_cached_row(&Table::Objects, &field, rows::decode_object) {
+        if let Some(object) = self.with_cached_row(&Table::Objects, &field, decode) {
             return object.map(Some);
         }
         let name = object_name(tenant, key);

@@ -1,37 +1,21 @@
-//! Reads queues, handlers, rules, nodes, chains and orders.
+//! Reads queues, handlers, rules, nodes, chains, fires and orders.
 
-use pointsman_core::chain::{Chain, ChainState, OrderKey};
+use pointsman_core::chain::OrderKey;
+use pointsman_core::fire::Fire;
 use pointsman_core::limit::LimiterAndBreakerState;
 use pointsman_core::store::{NodeId, NodeView};
-use pointsman_core::{HandlerDef, HandlerName, Rule, Tenant};
+use pointsman_core::task::QueueSubject;
+use pointsman_core::{HandlerName, Rule, TaskSeq, Tenant};
+use pointsman_store::columns::{ChainColumns, FireColumns, NodeColumns, OrderColumns, RuleColumns};
 use pointsman_store::error::{Fault, TableResult};
-use pointsman_store::row::{
-    ChainRow, HandlerId, HandlerRow, OrderRow, QueueCounts, QueueId, QueueRow, TaskPhase,
-};
-use serde::{Deserialize, Serialize};
+use pointsman_store::row::{ChainRow, HandlerId, HandlerRow, OrderRow, QueueId, QueueRow, TaskPhase};
 
-use crate::codec::{MemberOrField, decode_member_i64, encode_decimal_field};
+use crate::cells::{LeadingCell, decode_row};
+use crate::codec::{MemberOrField, encode_decimal_field};
 use crate::connection::args;
 use crate::keys::{Index, Table, order_field};
 use crate::overlay::{Bytes, CacheFetch, TransactionOverlay, decode_integer};
-use crate::rows;
-
-/// A handler as stored in its table.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct StoredHandler {
-    pub(crate) def: HandlerDef,
-    #[serde(rename = "defined")]
-    pub(crate) is_defined: bool,
-}
-
-/// A chain as stored in its table.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct StoredChain {
-    pub(crate) chain: Chain,
-    #[serde(rename = "defined")]
-    pub(crate) is_defined: bool,
-    pub(crate) state: ChainState,
-}
+use crate::rows::{self, decode_row_at};
 
 /// Maximum number of listed nodes.
 const MAX_LISTED_NODES: usize = 100;
@@ -51,38 +35,40 @@ impl TransactionOverlay {
     pub(crate) fn read_queues(&mut self) -> TableResult<Vec<QueueRow>> {
         self.fetch_into_cache(vec![CacheFetch::Table(Table::Queues), CacheFetch::Table(Table::QueueCounts)])?;
         let rows = self.read_numbered_rows(Table::Queues)?;
-        rows.into_iter().map(|(id, row)| rows::decode_queue(id, &row, self.read_queue_counts(id)?)).collect()
+        rows.into_iter().map(|(id, row)| self.decode_queue(id, &row)).collect()
     }
 
     /// Returns whether the tasks of a queue synchronise a collection of a source.
     pub(crate) fn is_source_queue(&mut self, id: QueueId) -> TableResult<bool> {
         let field = encode_decimal_field(id);
-        if let Some(is_source) = self.with_cached_row(&Table::Queues, &field, rows::is_source_queue) {
+        let is_source = |row: &[u8]| {
+            let subject = rows::decode_queue(id, row, None)?.collection;
+            Ok(!subject.is_empty()
+                && QueueSubject::from_text(&subject).map_err(Fault::damaged)?.collection().is_some())
+        };
+        if let Some(is_source) = self.with_cached_row(&Table::Queues, &field, is_source) {
             return is_source;
         }
-        self.read_row(Table::Queues, field)?.map_or(Ok(false), |row| rows::is_source_queue(&row))
+        self.read_row(Table::Queues, field)?.map_or(Ok(false), |row| is_source(&row))
     }
 
     pub(crate) fn read_queue(&mut self, id: QueueId) -> TableResult<Option<QueueRow>> {
         let row = self.read_row(Table::Queues, encode_decimal_field(id))?;
-        row.map(|row| rows::decode_queue(id, &row, self.read_queue_counts(id)?)).transpose()
+        row.map(|row| self.decode_queue(id, &row)).transpose()
     }
 
-    fn read_queue_counts(&mut self, id: QueueId) -> TableResult<QueueCounts> {
-        let row = self.read_row(Table::QueueCounts, encode_decimal_field(id))?;
-        Ok(row.map(|row| rows::decode_queue_counts(&row)).transpose()?.unwrap_or_default())
+    fn decode_queue(&mut self, id: QueueId, row: &[u8]) -> TableResult<QueueRow> {
+        let counts = self.read_row(Table::QueueCounts, encode_decimal_field(id))?;
+        rows::decode_queue(id, row, counts.as_deref())?.into_row()
     }
 
     /// Reads a queue and the name of its handler.
     pub(crate) fn read_queue_with_handler(&mut self, id: QueueId) -> TableResult<(HandlerName, QueueRow)> {
         let queue = self.read_queue(id)?.ok_or_else(|| Fault::damaged(format!("no queue {id}")))?;
-        let handler = self.read_handler(queue.handler)?;
+        let handler = self.read_row(Table::Handlers, encode_decimal_field(queue.handler))?;
         let handler = handler.ok_or_else(|| Fault::damaged(format!("no handler {}", queue.handler)))?;
-        Ok((handler.def.name, queue))
-    }
-
-    fn read_handler(&mut self, id: HandlerId) -> TableResult<Option<StoredHandler>> {
-        self.read_row(Table::Handlers, id.to_string())?.map(|row| rows::decode_json(&row)).transpose()
+        let name = rows::decode_handler(queue.handler, &handler)?.name;
+        Ok((HandlerName::new(name).map_err(Fault::damaged)?, queue))
     }
 
     pub(crate) fn read_rate_limiter(&mut self, id: HandlerId) -> TableResult<LimiterAndBreakerState> {
@@ -97,8 +83,13 @@ impl TransactionOverlay {
         ])?;
         let rows = self.read_numbered_rows(Table::Handlers)?;
         let decode_handler = |(id, row): (HandlerId, Bytes)| {
-            let StoredHandler { def, is_defined } = rows::decode_json(&row)?;
-            Ok(HandlerRow { id, def, is_defined, limiter_state: self.read_rate_limiter(id)? })
+            let handler = rows::decode_handler(id, &row)?;
+            Ok(HandlerRow {
+                id,
+                def: serde_json::from_str(&handler.def).map_err(Fault::damaged)?,
+                is_defined: handler.defined,
+                limiter_state: self.read_rate_limiter(id)?,
+            })
         };
         rows.into_iter().map(decode_handler).collect()
     }
@@ -106,8 +97,9 @@ impl TransactionOverlay {
     /// Reads all rules, sorted by scope, tenant and kind.
     pub(crate) fn read_rules(&mut self) -> TableResult<Vec<Rule>> {
         let rows = self.read_table(Table::Rules)?;
-        let mut rules: Vec<Rule> =
-            rows.iter().map(|(_, row)| rows::decode_json(row)).collect::<TableResult<_>>()?;
+        let decode =
+            |(field, row): &(MemberOrField, Bytes)| decode_row_at::<RuleColumns<'_>>(field, row)?.into_rule();
+        let mut rules: Vec<Rule> = rows.iter().map(decode).collect::<TableResult<_>>()?;
         let tenant_name =
             |rule: &Rule| rule.tenant.as_ref().map_or(String::new(), |tenant| tenant.to_string());
         rules.sort_by_cached_key(|rule| {
@@ -121,10 +113,10 @@ impl TransactionOverlay {
         let rows = self.read_numbered_rows(Table::Nodes)?;
         let mut nodes = Vec::with_capacity(rows.len());
         for (id, row) in rows {
-            let node = rows::decode_node(id, &row, 0)?;
+            let node: NodeColumns<'_> = decode_row(&[LeadingCell::Number(id)], &row)?;
             let running_tasks =
-                if with_running_tasks && !node.has_left_or_died { self.count_locked_tasks(id)? } else { 0 };
-            nodes.push(NodeView { running_task_count: running_tasks, ..node });
+                if with_running_tasks && !node.gone { self.count_locked_tasks(id)? } else { 0 };
+            nodes.push(node.into_view(running_tasks)?);
         }
         Ok(nodes)
     }
@@ -154,24 +146,25 @@ impl TransactionOverlay {
     /// Reads all chains, sorted by path.
     pub(crate) fn read_chains(&mut self) -> TableResult<Vec<ChainRow>> {
         let rows = self.read_table(Table::Chains)?;
-        let decode_chain = |row: &Bytes| {
-            let StoredChain { chain, is_defined, state } = rows::decode_json(row)?;
-            Ok(ChainRow { chain, is_defined, state })
-        };
-        let mut chains: Vec<ChainRow> =
-            rows.iter().map(|(_, row)| decode_chain(row)).collect::<TableResult<_>>()?;
+        let decode =
+            |(path, row): &(MemberOrField, Bytes)| decode_row_at::<ChainColumns<'_>>(path, row)?.into_row();
+        let mut chains: Vec<ChainRow> = rows.iter().map(decode).collect::<TableResult<_>>()?;
         chains.sort_by(|a, b| a.path().as_str().cmp(b.path().as_str()));
         Ok(chains)
     }
 
     pub(crate) fn read_order(&mut self, number: i64) -> TableResult<Option<OrderRow>> {
         let Some(row) = self.read_row(Table::Orders, number.to_string())? else { return Ok(None) };
-        let mut found = rows::decode_order(number, &row)?;
-        if let Some(task) = found.order.task_seq {
-            found.order.step_running =
-                self.read_active_task(task)?.is_some_and(|active| active.phase == TaskPhase::Locked);
-        }
-        Ok(Some(found))
+        let order: OrderColumns<'_> = decode_row(&[LeadingCell::Number(number)], &row)?;
+        let task = order.task.map_or(Ok(None), |task| self.read_active_task(TaskSeq(task)))?;
+        order.into_row(task.is_some_and(|active| active.phase == TaskPhase::Locked)).map(Some)
+    }
+
+    /// Reads the fire of a planned time.
+    pub(crate) fn read_fire(&mut self, schedule: &str, planned: i64) -> TableResult<Option<Fire>> {
+        let row = self.read_row(Table::Fires(schedule.into()), encode_decimal_field(planned))?;
+        let key = [LeadingCell::Text(schedule), LeadingCell::Number(planned)];
+        row.map(|row| decode_row::<FireColumns<'_>>(&key, &row)?.into_fire()).transpose()
     }
 
     pub(crate) fn read_order_by_key(
@@ -183,14 +176,6 @@ impl TransactionOverlay {
             Some(number) => self.read_order(parse_number(&number)?),
             None => Ok(None),
         }
-    }
-
-    /// Decodes the number at the end of each index member.
-    pub(crate) fn decode_last_numbers(members: &[MemberOrField]) -> TableResult<Vec<i64>> {
-        let last = |member: &MemberOrField| {
-            decode_member_i64(member.get(member.len().saturating_sub(8)..).unwrap_or(&[]), 0)
-        };
-        members.iter().map(last).collect()
     }
 }
 

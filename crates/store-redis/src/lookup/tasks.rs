@@ -1,5 +1,6 @@
 //! Reads tasks, active and archived.
 
+use std::borrow::Cow;
 use std::ops::Bound;
 
 use pointsman_core::store::MAX_LISTED_ATTEMPTS;
@@ -21,14 +22,13 @@ impl TransactionOverlay {
     pub(crate) fn read_active_task(&mut self, seq: TaskSeq) -> TableResult<Option<ActiveTaskRow>> {
         let (table, field) = active_task_location(seq);
         let row = self.read_row(table, field)?;
-        row.map(|bytes| rows::decode_active_task(&bytes)).transpose()
+        row.map(|row| rows::decode_active_task(seq, &row)?.into_row()).transpose()
     }
 
     pub(crate) fn read_archived_task(&mut self, seq: TaskSeq) -> TableResult<Option<ArchivedTaskRow>> {
         let (bucket, field) = task_bucket_and_field(seq);
-        self.read_row(Table::ArchivedTasks(bucket), field)?
-            .map(|bytes| rows::decode_archived_task(&bytes))
-            .transpose()
+        let row = self.read_row(Table::ArchivedTasks(bucket), field)?;
+        row.map(|row| rows::decode_archived_task(seq, &row)?.into_row()).transpose()
     }
 
     /// Reads those of these tasks that are active, in one round trip.
@@ -80,22 +80,15 @@ impl TransactionOverlay {
 
     /// Reads all archived tasks of a bucket, sorted by number.
     pub(crate) fn read_archived_tasks_of_bucket(&mut self, bucket: i64) -> TableResult<Vec<ArchivedTaskRow>> {
-        let rows = self.read_table(Table::ArchivedTasks(bucket))?;
-        let mut tasks: Vec<ArchivedTaskRow> =
-            rows.iter().map(|(_, row)| rows::decode_archived_task(row)).collect::<TableResult<_>>()?;
-        tasks.sort_unstable_by_key(|archived| archived.seq);
-        Ok(tasks)
+        let rows = self.read_numbered_rows(Table::ArchivedTasks(bucket))?;
+        let seq = |number| TaskSeq(bucket * TASKS_PER_BUCKET + number);
+        rows.iter().map(|(number, row)| rows::decode_archived_task(seq(*number), row)?.into_row()).collect()
     }
 
     /// Reads the stored attempts, sorted by number.
     pub(crate) fn read_attempts(&mut self, seq: TaskSeq) -> TableResult<Vec<AttemptRecord>> {
-        let mut attempts = Vec::new();
-        for (field, row) in self.read_table(Table::Attempts(seq))? {
-            let number = rows::decode_text(&field)?.parse().map_err(Fault::damaged)?;
-            attempts.push(rows::decode_attempt(number, &row)?);
-        }
-        attempts.sort_unstable_by_key(|attempt| attempt.number);
-        Ok(attempts)
+        let rows = self.read_numbered_rows(Table::Attempts(seq))?;
+        rows.iter().map(|(number, row)| rows::decode_attempt(seq, *number, row)?.into_record()).collect()
     }
 
     /// Reads an active or archived task with its attempts.
@@ -129,9 +122,10 @@ impl TransactionOverlay {
         let (handler, queue) = self.read_queue_with_handler(active.queue)?;
         let event = match active.event {
             Some(id) => {
-                let found = self.read_journaled_event(id)?;
-                let found = found.ok_or_else(|| Fault::damaged(format!("a task's event {id} is gone")))?;
-                Some((found.event.event_type.to_string(), found.event.key.map(|key| key.to_string())))
+                let row = self.read_encoded_event(id)?;
+                let row = row.ok_or_else(|| Fault::damaged(format!("a task's event {id} is gone")))?;
+                let event = rows::decode_event(id, &row)?;
+                Some((event.event_type.into(), event.key.map(Cow::into_owned)))
             }
             None => None,
         };

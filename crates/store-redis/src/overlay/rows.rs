@@ -228,8 +228,7 @@ impl CachePolicy {
             Table::Rules => Self::SmallTable(7),
             Table::Nodes => Self::SmallTable(8),
             Table::Chains => Self::SmallTable(9),
-            Table::PendingChainReevaluations => Self::SmallTable(10),
-            Table::Schedules => Self::SmallTable(11),
+            Table::Schedules => Self::SmallTable(10),
             Table::Objects | Table::LastEventIds => Self::Objects,
             Table::ActiveTasks(bucket) => Self::Tasks(*bucket),
             Table::AuditEntries
@@ -300,7 +299,6 @@ mod tests {
             Table::Rules,
             Table::Nodes,
             Table::Chains,
-            Table::PendingChainReevaluations,
             Table::Schedules,
         ];
         let codes = small_tables.iter().map(|table| match CachePolicy::for_table(table) {

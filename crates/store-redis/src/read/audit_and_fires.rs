@@ -4,14 +4,15 @@ use std::ops::Bound;
 
 use pointsman_core::store::{AuditEntry, FirePage};
 use pointsman_core::{ScheduleName, Timestamp};
+use pointsman_store::columns::AuditEntryColumns;
 use pointsman_store::error::TableResult;
 
+use crate::cells::{LeadingCell, decode_row};
 use crate::codec::{MemberBuilder, decode_member_i64, encode_decimal_field};
 use crate::connection::args;
 use crate::keys::{Index, Table};
 use crate::lookup::parse_number;
 use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay, decode_strings};
-use crate::rows;
 use crate::store_state::StoreState;
 
 /// Lists audit entries, newest first.
@@ -32,8 +33,10 @@ pub(crate) fn list_audit_entries(
     let mut entries = Vec::with_capacity(numbers.len());
     for number in numbers {
         let row = overlay.read_row(Table::AuditEntries, number.to_string())?;
-        entries
-            .extend(row.map(|row| rows::decode_audit_entry(&row)).transpose()?.map(|entry| (number, entry)));
+        if let Some(row) = row {
+            let entry: AuditEntryColumns<'_> = decode_row(&[LeadingCell::Number(number)], &row)?;
+            entries.push((number, entry.into_entry()));
+        }
     }
     Ok(entries)
 }
@@ -51,14 +54,13 @@ pub(crate) fn list_fires(
     let times = Index::FireTimes(schedule.to_string());
     let members = overlay.read_members(&times, (Bound::Unbounded, upper), ScanOrder::Descending, limit)?;
     let ledger = Table::Fires(schedule.to_string());
-    let fields = members.iter().map(|member| decode_member_i64(member, 0).map(|planned| planned.to_string()));
-    let fields: Vec<String> = fields.collect::<TableResult<_>>()?;
-    let fetch = |field: &String| CacheFetch::Row(ledger.clone(), field.clone().into_bytes().into());
-    overlay.fetch_into_cache(fields.iter().map(fetch).collect())?;
-    let mut fires = Vec::with_capacity(fields.len());
-    for field in fields {
-        let row = overlay.read_row(ledger.clone(), field)?;
-        fires.extend(row.map(|row| rows::decode_fire(&row)).transpose()?);
+    let planned_times: Vec<i64> =
+        members.iter().map(|member| decode_member_i64(member, 0)).collect::<TableResult<_>>()?;
+    let fetch = |planned: &i64| CacheFetch::Row(ledger.clone(), encode_decimal_field(*planned));
+    overlay.fetch_into_cache(planned_times.iter().map(fetch).collect())?;
+    let mut fires = Vec::with_capacity(planned_times.len());
+    for planned in planned_times {
+        fires.extend(overlay.read_fire(schedule.as_str(), planned)?);
     }
     Ok(FirePage { fires, journal_range: store_state.journal_range() })
 }

@@ -57,7 +57,7 @@ fn try_read_journal_page(
         }
         for (id, row) in &found {
             (after, until) = if query.backwards { (after, preceding_id(*id)) } else { (*id, until) };
-            if *id > low && *id <= high && !page.scan_event(rows::decode_event(*id, row)?.event) {
+            if *id > low && *id <= high && !page.scan_event(rows::decode_event(*id, row)?.into_event()?) {
                 return Ok(Some(page.into_page()));
             }
         }
@@ -100,11 +100,11 @@ pub(crate) fn read_event_view(
     if id <= journal_range.last_expired_event_id {
         return Ok(None);
     }
-    let Some(found) = overlay.read_journaled_event(id)? else { return Ok(None) };
+    let Some(event) = overlay.read_event(id)? else { return Ok(None) };
     let seqs = list_task_seqs_of_event(overlay, id)?;
     let tasks = tasks::read_tasks_with_attempts(overlay, &seqs)?;
     let caused = read_caused_events(overlay, id)?;
-    Ok(Some(EventView { event: Arc::new(found.event), tasks, caused_events: caused, journal_range }))
+    Ok(Some(EventView { event: Arc::new(event), tasks, caused_events: caused, journal_range }))
 }
 
 /// Reads the events that an event caused, directly or indirectly, nearest first.
@@ -115,7 +115,7 @@ fn read_caused_events(overlay: &mut TransactionOverlay, id: EventId) -> TableRes
     let found = decode_journal_entries(
         overlay.connection.execute(script::CAUSED_EVENTS.call_command(keys, arguments))?,
     )?;
-    found.iter().map(|(id, row)| Ok(Arc::new(rows::decode_event(*id, row)?.event))).collect()
+    found.iter().map(|(id, row)| Ok(Arc::new(rows::decode_event(*id, row)?.into_event()?))).collect()
 }
 
 /// Lists the tasks of an event: those that were created with it, and later ones.
@@ -123,14 +123,14 @@ pub(super) fn list_task_seqs_of_event(
     overlay: &mut TransactionOverlay,
     event: EventId,
 ) -> TableResult<Vec<TaskSeq>> {
-    let journaled = overlay.read_journaled_event(event)?;
+    let created = overlay.list_tasks_created_with_event(event)?;
     let mut seqs = overlay.read_task_seqs_from_index(
         &Index::OutOfOrderTasks,
         &MemberBuilder::from_i64(event.as_i64()).finish(),
         1,
         usize::MAX,
     )?;
-    seqs.extend(journaled.iter().flat_map(|journaled| journaled.task_seqs()));
+    seqs.extend(created);
     seqs.sort_unstable();
     seqs.dedup();
     Ok(seqs)
@@ -150,7 +150,7 @@ pub(crate) fn read_object_view(
     for row in read_object_event_rows(overlay, object.last_event, journal_range, limit)? {
         let id = events.last().map_or(Some(object.last_event), |later| later.prev);
         let id = id.ok_or_else(|| Fault::damaged("an event before the first"))?;
-        events.push(Arc::new(rows::decode_event(id, &row)?.event));
+        events.push(Arc::new(rows::decode_event(id, &row)?.into_event()?));
     }
     Ok(Some(build_object_view(
         object.last_event,

@@ -78,7 +78,10 @@ impl NewestFirstTaskReader {
     }
 
     /// Reads the next rows. There may be more even if these are empty.
-    pub(super) fn read_next_chunk(&mut self, overlay: &mut TransactionOverlay) -> TableResult<Vec<Bytes>> {
+    pub(super) fn read_next_chunk(
+        &mut self,
+        overlay: &mut TransactionOverlay,
+    ) -> TableResult<Vec<(TaskSeq, Bytes)>> {
         let (numbers, min_count) = match &self.source {
             TaskNumberSource::AllBuckets => (self.read_numbers_from_buckets(overlay)?, 1),
             TaskNumberSource::Indexes(indexes) => {
@@ -88,12 +91,16 @@ impl NewestFirstTaskReader {
         self.is_exhausted = numbers.len() < min_count;
         self.unread_below_number = numbers.last().copied().unwrap_or(self.unread_below_number);
         let found = self.read_rows(overlay, &numbers)?;
-        self.chunk = self.chunk.next_after(found.iter().map(|row| row.len()).sum());
+        self.chunk = self.chunk.next_after(found.iter().map(|(_, row)| row.len()).sum());
         Ok(found)
     }
 
     /// Reads the existing rows of these numbers.
-    fn read_rows(&self, overlay: &mut TransactionOverlay, numbers: &[i64]) -> TableResult<Vec<Bytes>> {
+    fn read_rows(
+        &self,
+        overlay: &mut TransactionOverlay,
+        numbers: &[i64],
+    ) -> TableResult<Vec<(TaskSeq, Bytes)>> {
         let row_location = |number: &i64| {
             let (bucket, field) = task_bucket_and_field(TaskSeq(*number));
             (self.table.bucket_table(bucket), field)
@@ -101,8 +108,9 @@ impl NewestFirstTaskReader {
         let fetches = numbers.iter().map(row_location).map(|(table, field)| CacheFetch::Row(table, field));
         overlay.fetch_into_cache(fetches.collect())?;
         let mut rows = Vec::new();
-        for (table, field) in numbers.iter().map(row_location) {
-            rows.extend(overlay.read_row(table, field)?);
+        for number in numbers {
+            let (table, field) = row_location(number);
+            rows.extend(overlay.read_row(table, field)?.map(|row| (TaskSeq(*number), row)));
         }
         Ok(rows)
     }

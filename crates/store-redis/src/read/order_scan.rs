@@ -7,16 +7,16 @@ use pointsman_core::journal::PathFilter;
 use pointsman_core::order::Order;
 use pointsman_core::store::OrderCursor;
 use pointsman_core::{TaskSeq, Tenant};
+use pointsman_store::columns::OrderColumns;
 use pointsman_store::error::TableResult;
-use pointsman_store::row::OrderRow;
 use pointsman_store::views::order_key_range;
 
 use super::ChunkSize;
-use crate::codec::{MemberOrField, encode_decimal_field};
+use crate::cells::{LeadingCell, decode_row};
+use crate::codec::{MemberOrField, decode_last_member_i64, encode_decimal_field};
 use crate::keys::{Index, Table, order_field, order_key_of_field};
 use crate::lookup::parse_number;
 use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay};
-use crate::rows;
 
 /// Scan of the orders that match a path filter and a tenant, sorted by key.
 pub(super) struct OrderScan<'a> {
@@ -94,8 +94,10 @@ fn read_orders(overlay: &mut TransactionOverlay, numbers: &[i64]) -> TableResult
     let mut orders = Vec::with_capacity(numbers.len());
     for number in numbers {
         let row = overlay.read_row(Table::Orders, number.to_string())?;
-        let found = row.map(|row| rows::decode_order(*number, &row)).transpose()?;
-        orders.extend(found.map(|OrderRow { order, .. }| order));
+        if let Some(row) = row {
+            let order: OrderColumns<'_> = decode_row(&[LeadingCell::Number(*number)], &row)?;
+            orders.push(order.into_row(false)?.order);
+        }
     }
     Ok(orders)
 }
@@ -137,7 +139,9 @@ impl OrderNodeScan {
             overlay.read_members(&Index::OrdersByChain, bounds, ScanOrder::Ascending, self.chunk.rows())?;
         self.is_exhausted = members.len() < self.chunk.rows();
         self.after = members.last().cloned().unwrap_or_default();
-        let orders = read_orders(overlay, &TransactionOverlay::decode_last_numbers(&members)?)?;
+        let numbers: Vec<i64> =
+            members.iter().map(|member| decode_last_member_i64(member)).collect::<TableResult<_>>()?;
+        let orders = read_orders(overlay, &numbers)?;
         self.chunk = self.chunk.next_after(orders.iter().map(|order| order.value.as_str().len()).sum());
         Ok(Some(orders.into_iter().map(|order| (order.key.chain.to_string(), order.node)).collect()))
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use pointsman_core::store::{TaskFilter, TaskPage};
 use pointsman_core::task::{QueueSubject, Task, TaskIdNamespace, TaskSeq};
 use pointsman_store::error::TableResult;
-use pointsman_store::row::ActiveTaskRow;
+use pointsman_store::row::{ActiveTaskRow, ArchivedTaskRow};
 use pointsman_store::views::{
     ActiveRowFilter, ActiveTaskDetails, ArchivedRowFilter, TaskPageBuilder, build_page_of_unsorted_tasks,
     choose_row_filters, task_from_active_row, task_from_archived_row, task_matches_filter,
@@ -174,9 +174,9 @@ fn decode_active_tasks(
     queue_names: &mut QueueNameCache,
     task_id_namespace: TaskIdNamespace,
     name_independent_filter: &TaskFilter,
-    chunk: &[Bytes],
+    chunk: &[(TaskSeq, Bytes)],
 ) -> TableResult<VecDeque<ListedTask>> {
-    let rows = chunk.iter().map(|row| rows::decode_active_task(row));
+    let rows = chunk.iter().map(|(seq, row)| rows::decode_active_task(*seq, row)?.into_row());
     let rows: Vec<ActiveTaskRow> = rows.collect::<TableResult<_>>()?;
     queue_names.cache_missing_names(overlay, rows.iter().map(|active| active.queue))?;
     let tasks = rows.into_iter().map(|active| {
@@ -193,9 +193,10 @@ fn decode_archived_tasks(
     overlay: &mut TransactionOverlay,
     queue_names: &mut QueueNameCache,
     task_id_namespace: TaskIdNamespace,
-    chunk: &[Bytes],
+    chunk: &[(TaskSeq, Bytes)],
 ) -> TableResult<VecDeque<ListedTask>> {
-    let rows = chunk.iter().map(|row| rows::decode_archived_task(row)).collect::<TableResult<Vec<_>>>()?;
+    let rows = chunk.iter().map(|(seq, row)| rows::decode_archived_task(*seq, row)?.into_row());
+    let rows: Vec<ArchivedTaskRow> = rows.collect::<TableResult<_>>()?;
     queue_names.cache_missing_names(overlay, rows.iter().map(|archived| archived.queue))?;
     let tasks = rows.into_iter().map(|archived| {
         let QueueName { handler, tenant, .. } = queue_names.get(archived.queue)?;

@@ -4,14 +4,12 @@ use std::collections::HashMap;
 
 use pointsman_core::TaskSeq;
 use pointsman_core::task::LogLine;
-use pointsman_store::error::{Fault, TableResult};
-use pointsman_store::row::encode_attempt_outcome;
-use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyRow, CopyValue};
+use pointsman_store::columns::{Columns as _, LogLineColumns};
+use pointsman_store::error::TableResult;
+use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyRow, CursorValue};
 use redis::Value;
 
 use super::RedisStoreCopy;
-use super::cells::copy_row;
-use super::row_conversion::encode_log_line_row;
 use super::tasks::TaskTable;
 use crate::codec::encode_decimal_field;
 use crate::connection::{CommandArgs, args};
@@ -51,7 +49,8 @@ struct PageStart {
 
 impl PageStart {
     fn from_cursor(after: Option<&CopyCursor>) -> Self {
-        let number = |index: usize| after.and_then(|cursor| cursor.get(index)).and_then(CopyValue::as_number);
+        let number =
+            |index: usize| after.and_then(|cursor| cursor.get(index)).and_then(CursorValue::as_number);
         let task_table = if number(0) == Some(1) { TaskTable::Archived } else { TaskTable::Active };
         Self { task_table, task: TaskSeq(number(1).unwrap_or(0)), after_number: number(2).unwrap_or(-1) }
     }
@@ -118,10 +117,8 @@ impl RedisStoreCopy {
                         return Ok(false);
                     }
                     if !is_resumed_task || number > start.after_number {
-                        page.push_row(
-                            copy_row![task_table == TaskTable::Archived, request.task, number],
-                            row,
-                        );
+                        let cursor = [i64::from(task_table == TaskTable::Archived), request.task.0, number];
+                        page.push_row(cursor.map(CursorValue::Number).into(), row);
                     }
                 }
             }
@@ -253,7 +250,11 @@ fn decode_attempts_or_log_lines(
             let (pairs, _) = found.as_chunks::<2>();
             let mut attempts: Vec<(i64, CopyRow)> = pairs
                 .iter()
-                .map(|[number, row]| encode_attempt_row(request.task, number, row))
+                .map(|[number, row]| {
+                    let number = parse_number(number)?;
+                    let attempt = rows::decode_attempt(request.task, number, row)?;
+                    Ok((number, attempt.into_owned().into()))
+                })
                 .collect::<TableResult<_>>()?;
             attempts.sort_unstable_by_key(|(number, _)| *number);
             Ok(attempts)
@@ -261,17 +262,10 @@ fn decode_attempts_or_log_lines(
         AttemptsOrLogs::Logs => {
             let decode_line = |(number, json): (i64, &Vec<u8>)| {
                 let line: LogLine = rows::decode_json(json)?;
-                Ok((number, encode_log_line_row(request.task, number, line)))
+                let line = LogLineColumns::from_line(request.task, number, &line);
+                Ok((number, line.into_owned().into()))
             };
             (request.first_line..).zip(&found).map(decode_line).collect()
         }
     }
-}
-
-fn encode_attempt_row(task: TaskSeq, number: &[u8], row: &[u8]) -> TableResult<(i64, CopyRow)> {
-    let number = parse_number(number)?;
-    let attempt = rows::decode_attempt(u32::try_from(number).map_err(Fault::damaged)?, row)?;
-    let (started, ended, outcome) =
-        (attempt.started_at, attempt.ended_at, encode_attempt_outcome(attempt.outcome));
-    Ok((number, copy_row![task, number, started, ended, outcome, attempt.error]))
 }

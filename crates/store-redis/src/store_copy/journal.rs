@@ -1,18 +1,17 @@
 //! Copies the journal and the counters.
 
 use pointsman_core::{EventId, TaskSeq};
+use pointsman_store::columns::{Columns as _, StoreNumberColumns};
 use pointsman_store::error::{Fault, TableResult};
-use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyRow, CopyValue};
+use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyRow, CursorValue};
 
 use super::RedisStoreCopy;
-use super::cells::copy_row;
-use super::row_conversion::encode_event_row;
 use crate::codec::{MemberBuilder, decode_member_i64};
 use crate::connection::{CommandArgs, args};
 use crate::keys::Index;
 use crate::overlay::{Bytes, decode_integer, decode_journal_entries, decode_strings, end_of_prefix};
 use crate::read::ChunkSize;
-use crate::rows::{self, JournaledEvent};
+use crate::rows;
 use crate::{SALT_TEXT_NAME, TASK_ID_NAMESPACE_TEXT_NAME};
 
 /// Number of expired events that are still stored, and how many of them active tasks need.
@@ -38,19 +37,19 @@ impl RedisStoreCopy {
         ])?)?;
         let newest = newest.first().map_or(EventId::ZERO, |(id, _)| *id);
         let unexpired_count = i64::try_from(journal_length - expired.stored).map_err(Fault::damaged)?;
-        Ok(copy_row![
-            self.overlay().read_named_number(TASK_ID_NAMESPACE_TEXT_NAME)?.cast_signed(),
-            self.overlay().read_named_number(SALT_TEXT_NAME)?.cast_signed(),
-            newest.max(counters.expired_up_to),
-            counters.expired_up_to,
-            counters.journaled_event_count - unexpired_count,
-            counters.journaled_event_count,
-            counters.last_task,
-            counters.last_fence,
-            counters.last_object,
-            counters.archived_task_count,
-            store_state.last_node_id,
-        ])
+        Ok(CopyRow::Counters(StoreNumberColumns {
+            task_id_namespace: self.overlay().read_named_number(TASK_ID_NAMESPACE_TEXT_NAME)?.cast_signed(),
+            salt: self.overlay().read_named_number(SALT_TEXT_NAME)?.cast_signed(),
+            last_event: newest.max(counters.expired_up_to).as_i64(),
+            expired_up_to: counters.expired_up_to.as_i64(),
+            expired_events: counters.journaled_event_count - unexpired_count,
+            journaled_events: counters.journaled_event_count,
+            last_task: counters.last_task,
+            last_fence: counters.last_fence,
+            last_object: counters.last_object,
+            archived_tasks: counters.archived_task_count,
+            last_node: store_state.last_node_id,
+        }))
     }
 
     pub(super) fn count_events(&mut self) -> TableResult<u64> {
@@ -84,7 +83,7 @@ impl RedisStoreCopy {
     /// Reads events that have not expired, and expired ones that active tasks need.
     pub(super) fn read_page_of_events(&mut self, after: Option<&CopyCursor>) -> TableResult<CopyPage> {
         let expired_up_to = self.read_store_state()?.counters.expired_up_to;
-        let after = after.and_then(|cursor| cursor.first()).and_then(CopyValue::as_number);
+        let after = after.and_then(|cursor| cursor.first()).and_then(CursorValue::as_number);
         let mut after = after.map_or(EventId::ZERO, EventId::from_i64);
         let (mut page, mut chunk) = (CopyPage::default(), ChunkSize::for_limit(usize::MAX));
         while !page.is_full() {
@@ -94,11 +93,10 @@ impl RedisStoreCopy {
             chunk = chunk.next_after(total_bytes(&found));
             let unexpired = found.split_off(found.partition_point(|(id, _)| *id <= expired_up_to));
             let mut events = self.filter_events_needed_by_active_tasks(found)?;
-            for (id, bytes) in &unexpired {
-                events.push(rows::decode_event(*id, bytes)?);
-            }
-            for event in events {
-                page.push_row(copy_row![event.event.id], encode_event_row(event)?);
+            events.extend(unexpired);
+            for (id, row) in events {
+                let event = rows::decode_event(id, &row)?.into_owned();
+                page.push_row(vec![CursorValue::Number(event.id)], event.into());
             }
         }
         Ok(page)
@@ -125,25 +123,24 @@ impl RedisStoreCopy {
     fn filter_events_needed_by_active_tasks(
         &mut self,
         events: Vec<(EventId, Bytes)>,
-    ) -> TableResult<Vec<JournaledEvent>> {
+    ) -> TableResult<Vec<(EventId, Bytes)>> {
         if events.is_empty() {
             return Ok(vec![]);
         }
-        let mut found = Vec::with_capacity(events.len());
-        for (id, bytes) in &events {
-            found.push(rows::decode_event(*id, bytes)?);
-        }
         let out_of_order: Vec<CommandArgs> =
-            found.iter().map(|event| self.out_of_order_tasks_command(event.event.id)).collect();
-        let mut tasks: Vec<Vec<TaskSeq>> = Vec::with_capacity(found.len());
-        for (event, out_of_order) in found.iter().zip(self.overlay().connection.execute_all(&out_of_order)?) {
+            events.iter().map(|(id, _)| self.out_of_order_tasks_command(*id)).collect();
+        let mut tasks: Vec<Vec<TaskSeq>> = Vec::with_capacity(events.len());
+        for ((id, row), out_of_order) in
+            events.iter().zip(self.overlay().connection.execute_all(&out_of_order)?)
+        {
             let out_of_order = decode_strings(out_of_order)?;
             let out_of_order = out_of_order.iter().map(|member| decode_member_i64(member, 1).map(TaskSeq));
-            tasks.push(event.task_seqs().map(Ok).chain(out_of_order).collect::<TableResult<_>>()?);
+            let created = rows::decode_event(*id, row)?.task_seqs().map(Ok);
+            tasks.push(created.chain(out_of_order).collect::<TableResult<_>>()?);
         }
         self.overlay().prefetch_active_tasks(&tasks.concat())?;
         let mut needed = Vec::new();
-        for (event, tasks) in found.into_iter().zip(tasks) {
+        for (event, tasks) in events.into_iter().zip(tasks) {
             if !self.overlay().read_active_tasks(tasks)?.is_empty() {
                 needed.push(event);
             }

@@ -4,18 +4,15 @@
 //! all indexes and documented keys exist as if a node had written them. Reads follow the indexes that
 //! the tables maintain, in chunks. There are no snapshots: the last commit version shows whether a peer has written.
 //!
-//! - `cells.rs` and `row_conversion.rs` convert rows.
 //! - `read.rs` reads small tables and index ranges, `journal.rs` events, `tasks.rs` tasks, `attempts_and_logs.rs` attempts
 //!   and logs, `objects.rs` objects; `write.rs` writes all of them.
 //! - `key_scan.rs` scans for outboxes, live nodes and keys of other stores.
 
 mod attempts_and_logs;
-mod cells;
 mod journal;
 mod key_scan;
 mod objects;
 mod read;
-mod row_conversion;
 mod tasks;
 mod write;
 

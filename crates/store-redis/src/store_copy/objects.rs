@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use pointsman_core::{EventId, ObjectKey, Tenant};
+use pointsman_store::columns::{Columns as _, ObjectColumns};
 use pointsman_store::error::{Fault, TableResult};
-use pointsman_store::row::ObjectRow;
-use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyRow, CopyValue};
+use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyRow, CursorValue};
 
 use super::RedisStoreCopy;
-use super::cells::copy_row;
+use crate::cells::encode_row;
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Table, object_field, parse_object_field};
 use crate::overlay::{decode_list, decode_optional_bytes, decode_strings};
@@ -55,10 +55,10 @@ impl ObjectPartition {
     /// Decodes the cursor of a page: the partition, and the last returned field.
     fn from_cursor(cursor: &CopyCursor) -> TableResult<(Self, Vec<u8>)> {
         let [
-            CopyValue::Number(is_external),
-            CopyValue::Number(number),
-            CopyValue::Number(partition_count),
-            CopyValue::Bytes(field),
+            CursorValue::Number(is_external),
+            CursorValue::Number(number),
+            CursorValue::Number(partition_count),
+            CursorValue::Bytes(field),
         ] = cursor.as_slice()
         else {
             return Err(Fault::damaged("a copy cursor among objects"));
@@ -72,11 +72,11 @@ impl ObjectPartition {
     }
 
     fn to_cursor(self, field: &[u8]) -> CopyCursor {
-        copy_row![
-            self.is_without_rows,
-            self.number.cast_signed(),
-            self.partition_count.cast_signed(),
-            field.to_vec()
+        vec![
+            CursorValue::Number(self.is_without_rows.into()),
+            CursorValue::Number(self.number.cast_signed()),
+            CursorValue::Number(self.partition_count.cast_signed()),
+            CursorValue::Bytes(field.to_vec()),
         ]
     }
 
@@ -129,7 +129,7 @@ impl RedisStoreCopy {
                 };
             let start = after.take().map_or(Bound::Unbounded, Bound::Excluded);
             for (field, row) in collected.objects.range::<Vec<u8>, _>((start, Bound::Unbounded)) {
-                page.push_row(partition.to_cursor(field), encode_object_row(field, row)?);
+                page.push_row(partition.to_cursor(field), decode_object(field, row)?);
                 if page.is_full() {
                     self.collected_partition = Some(collected);
                     return Ok(page);
@@ -213,10 +213,14 @@ impl RedisStoreCopy {
                     decode_optional_bytes(id)?.and_then(|id| std::str::from_utf8(&id).ok()?.parse().ok());
                 // A key with an invalid id does not belong to an object.
                 let Some(last) = id.filter(|_| !has_row) else { continue };
-                let row = rows::encode_object(
-                    &ObjectRow { number: 0, last_event: last, last_sent_events: vec![] },
-                    EventId::ZERO,
-                );
+                let row = encode_row(&ObjectColumns {
+                    tenant: "".into(),
+                    key: "".into(),
+                    number: 0,
+                    last_event: EventId::as_i64(last),
+                    last_sent: [].as_slice().into(),
+                    checked: 0,
+                });
                 fields.into_iter().try_for_each(|field| visit(field, row.clone()))?;
             }
             Ok(())
@@ -237,19 +241,9 @@ impl RedisStoreCopy {
     }
 }
 
-fn encode_object_row(field: &[u8], row: &[u8]) -> TableResult<CopyRow> {
+fn decode_object(field: &[u8], row: &[u8]) -> TableResult<CopyRow> {
     let (tenant, key) = parse_object_field(field)?;
-    let object = rows::decode_object(row)?;
-    let (last, retention_check): (EventId, EventId) =
-        (object.last_event, rows::decode_object_retention_check_event(row)?.unwrap_or(EventId::ZERO));
-    Ok(copy_row![
-        tenant.to_string(),
-        key,
-        object.number,
-        last,
-        object.encode_last_sent_events(),
-        retention_check
-    ])
+    Ok(rows::decode_object(tenant.as_str(), &key, row)?.into_owned().into())
 }
 
 #[cfg(test)]
@@ -277,6 +271,6 @@ mod tests {
             ObjectPartition::from_cursor(&partition.to_cursor(b"/a")).unwrap(),
             (partition, b"/a".to_vec())
         );
-        assert!(ObjectPartition::from_cursor(&vec![CopyValue::Number(1)]).is_err());
+        assert!(ObjectPartition::from_cursor(&vec![CursorValue::Number(1)]).is_err());
     }
 }

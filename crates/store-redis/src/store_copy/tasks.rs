@@ -3,12 +3,11 @@
 use std::ops::Bound;
 
 use pointsman_core::TaskSeq;
+use pointsman_store::columns::Columns as _;
 use pointsman_store::error::{Fault, TableResult};
-use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyValue};
+use pointsman_store::store_copy::{CopyCursor, CopyPage, CursorValue};
 
 use super::RedisStoreCopy;
-use super::cells::copy_row;
-use super::row_conversion::{encode_active_task_row, encode_archived_task_row};
 use crate::codec::{MemberBuilder, decode_member_i64};
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, TASKS_PER_BUCKET, Table, task_bucket_and_field};
@@ -62,22 +61,16 @@ impl RedisStoreCopy {
         task_table: TaskTable,
         after: Option<&CopyCursor>,
     ) -> TableResult<CopyPage> {
-        let after = after.and_then(|cursor| cursor.first()).and_then(CopyValue::as_number);
+        let after = after.and_then(|cursor| cursor.first()).and_then(CursorValue::as_number);
         let from = after.map_or(TaskSeq(0), |seq| TaskSeq(seq + 1));
         let mut page = CopyPage::default();
         self.for_each_task_batch(task_table, from, &mut |store, batch| {
-            for row in store.fetch_task_rows(task_table, batch)? {
-                let (seq, row) = match task_table {
-                    TaskTable::Active => {
-                        let (active, due) = rows::decode_active_task_with_due_time(&row)?;
-                        (active.seq, encode_active_task_row(active, due))
-                    }
-                    TaskTable::Archived => {
-                        let archived = rows::decode_archived_task(&row)?;
-                        (archived.seq, encode_archived_task_row(archived))
-                    }
+            for (seq, row) in batch.iter().zip(store.fetch_task_rows(task_table, batch)?) {
+                let row = match task_table {
+                    TaskTable::Active => rows::decode_active_task(*seq, &row)?.into_owned().into(),
+                    TaskTable::Archived => rows::decode_archived_task(*seq, &row)?.into_owned().into(),
                 };
-                page.push_row(copy_row![seq], row);
+                page.push_row(vec![CursorValue::Number(seq.0)], row);
             }
             Ok(!page.is_full())
         })?;

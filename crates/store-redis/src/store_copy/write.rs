@@ -2,33 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use pointsman_core::fire::Fire;
-use pointsman_core::store::{AuditEntry, IdempotencyKey};
-use pointsman_core::task::{LogLine, QueueSubject};
-use pointsman_core::{EventId, TaskId, TaskSeq, Timestamp};
+use pointsman_core::task::LogLine;
+use pointsman_core::{EventId, TaskSeq, Tenant};
+use pointsman_store::columns::{
+    ActiveTaskColumns, AuditEntryColumns, EventColumns, FileDigestColumns, HandlerColumns, NamedTextColumns,
+    OrderColumns, QueueColumns, StoreNumberColumns,
+};
 use pointsman_store::error::{Fault, TableResult};
-use pointsman_store::row::{AttemptRow, ObjectRow, QueueCounts, ScheduleRow, decode_attempt_outcome};
 use pointsman_store::store_copy::{COPY_PROGRESS_TEXT_NAME, CopyRow, TableKind};
 use pointsman_store::tables::{
-    ActiveTaskTable, ArchivedTaskTable, Counters, EventTable, IdempotencyTable, OrderTable, RuleTable,
-    ScheduleTable,
+    ActiveTaskTable, ArchivedTaskTable, Counters, OrderTable, RuleTable, ScheduleTable,
 };
-use serde_json::value::RawValue;
 
-use super::cells::RowCells;
-use super::read::{RawChain, RawHandler};
-use super::row_conversion::{
-    decode_active_task_row, decode_archived_task_row, decode_ended_order_row, decode_event_row,
-    decode_log_line_row, decode_order_row, decode_rule_row,
-};
 use super::{CachedCounts, RedisStoreCopy};
+use crate::cells::encode_row;
 use crate::codec::MemberBuilder;
 use crate::connection::args;
 use crate::error::commit_refused_fault;
-use crate::keys::{Index, Table, task_bucket_and_field};
+use crate::keys::{Index, Table, active_task_location};
 use crate::memory_usage::MemoryUsage;
 use crate::overlay::{ALL_MEMBERS, ScanOrder, decode_text_reply};
-use crate::rows::{self, JournaledEvent, NodeRow};
+use crate::rows;
 use crate::store_state::StoreState;
 use crate::{SALT_TEXT_NAME, TASK_ID_NAMESPACE_TEXT_NAME};
 
@@ -87,62 +81,80 @@ impl RedisStoreCopy {
     }
 
     fn write_rows(&mut self, table_kind: TableKind, rows: Vec<CopyRow>) -> TableResult<()> {
-        let mut cells = rows.into_iter().map(|row| RowCells::new(table_kind, row));
         match table_kind {
-            TableKind::Counters => cells.try_for_each(|row| self.write_counters(row?)),
-            TableKind::NamedTexts => cells.try_for_each(|row| self.write_text_row(Table::NamedTexts, row?)),
-            TableKind::Handlers => cells.try_for_each(|row| self.write_handler(row?)),
-            TableKind::Queues => cells.try_for_each(|row| self.write_queue(row?)),
-            TableKind::Chains => cells.try_for_each(|row| self.write_chain(row?)),
-            TableKind::Rules => cells.try_for_each(|row| self.tables.write_rule(&decode_rule_row(row?)?)),
-            TableKind::FileDigests => cells.try_for_each(|row| self.write_text_row(Table::FileDigests, row?)),
-            TableKind::Nodes => cells.try_for_each(|row| self.write_node(row?)),
-            TableKind::Schedules => cells.try_for_each(|row| self.write_schedule(row?)),
-            TableKind::Journal => cells.try_for_each(|row| self.write_event(row?)),
-            TableKind::Objects => cells.try_for_each(|row| self.write_object(row?)),
-            TableKind::Tasks => {
-                self.prefetch_queue_names()?;
-                cells.try_for_each(|row| self.write_task(row?))
-            }
-            TableKind::Orders => cells.try_for_each(|row| self.write_order(row?)),
-            TableKind::EndedOrders => {
-                cells.try_for_each(|row| self.tables.write_ended_order(&decode_ended_order_row(row?)?))
-            }
-            TableKind::History => {
-                self.prefetch_queue_names()?;
-                cells.try_for_each(|row| self.tables.insert_archived_task(&decode_archived_task_row(row?)?))
-            }
-            TableKind::Attempts => cells.try_for_each(|row| self.write_attempt(row?)),
-            TableKind::Logs => self.write_log_lines(cells),
-            TableKind::IdempotencyRecords => cells.try_for_each(|row| self.write_idempotency_record(row?)),
-            TableKind::Fires => cells.try_for_each(|row| self.write_fire(row?)),
-            TableKind::AuditEntries => cells.try_for_each(|row| self.write_audit_entry(row?)),
-            TableKind::OutboxReceipts
-            | TableKind::OutboxKeys
-            | TableKind::OutboxRefusals
-            | TableKind::UnknownTenantRules => Err(Fault::damaged(format!("no table for {table_kind}"))),
+            TableKind::Tasks | TableKind::History => self.prefetch_queue_names()?,
+            TableKind::Logs => return self.write_log_lines(rows),
+            _ => {}
         }
+        rows.into_iter().try_for_each(|row| self.write_row(row))
+    }
+
+    fn write_row(&mut self, row: CopyRow) -> TableResult<()> {
+        match row {
+            CopyRow::Counters(numbers) => self.write_counters(&numbers)?,
+            CopyRow::NamedTexts(NamedTextColumns { name, text }) => {
+                self.overlay().write_row(Table::NamedTexts, name.as_bytes(), text.into_owned().into_bytes());
+            }
+            CopyRow::Handlers(handler) => self.write_handler(handler),
+            CopyRow::Queues(queue) => self.write_queue(queue)?,
+            CopyRow::Chains(chain) => self.tables.write_chain(&chain),
+            CopyRow::Rules(rule) => self.tables.write_rule(&rule.into_rule()?)?,
+            CopyRow::FileDigests(FileDigestColumns { key, digest }) => {
+                self.overlay().write_row(
+                    Table::FileDigests,
+                    key.as_bytes(),
+                    digest.into_owned().into_bytes(),
+                );
+            }
+            CopyRow::Nodes(node) => self.tables.write_node(&node),
+            CopyRow::Schedules(schedule) => {
+                let (name, row) = schedule.into_row();
+                self.tables.write_schedule(&name, &row)?;
+            }
+            CopyRow::Journal(event) => self.write_event(&event),
+            CopyRow::Objects(object) => {
+                let tenant = Tenant::new(&*object.tenant).map_err(Fault::damaged)?;
+                self.tables.insert_object(&tenant, &object);
+            }
+            CopyRow::Tasks(task) => self.write_task(task)?,
+            CopyRow::Orders(order) => self.write_order(order)?,
+            CopyRow::EndedOrders(order) => self.tables.write_ended_order(&order.into_ended_order()?)?,
+            CopyRow::History(task) => self.tables.insert_archived_task(&task.into_row()?)?,
+            CopyRow::Attempts(attempt) => self.tables.write_attempt_columns(&attempt),
+            CopyRow::IdempotencyRecords(record) => self.tables.write_idempotency_record_columns(&record),
+            CopyRow::Fires(fire) => self.tables.insert_fire(&fire),
+            CopyRow::AuditEntries(entry) => self.write_audit_entry(&entry),
+            CopyRow::Logs(_)
+            | CopyRow::OutboxReceipts(_)
+            | CopyRow::OutboxKeys(_)
+            | CopyRow::OutboxRefusals(_)
+            | CopyRow::UnknownTenantRules(_) => {
+                return Err(Fault::damaged(format!("no table for {}", row.table())));
+            }
+        }
+        Ok(())
     }
 
     /// Writes the counters. Those of events, queues, orders and audit entries grow as their rows are written.
-    fn write_counters(&mut self, mut row: RowCells) -> TableResult<()> {
-        let (namespace, salt) = (row.number()?.cast_unsigned(), row.number()?.cast_unsigned());
-        let (last, expired_up_to) = (EventId::from_i64(row.number()?), EventId::from_i64(row.number()?));
-        let (expired_events, _journaled) = (row.number()?, row.number()?);
+    fn write_counters(&mut self, numbers: &StoreNumberColumns) -> TableResult<()> {
+        let &StoreNumberColumns { expired_events, last_node, .. } = numbers;
+        let expired_up_to = EventId::from_i64(numbers.expired_up_to);
         let counters = Counters {
-            last_event: last,
+            last_event: EventId::from_i64(numbers.last_event),
             expired_up_to,
-            last_task: row.number()?,
-            last_fence: row.number()?,
-            last_object: row.number()?,
+            last_task: numbers.last_task,
+            last_fence: numbers.last_fence,
+            last_object: numbers.last_object,
             last_order: 0,
             journaled_event_count: expired_events,
-            archived_task_count: row.number()?,
+            archived_task_count: numbers.archived_tasks,
             next_due: None,
         };
-        let last_node = row.number()?;
-        for (name, number) in [(TASK_ID_NAMESPACE_TEXT_NAME, namespace), (SALT_TEXT_NAME, salt)] {
-            self.overlay().write_row(Table::NamedTexts, name, number.to_string().into_bytes());
+        let texts =
+            [(TASK_ID_NAMESPACE_TEXT_NAME, numbers.task_id_namespace), (SALT_TEXT_NAME, numbers.salt)];
+        for (name, number) in texts {
+            let text = number.cast_unsigned().to_string();
+            self.overlay().write_row(Table::NamedTexts, name, text.into_bytes());
         }
         self.tables.update_store_state(|store_state| {
             *store_state = StoreState {
@@ -178,124 +190,49 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_text_row(&mut self, table: Table, mut row: RowCells) -> TableResult<()> {
-        self.overlay().write_row(table, row.text()?, row.text()?.into_bytes());
-        Ok(())
-    }
-
-    fn write_handler(&mut self, mut row: RowCells) -> TableResult<()> {
-        let (id, _name, def, is_defined) = (row.number()?.to_string(), row.text()?, row.text()?, row.flag()?);
-        let (rate_limiter, gaps) = (row.text()?, row.text()?);
-        self.overlay().write_row(
-            Table::Handlers,
-            &id,
-            rows::encode_json(&RawHandler { def: raw_json(def)?, is_defined })?,
-        );
-        if !rate_limiter.is_empty() {
-            self.overlay().write_row(Table::RateLimiters, &id, rate_limiter.into_bytes());
+    fn write_handler(&mut self, handler: HandlerColumns<'static>) {
+        let (id, row) = (handler.id.to_string(), rows::encode_handler(&handler));
+        self.overlay().write_row(Table::Handlers, &id, row);
+        if !handler.limiter_state.is_empty() {
+            let state = handler.limiter_state.into_owned();
+            self.overlay().write_row(Table::RateLimiters, &id, state.into_bytes());
         }
-        self.overlay().write_row(Table::HandlerGaps, &id, gaps.into_bytes());
-        Ok(())
+        self.overlay().write_row(Table::HandlerGaps, &id, handler.gaps.into_owned().into_bytes());
     }
 
-    fn write_queue(&mut self, mut row: RowCells) -> TableResult<()> {
-        let (id, handler, tenant) = (row.number()?, row.number()?, row.tenant()?);
-        let subject = QueueSubject::from_text(&row.text()?).map_err(Fault::damaged)?;
-        let counts = QueueCounts {
-            ready: row.number()?,
-            waiting: row.number()?,
-            scheduled: row.number()?,
-            running: row.number()?,
-            halted: row.number()?,
-            missing: row.number()?,
-        };
-        self.overlay().write_row(
-            Table::Queues,
-            id.to_string(),
-            rows::encode_queue(handler, &tenant, &subject),
-        );
-        self.overlay().write_row(Table::QueueCounts, id.to_string(), rows::encode_queue_counts(&counts));
+    fn write_queue(&mut self, queue: QueueColumns<'static>) -> TableResult<()> {
+        let (id, row) = (queue.id, rows::encode_queue(&queue));
+        self.overlay().write_row(Table::Queues, id.to_string(), row);
+        let counts = rows::encode_queue_counts(&queue.into_row()?.counts);
+        self.overlay().write_row(Table::QueueCounts, id.to_string(), counts);
         self.tables
             .update_store_state(|store_state| store_state.last_queue_id = store_state.last_queue_id.max(id));
         Ok(())
     }
 
-    fn write_chain(&mut self, mut row: RowCells) -> TableResult<()> {
-        let (path, chain, is_defined, state) = (row.text()?, row.text()?, row.flag()?, row.text()?);
-        let entry = RawChain { chain: raw_json(chain)?, is_defined, state: raw_json(state)? };
-        self.overlay().write_row(Table::Chains, &path, rows::encode_json(&entry)?);
-        if let Some(last_order) = row.optional_number()? {
-            self.overlay().write_row(
-                Table::PendingChainReevaluations,
-                &path,
-                last_order.to_string().into_bytes(),
-            );
-        }
-        Ok(())
-    }
-
-    fn write_node(&mut self, mut row: RowCells) -> TableResult<()> {
-        let (id, name, joined_at) = (row.number()?, row.text()?, row.number()?);
-        let (last_heartbeat_at, has_left, capabilities) = (row.number()?, row.flag()?, row.text()?);
-        let node =
-            NodeRow { name: &name, joined_at, last_heartbeat_at, has_left, capabilities_json: &capabilities }
-                .encode();
-        self.overlay().write_row(Table::Nodes, id.to_string(), node);
-        Ok(())
-    }
-
-    fn write_schedule(&mut self, mut row: RowCells) -> TableResult<()> {
-        let (name, expression, processed_up_to) = (row.text()?, row.text()?, row.time()?);
-        let (next_catch_up, last_event, last_registered_at) =
-            (row.optional_time()?, row.optional_event_id()?, row.time()?);
-        let schedule =
-            ScheduleRow { expression, processed_up_to, next_catch_up, last_registered_at, last_event };
-        self.tables.write_schedule(&name, &schedule)
-    }
-
-    fn write_event(&mut self, row: RowCells) -> TableResult<()> {
-        let JournaledEvent { event, first_task, task_count } = decode_event_row(row)?;
+    fn write_event(&mut self, event: &EventColumns<'_>) {
         let mut number = NO_EVENT_NUMBER;
         self.tables.update_store_state(|StoreState { counters, .. }| {
-            if event.id > counters.expired_up_to {
+            if event.id > counters.expired_up_to.as_i64() {
                 counters.journaled_event_count += 1;
                 number = counters.journaled_event_count;
             }
         });
-        let task_count = usize::try_from(task_count).map_err(Fault::damaged)?;
-        self.tables.insert_event(&event, number, first_task, task_count)
+        self.tables.insert_event_columns(event, number);
     }
 
-    fn write_object(&mut self, mut row: RowCells) -> TableResult<()> {
-        let (tenant, key, number) = (row.tenant()?, row.text()?, row.number()?);
-        let (last, sent) =
-            (EventId::from_i64(row.number()?), ObjectRow::decode_last_sent_events(&row.bytes()?));
-        let retention_check = EventId::from_i64(row.number()?);
-        self.tables.insert_object(
-            &tenant,
-            &key,
-            &ObjectRow { number, last_event: last, last_sent_events: sent },
-            retention_check,
-        );
-        Ok(())
-    }
-
-    fn write_task(&mut self, row: RowCells) -> TableResult<()> {
-        let (active, due) = decode_active_task_row(row)?;
+    fn write_task(&mut self, task: ActiveTaskColumns<'static>) -> TableResult<()> {
+        let encoded = rows::encode_active_task(&task);
+        let active = task.into_row()?;
         self.tables.insert_active_task(&active)?;
-        if due != active.due_time() {
-            let (bucket, field) = task_bucket_and_field(active.seq);
-            self.overlay().write_row(
-                Table::ActiveTasks(bucket),
-                field,
-                rows::encode_active_task_with_due_time(&active, due),
-            );
-        }
+        // Replaces the row: the state of a locked task does not contain its due time.
+        let (table, field) = active_task_location(active.seq);
+        self.overlay().write_row(table, field, encoded);
         Ok(())
     }
 
-    fn write_order(&mut self, row: RowCells) -> TableResult<()> {
-        let row = decode_order_row(row)?;
+    fn write_order(&mut self, order: OrderColumns<'static>) -> TableResult<()> {
+        let row = order.into_row(false)?;
         self.tables.insert_order(row.number, &row.order)?;
         self.tables.update_store_state(|StoreState { counters, .. }| {
             counters.last_order = counters.last_order.max(row.number);
@@ -303,27 +240,15 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_attempt(&mut self, mut row: RowCells) -> TableResult<()> {
-        let (task, number) = (TaskSeq(row.number()?), row.bounded_number()?);
-        let (started_at, ended_at, outcome) =
-            (row.time()?, row.time()?, decode_attempt_outcome(row.number()?)?);
-        let error = row.optional_text()?;
-        self.tables.write_attempt(&AttemptRow {
-            task,
-            number,
-            started_at,
-            ended_at,
-            outcome,
-            error: error.as_deref(),
-        })
-    }
-
-    /// Writes log lines, which are passed in the order of their tasks and numbers.
-    fn write_log_lines(&mut self, rows: impl Iterator<Item = TableResult<RowCells>>) -> TableResult<()> {
+    /// Writes log lines, which are passed in the order of their tasks and numbers. Their numbers are ignored: they are the
+    /// positions in the logs.
+    fn write_log_lines(&mut self, rows: Vec<CopyRow>) -> TableResult<()> {
         let mut logs: BTreeMap<TaskSeq, Vec<LogLine>> = BTreeMap::new();
         for row in rows {
-            let (task, line) = decode_log_line_row(row?)?;
-            logs.entry(task).or_default().push(line);
+            let CopyRow::Logs(line) = row else {
+                return Err(Fault::damaged(format!("a row of {} among log lines", row.table())));
+            };
+            logs.entry(TaskSeq(line.task)).or_default().push(line.into_line());
         }
         let tasks: Vec<TaskSeq> = logs.keys().copied().collect();
         let keys = self.read_log_keys(&tasks)?;
@@ -335,44 +260,10 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    fn write_idempotency_record(&mut self, mut row: RowCells) -> TableResult<()> {
-        let (tenant, key, digest) = (row.tenant()?, row.text()?, row.bytes()?);
-        let digest = digest.try_into().map_err(|_| Fault::damaged("the digest of an idempotency record"))?;
-        let (reply, at) = (row.text()?, row.time()?);
-        self.tables.write_idempotency_record(
-            &IdempotencyKey { tenant, key, request_digest: digest },
-            &reply,
-            at,
-        )
-    }
-
-    fn write_fire(&mut self, mut row: RowCells) -> TableResult<()> {
-        let (schedule, planned, at) = (row.text()?, row.time()?, row.time()?);
-        let outcome = serde_json::from_str(&row.text()?).map_err(Fault::damaged)?;
-        let (event, task) = (row.optional_event_id()?, row.optional_text()?);
-        let task = task.map(|task| TaskId::from_text(&task));
-        self.tables.insert_fire(
-            &schedule,
-            &Fire { planned_at: planned, recorded_at: at, outcome, event_id: event, task },
-        )
-    }
-
-    fn write_audit_entry(&mut self, mut row: RowCells) -> TableResult<()> {
-        let (number, at): (i64, Timestamp) = (row.number()?, row.time()?);
-        let (actor, action, target, detail) = (row.text()?, row.text()?, row.text()?, row.text()?);
-        self.overlay().write_row(
-            Table::AuditEntries,
-            number.to_string(),
-            rows::encode_audit_entry(&AuditEntry { at, actor, action, target, detail }),
-        );
+    fn write_audit_entry(&mut self, entry: &AuditEntryColumns<'_>) {
+        self.overlay().write_row(Table::AuditEntries, entry.n.to_string(), encode_row(entry));
         self.tables.update_store_state(|store_state| {
-            store_state.last_audit_entry_number = store_state.last_audit_entry_number.max(number)
+            store_state.last_audit_entry_number = store_state.last_audit_entry_number.max(entry.n)
         });
-        Ok(())
     }
-}
-
-/// Wraps JSON without changing it.
-fn raw_json(json: String) -> TableResult<Box<RawValue>> {
-    RawValue::from_string(json).map_err(Fault::damaged)
 }

@@ -5,6 +5,7 @@ use std::ops::Bound;
 use pointsman_core::store::NodeId;
 use pointsman_core::task::TaskState;
 use pointsman_core::{EventId, TaskSeq, Timestamp};
+use pointsman_store::columns::ActiveTaskColumns;
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::invalidation::Invalidation;
 use pointsman_store::row::{ActiveTaskRow, HandlerId, QueueId, SyncGatedTask, TaskPhase, WaitingTask};
@@ -146,10 +147,8 @@ impl ActiveTaskTable for RedisTables {
     }
 
     fn list_active_tasks_of_event(&mut self, event: EventId) -> TableResult<Vec<ActiveTaskRow>> {
-        match self.overlay.read_journaled_event(event)? {
-            Some(journaled) => self.overlay.read_active_tasks(journaled.task_seqs()),
-            None => Ok(vec![]),
-        }
+        let seqs = self.overlay.list_tasks_created_with_event(event)?;
+        self.overlay.read_active_tasks(seqs)
     }
 
     fn list_tasks_locked_by_node(&mut self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>> {
@@ -229,8 +228,8 @@ impl ActiveTaskTable for RedisTables {
         self.prefetch_task_subjects(&events, &[])?;
         let mut found = Vec::new();
         for active in tasks {
-            let event = active.event.map(|id| self.overlay.read_journaled_event(id)).transpose()?.flatten();
-            if let Some(key) = event.and_then(|found| found.event.key) {
+            let event = active.event.map(|id| self.overlay.read_event(id)).transpose()?.flatten();
+            if let Some(key) = event.and_then(|event| event.key) {
                 found.push((
                     WaitingTask::from_row(&active, active.due_time()),
                     active.phase,
@@ -268,7 +267,8 @@ impl RedisTables {
         match (after, before) {
             (Some(active), _) => {
                 let (bucket, field) = task_bucket_and_field(active.seq);
-                self.overlay.write_row(Table::ActiveTasks(bucket), field, rows::encode_active_task(active));
+                let row = rows::encode_active_task(&ActiveTaskColumns::from_row(active));
+                self.overlay.write_row(Table::ActiveTasks(bucket), field, row);
                 self.write_active_source_task_keys(active)
             }
             (None, Some(active)) => {

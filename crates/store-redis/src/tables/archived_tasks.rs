@@ -2,14 +2,16 @@
 
 use pointsman_core::TaskSeq;
 use pointsman_core::task::{AttemptOutcome, LogLine, Task};
+use pointsman_store::columns::{ArchivedTaskColumns, AttemptColumns};
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{ArchivedTaskRow, AttemptRow};
 use pointsman_store::tables::ArchivedTaskTable;
 
 use super::RedisTables;
+use crate::cells::encode_row;
 use crate::connection::{CommandArgs, args, to_arg};
 use crate::keys::{Table, task_bucket_and_field};
-use crate::{rows, task_indexes};
+use crate::task_indexes;
 
 impl ArchivedTaskTable for RedisTables {
     fn read_archived_task(&mut self, seq: TaskSeq) -> TableResult<Option<ArchivedTaskRow>> {
@@ -18,7 +20,8 @@ impl ArchivedTaskTable for RedisTables {
 
     fn insert_archived_task(&mut self, archived: &ArchivedTaskRow) -> TableResult<()> {
         let (bucket, field) = task_bucket_and_field(archived.seq);
-        self.overlay.write_row(Table::ArchivedTasks(bucket), field, rows::encode_archived_task(archived));
+        let row = encode_row(&ArchivedTaskColumns::from_row(archived));
+        self.overlay.write_row(Table::ArchivedTasks(bucket), field, row);
         for (index, member) in task_indexes::archived_task_entries(archived) {
             self.overlay.add_member(index, member);
         }
@@ -37,8 +40,7 @@ impl ArchivedTaskTable for RedisTables {
     }
 
     fn write_attempt(&mut self, attempt: &AttemptRow<'_>) -> TableResult<()> {
-        let table = Table::Attempts(attempt.task);
-        self.overlay.write_row(table, attempt.number.to_string(), rows::encode_attempt(attempt));
+        self.write_attempt_columns(&AttemptColumns::from_row(attempt));
         Ok(())
     }
 
@@ -60,6 +62,11 @@ impl ArchivedTaskTable for RedisTables {
 }
 
 impl RedisTables {
+    pub(crate) fn write_attempt_columns(&mut self, attempt: &AttemptColumns<'_>) {
+        let table = Table::Attempts(TaskSeq(attempt.task));
+        self.overlay.write_row(table, attempt.number.to_string(), encode_row(attempt));
+    }
+
     /// Appends lines to the log at a key.
     pub(crate) fn append_log_lines_to_key(&mut self, key: &[u8], lines: Vec<LogLine>) -> TableResult<()> {
         let mut command: CommandArgs = args!["log", key];

@@ -3,6 +3,7 @@
 use std::ops::Bound;
 
 use pointsman_core::{Event, EventId, TaskSeq};
+use pointsman_store::columns::EventColumns;
 use pointsman_store::error::TableResult;
 use pointsman_store::tables::EventTable;
 
@@ -23,29 +24,17 @@ impl EventTable for RedisTables {
         first_task: TaskSeq,
         task_count: usize,
     ) -> TableResult<()> {
-        self.overlay.append_event(event.id, rows::encode_event(event, first_task, task_count)?);
-        if let Some(cause) = event.cause.and_then(|cause| cause.event) {
-            self.overlay.add_member(
-                Index::CausedEvents,
-                MemberBuilder::from_i64(cause.as_i64()).push_i64(event.id.as_i64()).finish(),
-            );
-        }
-        if number % EVENT_NUMBER_SAMPLE_INTERVAL == 0 {
-            self.overlay.add_member(
-                Index::EventNumberSamples,
-                MemberBuilder::from_i64(number).push_i64(event.id.as_i64()).finish(),
-            );
-        }
+        self.insert_event_columns(&EventColumns::from_event(event, first_task, task_count)?, number);
         Ok(())
     }
 
     fn read_event(&mut self, id: EventId) -> TableResult<Option<Event>> {
-        Ok(self.overlay.read_journaled_event(id)?.map(|found| found.event))
+        self.overlay.read_event(id)
     }
 
     fn list_events_between(&mut self, from: EventId, to: EventId, limit: usize) -> TableResult<Vec<Event>> {
         let events = self.overlay.read_encoded_events(from, to, ScanOrder::Ascending, limit)?;
-        events.iter().map(|(id, row)| Ok(rows::decode_event(*id, row)?.event)).collect()
+        events.iter().map(|(id, row)| rows::decode_event(*id, row)?.into_event()).collect()
     }
 
     fn find_event_near_number(&mut self, number: i64) -> TableResult<Option<EventId>> {
@@ -67,5 +56,22 @@ impl EventTable for RedisTables {
         }
         let last = self.overlay.read_encoded_events(EventId::ZERO, id, ScanOrder::Descending, 1)?;
         Ok(last.first().map_or(EventId::ZERO, |(id, _)| *id))
+    }
+}
+
+impl RedisTables {
+    /// Appends an event to the journal, where it gets a number.
+    pub(crate) fn insert_event_columns(&mut self, event: &EventColumns<'_>, number: i64) {
+        self.overlay.append_event(EventId::from_i64(event.id), rows::encode_event(event));
+        if let Some(cause) = event.cause_event {
+            self.overlay
+                .add_member(Index::CausedEvents, MemberBuilder::from_i64(cause).push_i64(event.id).finish());
+        }
+        if number % EVENT_NUMBER_SAMPLE_INTERVAL == 0 {
+            self.overlay.add_member(
+                Index::EventNumberSamples,
+                MemberBuilder::from_i64(number).push_i64(event.id).finish(),
+            );
+        }
     }
 }

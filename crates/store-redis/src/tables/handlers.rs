@@ -2,14 +2,14 @@
 
 use pointsman_core::HandlerDef;
 use pointsman_core::limit::LimiterAndBreakerState;
-use pointsman_store::error::TableResult;
+use pointsman_store::columns::HandlerColumns;
+use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::invalidation::Invalidation;
 use pointsman_store::row::{HandlerId, HandlerRow};
 use pointsman_store::tables::HandlerTable;
 
 use super::RedisTables;
 use crate::keys::Table;
-use crate::lookup::StoredHandler;
 use crate::rows;
 
 impl HandlerTable for RedisTables {
@@ -22,8 +22,7 @@ impl HandlerTable for RedisTables {
         let stored = self.overlay.read_handlers()?;
         let mut last_id = stored.len() as HandlerId;
         for row in stored.iter().filter(|row| !handlers.iter().any(|def| def.name == row.def.name)) {
-            let entry = StoredHandler { def: row.def.clone(), is_defined: false };
-            self.overlay.write_row(Table::Handlers, row.id.to_string(), rows::encode_json(&entry)?);
+            self.write_handler(row.id, &row.def, false)?;
         }
         for def in handlers {
             let id = match stored.iter().find(|row| row.def.name == def.name) {
@@ -33,8 +32,7 @@ impl HandlerTable for RedisTables {
                     last_id
                 }
             };
-            let entry = StoredHandler { def: def.clone(), is_defined: true };
-            self.overlay.write_row(Table::Handlers, id.to_string(), rows::encode_json(&entry)?);
+            self.write_handler(id, def, true)?;
         }
         self.mark_registry_changed();
         Ok(())
@@ -53,6 +51,21 @@ impl HandlerTable for RedisTables {
 
     fn write_missed_event_ranges_json(&mut self, handler: HandlerId, gaps: &str) -> TableResult<()> {
         self.overlay.write_row(Table::HandlerGaps, handler.to_string(), gaps.into());
+        Ok(())
+    }
+}
+
+impl RedisTables {
+    fn write_handler(&mut self, id: HandlerId, def: &HandlerDef, is_defined: bool) -> TableResult<()> {
+        let row = rows::encode_handler(&HandlerColumns {
+            id,
+            name: def.name.as_str().into(),
+            def: serde_json::to_string(def).map_err(Fault::damaged)?.into(),
+            defined: is_defined,
+            limiter_state: "".into(),
+            gaps: "".into(),
+        });
+        self.overlay.write_row(Table::Handlers, id.to_string(), row);
         Ok(())
     }
 }

@@ -2,13 +2,17 @@
 
 use pointsman_core::store::IdempotencyKey;
 use pointsman_core::{Tenant, Timestamp};
-use pointsman_store::error::{Fault, TableResult};
+use pointsman_store::columns::IdempotencyRecordColumns;
+use pointsman_store::error::TableResult;
 use pointsman_store::tables::IdempotencyTable;
 
 use super::RedisTables;
 use super::transaction::idempotency_field;
-use crate::codec::{MemberBuilder, RowDecoder, RowEncoder};
+use crate::cells::encode_row;
+use crate::codec::MemberBuilder;
 use crate::keys::{Index, Table};
+use crate::overlay::Bytes;
+use crate::rows::{self, decode_row_at};
 
 impl IdempotencyTable for RedisTables {
     fn read_idempotency_record(
@@ -16,13 +20,12 @@ impl IdempotencyTable for RedisTables {
         tenant: &Tenant,
         key: &str,
     ) -> TableResult<Option<([u8; 32], String)>> {
-        let Some(row) = self.overlay.read_row(Table::IdempotencyRecords, idempotency_field(tenant, key))?
-        else {
-            return Ok(None);
+        let field = idempotency_field(tenant, key);
+        let row = self.overlay.read_row(Table::IdempotencyRecords, &field)?;
+        let decode = |row: Bytes| {
+            decode_row_at::<IdempotencyRecordColumns<'_>>(&field, &row)?.into_digest_and_response()
         };
-        let mut row = RowDecoder::new(&row);
-        let digest = row.bytes()?.try_into().map_err(Fault::damaged)?;
-        Ok(Some((digest, row.text()?.into())))
+        row.map(decode).transpose()
     }
 
     fn write_idempotency_record(
@@ -31,13 +34,22 @@ impl IdempotencyTable for RedisTables {
         reply: &str,
         now: Timestamp,
     ) -> TableResult<()> {
-        let field = idempotency_field(&idempotency.tenant, &idempotency.key);
-        let row = RowEncoder::default().bytes(&idempotency.request_digest).text(reply).finish();
+        self.write_idempotency_record_columns(&IdempotencyRecordColumns::from_record(
+            idempotency,
+            reply,
+            now,
+        ));
+        Ok(())
+    }
+}
+
+impl RedisTables {
+    pub(crate) fn write_idempotency_record_columns(&mut self, record: &IdempotencyRecordColumns<'_>) {
+        let field = rows::field_of_key(&[&record.tenant, &record.key]);
         self.overlay.add_member(
             Index::IdempotencyRecordsByAge,
-            MemberBuilder::from_i64(now.micros()).push_bytes(&field).finish(),
+            MemberBuilder::from_i64(record.at).push_bytes(&field).finish(),
         );
-        self.overlay.write_row(Table::IdempotencyRecords, field, row);
-        Ok(())
+        self.overlay.write_row(Table::IdempotencyRecords, field, encode_row(record));
     }
 }

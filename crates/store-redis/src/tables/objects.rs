@@ -1,17 +1,19 @@
 //! Tables of objects: the last event of each, and the event at which retention last found it in use.
 //!
-//! A row contains this event, the retention check, and [`Index::ObjectsByRetentionCheck`] finds rows by it. A node of an older
-//! version writes rows without it: they are added to the index when there are more rows than index entries.
+//! A row contains this event, the retention check, and [`Index::ObjectsByRetentionCheck`] finds rows by it. Rows that are in
+//! no index are added to it when there are more rows than index entries.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use pointsman_core::{EventId, Tenant};
+use pointsman_store::columns::ObjectColumns;
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::row::{IdleObject, ObjectRow};
 use pointsman_store::tables::ObjectTable;
 
 use super::RedisTables;
+use crate::cells::encode_row;
 use crate::codec::{MemberBuilder, MemberOrField, decode_member_i64};
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, Table, object_field, object_name};
@@ -28,12 +30,15 @@ impl ObjectTable for RedisTables {
     }
 
     fn write_object(&mut self, tenant: &Tenant, key: &str, object: &ObjectRow) -> TableResult<()> {
-        let row = self.overlay.read_row(Table::Objects, object_field(tenant, key))?;
-        let stored_check =
-            row.map(|row| rows::decode_object_retention_check_event(&row)).transpose()?.flatten();
-        match stored_check {
-            Some(retention_check) => self.write_object_row(tenant, key, object, retention_check),
-            None => self.insert_object(tenant, key, object, object.last_event),
+        match self.overlay.read_row(Table::Objects, object_field(tenant, key))? {
+            Some(row) => {
+                let retention_check = rows::decode_object(tenant.as_str(), key, &row)?.checked;
+                let retention_check = EventId::from_i64(retention_check);
+                self.write_object_row(tenant, &ObjectColumns::from_row(tenant, key, object, retention_check));
+            }
+            None => {
+                self.insert_object(tenant, &ObjectColumns::from_row(tenant, key, object, object.last_event))
+            }
         }
         Ok(())
     }
@@ -76,7 +81,7 @@ impl ObjectTable for RedisTables {
         self.overlay.fetch_into_cache(events.iter().map(|id| CacheFetch::Event(*id)).collect())?;
         let mut fields = BTreeSet::new();
         for id in events {
-            let found = self.overlay.read_journaled_event(*id)?.map(|journaled| journaled.event);
+            let found = self.overlay.read_event(*id)?;
             fields.extend(found.and_then(|event| Some(object_field(&event.tenant, event.key?.as_str()))));
         }
         self.prefetch_object_rows(&fields)?;
@@ -94,10 +99,8 @@ impl ObjectTable for RedisTables {
         self.prefetch_object_rows(objects_sharing_name.iter().flatten())?;
         for (IdleObject { tenant, key, .. }, other) in objects.iter().zip(objects_sharing_name) {
             let field = object_field(tenant, key);
-            let row = self.overlay.read_row(Table::Objects, &field)?;
-            let retention_check =
-                row.map(|row| rows::decode_object_retention_check_event(&row)).transpose()?.flatten();
-            if let Some(retention_check) = retention_check {
+            if let Some(row) = self.overlay.read_row(Table::Objects, &field)? {
+                let retention_check = rows::decode_object(tenant.as_str(), key, &row)?.checked;
                 self.overlay.remove_member(
                     Index::ObjectsByRetentionCheck,
                     retention_check_member(retention_check, &field),
@@ -116,30 +119,20 @@ impl ObjectTable for RedisTables {
 
 impl RedisTables {
     /// Writes an object and adds it to the index of retention checks, where it must not be yet.
-    pub(crate) fn insert_object(
-        &mut self,
-        tenant: &Tenant,
-        key: &str,
-        object: &ObjectRow,
-        retention_check: EventId,
-    ) {
+    pub(crate) fn insert_object(&mut self, tenant: &Tenant, object: &ObjectColumns<'_>) {
         self.overlay.add_member(
             Index::ObjectsByRetentionCheck,
-            retention_check_member(retention_check, &object_field(tenant, key)),
+            retention_check_member(object.checked, &object_field(tenant, &object.key)),
         );
-        self.write_object_row(tenant, key, object, retention_check);
+        self.write_object_row(tenant, object);
     }
 
-    fn write_object_row(&mut self, tenant: &Tenant, key: &str, object: &ObjectRow, retention_check: EventId) {
-        self.overlay.write_row(
-            Table::Objects,
-            object_field(tenant, key),
-            rows::encode_object(object, retention_check),
-        );
+    fn write_object_row(&mut self, tenant: &Tenant, object: &ObjectColumns<'_>) {
+        self.overlay.write_row(Table::Objects, object_field(tenant, &object.key), encode_row(object));
         self.overlay.write_row(
             Table::LastEventIds,
-            object_name(tenant, key),
-            object.last_event.to_string().into_bytes(),
+            object_name(tenant, &object.key),
+            EventId::from_i64(object.last_event).to_string().into_bytes(),
         );
     }
 
@@ -152,24 +145,14 @@ impl RedisTables {
         let mut idle = Vec::with_capacity(members.len());
         for member in members {
             let field = object_field_of_check_member(&member);
+            let (tenant, key) = keys::parse_object_field(field)?;
             let row = self.overlay.read_row(Table::Objects, field)?;
-            match row
-                .map(|row| {
-                    rows::decode_object_retention_check_event(&row)
-                        .map(|retention_check| (row, retention_check))
-                })
-                .transpose()?
-            {
-                Some((row, Some(retention_check)))
-                    if retention_check.as_i64() == decode_member_i64(&member, 0)? =>
-                {
-                    let (tenant, key) = keys::parse_object_field(field)?;
-                    idle.push(IdleObject {
-                        tenant,
-                        key,
-                        row: rows::decode_object(&row)?,
-                        has_outbox_events: false,
-                    });
+            let object =
+                row.as_ref().map(|row| rows::decode_object(tenant.as_str(), &key, row)).transpose()?;
+            match object {
+                Some(object) if object.checked == decode_member_i64(&member, 0)? => {
+                    let row = object.into_row();
+                    idle.push(IdleObject { tenant, key, row, has_outbox_events: false });
                 }
                 Some(_) | None => self.overlay.remove_member(Index::ObjectsByRetentionCheck, member),
             }
@@ -211,21 +194,17 @@ impl RedisTables {
         retention_check: EventId,
     ) -> TableResult<()> {
         let Some(row) = self.overlay.read_row(Table::Objects, field)? else { return Ok(()) };
-        let previous_check = rows::decode_object_retention_check_event(&row)?;
-        if previous_check.is_some_and(|previous| previous > up_to) {
+        let (tenant, key) = keys::parse_object_field(field)?;
+        let object = rows::decode_object(tenant.as_str(), &key, &row)?;
+        if object.checked > up_to.as_i64() {
             return Ok(());
         }
-        if let Some(previous) = previous_check {
-            self.overlay
-                .remove_member(Index::ObjectsByRetentionCheck, retention_check_member(previous, field));
-        }
         self.overlay
-            .add_member(Index::ObjectsByRetentionCheck, retention_check_member(retention_check, field));
-        self.overlay.write_row(
-            Table::Objects,
-            field,
-            rows::encode_object(&rows::decode_object(&row)?, retention_check),
-        );
+            .remove_member(Index::ObjectsByRetentionCheck, retention_check_member(object.checked, field));
+        let object = ObjectColumns { checked: retention_check.as_i64(), ..object };
+        self.overlay
+            .add_member(Index::ObjectsByRetentionCheck, retention_check_member(object.checked, field));
+        self.overlay.write_row(Table::Objects, field, encode_row(&object));
         Ok(())
     }
 
@@ -249,28 +228,20 @@ impl RedisTables {
             OBJECTS_PER_SCAN
         ])?)?;
         let mut found = decode_strings(reply.pop().unwrap_or(redis::Value::Nil))?.into_iter();
-        let mut fields_without_check = Vec::new();
         while let (Some(field), Some(row)) = (found.next(), found.next()) {
-            match rows::decode_object_retention_check_event(&row)? {
-                Some(retention_check) => self.overlay.add_member(
-                    Index::ObjectsByRetentionCheck,
-                    retention_check_member(retention_check, &field),
-                ),
-                None => fields_without_check.push(MemberOrField::from_vec(field)),
-            }
+            let (tenant, key) = keys::parse_object_field(&field)?;
+            let retention_check = rows::decode_object(tenant.as_str(), &key, &row)?.checked;
+            self.overlay
+                .add_member(Index::ObjectsByRetentionCheck, retention_check_member(retention_check, &field));
         }
-        self.prefetch_object_rows(&fields_without_check)?;
-        fields_without_check
-            .iter()
-            .try_for_each(|field| self.set_retention_check_event(field, EventId::ZERO, EventId::ZERO))?;
         let next = decode_strings(redis::Value::Array(reply))?.pop().unwrap_or_default();
         self.unindexed_object_cursor = rows::decode_text(&next)?.parse().map_err(Fault::damaged)?;
         Ok(())
     }
 }
 
-fn retention_check_member(retention_check: EventId, field: &[u8]) -> MemberOrField {
-    MemberBuilder::from_i64(retention_check.as_i64()).push_bytes(field).finish()
+fn retention_check_member(retention_check: i64, field: &[u8]) -> MemberOrField {
+    MemberBuilder::from_i64(retention_check).push_bytes(field).finish()
 }
 
 /// Returns the field of the object in an index member.

@@ -5,15 +5,17 @@ use std::ops::Bound;
 use pointsman_core::Tenant;
 use pointsman_core::chain::{ChainPath, OrderKey};
 use pointsman_core::order::{EndedOrder, Order};
+use pointsman_store::columns::{EndedOrderColumns, OrderColumns};
 use pointsman_store::error::TableResult;
 use pointsman_store::row::OrderRow;
 use pointsman_store::tables::OrderTable;
 
 use super::RedisTables;
-use crate::codec::{MemberBuilder, MemberOrField};
+use crate::cells::encode_row;
+use crate::codec::{MemberBuilder, MemberOrField, decode_last_member_i64};
 use crate::keys::{Index, Table, order_field};
-use crate::overlay::{ScanOrder, TransactionOverlay, end_of_prefix};
-use crate::rows;
+use crate::overlay::{ScanOrder, end_of_prefix};
+use crate::rows::decode_row_at;
 
 impl OrderTable for RedisTables {
     fn read_order(&mut self, number: i64) -> TableResult<Option<OrderRow>> {
@@ -40,12 +42,12 @@ impl OrderTable for RedisTables {
             ScanOrder::Ascending,
             limit,
         )?;
-        TransactionOverlay::decode_last_numbers(&members)
+        members.iter().map(|member| decode_last_member_i64(member)).collect()
     }
 
     fn insert_order(&mut self, number: i64, order: &Order) -> TableResult<()> {
         let field = order_field(&order.tenant, &order.key);
-        self.overlay.write_row(Table::Orders, number.to_string(), rows::encode_order(order));
+        self.write_order(number, order);
         self.overlay.write_row(Table::OrderNumbers, field.clone(), number.to_string().into_bytes());
         self.overlay.add_member(Index::OrdersByChain, chain_order_member(&order.key, number));
         self.overlay.add_member(Index::ActiveOrderKeys, field);
@@ -53,7 +55,7 @@ impl OrderTable for RedisTables {
     }
 
     fn update_order(&mut self, order: &OrderRow) -> TableResult<()> {
-        self.overlay.write_row(Table::Orders, order.number.to_string(), rows::encode_order(&order.order));
+        self.write_order(order.number, &order.order);
         Ok(())
     }
 
@@ -68,8 +70,9 @@ impl OrderTable for RedisTables {
     }
 
     fn read_ended_order(&mut self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<EndedOrder>> {
-        let row = self.overlay.read_row(Table::EndedOrders, order_field(tenant, key))?;
-        row.map(|row| rows::decode_ended_order(&row)).transpose()
+        let field = order_field(tenant, key);
+        let row = self.overlay.read_row(Table::EndedOrders, &field)?;
+        row.map(|row| decode_row_at::<EndedOrderColumns<'_>>(&field, &row)?.into_ended_order()).transpose()
     }
 
     fn write_ended_order(&mut self, order: &EndedOrder) -> TableResult<()> {
@@ -78,8 +81,19 @@ impl OrderTable for RedisTables {
         }
         self.overlay.add_member(Index::EndedOrdersByAge, ended_order_age_member(order));
         let field = order_field(&order.tenant, &order.key);
-        self.overlay.write_row(Table::EndedOrders, field, rows::encode_ended_order(order));
+        self.overlay.write_row(
+            Table::EndedOrders,
+            field,
+            encode_row(&EndedOrderColumns::from_ended_order(order)),
+        );
         Ok(())
+    }
+}
+
+impl RedisTables {
+    fn write_order(&mut self, number: i64, order: &Order) {
+        let row = encode_row(&OrderColumns::from_order(number, order));
+        self.overlay.write_row(Table::Orders, number.to_string(), row);
     }
 }
 

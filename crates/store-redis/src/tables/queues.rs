@@ -5,6 +5,7 @@ use std::ops::Bound;
 
 use pointsman_core::task::QueueSubject;
 use pointsman_core::{TaskSeq, Tenant};
+use pointsman_store::columns::QueueColumns;
 use pointsman_store::error::TableResult;
 use pointsman_store::invalidation::Invalidation;
 use pointsman_store::row::{ActiveTaskRow, HandlerId, QueueCounts, QueueId, QueueRow, RankRange, TaskPhase};
@@ -29,7 +30,13 @@ impl QueueTable for RedisTables {
         subject: &QueueSubject,
     ) -> TableResult<QueueId> {
         let id = self.assign_next_number(|store_state| &mut store_state.last_queue_id);
-        self.overlay.write_row(Table::Queues, id.to_string(), rows::encode_queue(handler, tenant, subject));
+        let (tenant, subject, counts) = (tenant.clone(), subject.clone(), QueueCounts::default());
+        let queue = QueueRow { id, handler, tenant, subject, counts };
+        self.overlay.write_row(
+            Table::Queues,
+            id.to_string(),
+            rows::encode_queue(&QueueColumns::from_row(&queue)),
+        );
         self.record_invalidation(Invalidation::Queue(id));
         Ok(id)
     }

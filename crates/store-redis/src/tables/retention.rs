@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use pointsman_core::{EventId, TaskSeq, Timestamp};
+use pointsman_store::columns::AuditEntryColumns;
 use pointsman_store::error::TableResult;
 use pointsman_store::row::ArchivedTaskRow;
 use pointsman_store::tables::RetentionTables;
 
 use super::RedisTables;
+use crate::cells::{LeadingCell, decode_row};
 use crate::codec::{MemberBuilder, decode_member_i64, encode_decimal_field};
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, Table, task_bucket_and_field};
 use crate::lookup::parse_number;
-use crate::overlay::{ALL_MEMBERS, CacheFetch, ScanOrder, decode_strings};
-use crate::rows::JournaledEvent;
+use crate::overlay::{ALL_MEMBERS, Bytes, CacheFetch, ScanOrder, decode_strings};
 use crate::{rows, task_indexes};
 
 /// Maximum number of rows that one transaction deletes, because emits wait for it.
@@ -39,17 +40,10 @@ impl RetentionTables for RedisTables {
         let events =
             self.overlay.read_encoded_events(from, expired_up_to, ScanOrder::Ascending, MAX_ROWS_PER_STEP)?;
         let continue_after = events.last().filter(|_| events.len() == MAX_ROWS_PER_STEP).map(|(id, _)| *id);
-        let mut journaled_events = Vec::with_capacity(events.len());
-        for (id, row) in &events {
-            journaled_events.push(rows::decode_event(*id, row)?);
-        }
-        let seqs: Vec<TaskSeq> =
-            journaled_events.iter().flat_map(|journaled| journaled.task_seqs()).collect();
-        self.overlay.prefetch_active_tasks(&seqs)?;
         let mut deleted_count = 0;
-        for journaled in journaled_events {
-            if !self.has_active_tasks(&journaled)? {
-                self.overlay.delete_event(journaled.event.id);
+        for (id, seqs) in self.prefetch_tasks_of_events(&events)? {
+            if !self.has_active_tasks(id, seqs)? {
+                self.overlay.delete_event(id);
                 deleted_count += 1;
             }
         }
@@ -69,14 +63,10 @@ impl RetentionTables for RedisTables {
         let from = EventId::from_i64(after.as_i64() + 1);
         let rows = self.overlay.read_encoded_events(from, up_to, ScanOrder::Ascending, limit)?;
         let next = rows.last().filter(|_| rows.len() >= limit).map(|(id, _)| *id);
-        let events = rows.iter().map(|(id, row)| rows::decode_event(*id, row));
-        let events: Vec<JournaledEvent> = events.collect::<TableResult<_>>()?;
-        let seqs: Vec<TaskSeq> = events.iter().flat_map(JournaledEvent::task_seqs).collect();
-        self.overlay.prefetch_active_tasks(&seqs)?;
-        let mut in_use = Vec::with_capacity(events.len());
-        for journaled in events {
-            if self.has_active_tasks(&journaled)? {
-                in_use.push(journaled.event.id);
+        let mut in_use = Vec::with_capacity(rows.len());
+        for (id, seqs) in self.prefetch_tasks_of_events(&rows)? {
+            if self.has_active_tasks(id, seqs)? {
+                in_use.push(id);
             }
         }
         Ok((in_use, next))
@@ -133,12 +123,26 @@ impl RetentionTables for RedisTables {
 }
 
 impl RedisTables {
-    /// Returns whether an event has active tasks, including those that run out of order.
-    pub(super) fn has_active_tasks(&mut self, journaled: &JournaledEvent) -> TableResult<bool> {
-        if !self.overlay.read_active_tasks(journaled.task_seqs())?.is_empty() {
+    /// Decodes which tasks were created with each of these events, and fetches those that are active into the cache.
+    fn prefetch_tasks_of_events(
+        &mut self,
+        events: &[(EventId, Bytes)],
+    ) -> TableResult<Vec<(EventId, Vec<TaskSeq>)>> {
+        let decode = |(id, row): &(EventId, Bytes)| {
+            Ok((*id, rows::decode_event(*id, row)?.task_seqs().collect::<Vec<TaskSeq>>()))
+        };
+        let events: Vec<_> = events.iter().map(decode).collect::<TableResult<_>>()?;
+        let seqs: Vec<TaskSeq> = events.iter().flat_map(|(_, seqs)| seqs).copied().collect();
+        self.overlay.prefetch_active_tasks(&seqs)?;
+        Ok(events)
+    }
+
+    /// Returns whether an event has active tasks, of those created with it and those that run out of order.
+    fn has_active_tasks(&mut self, event: EventId, created: Vec<TaskSeq>) -> TableResult<bool> {
+        if !self.overlay.read_active_tasks(created)?.is_empty() {
             return Ok(true);
         }
-        let event = MemberBuilder::from_i64(journaled.event.id.as_i64()).finish();
+        let event = MemberBuilder::from_i64(event.as_i64()).finish();
         let out_of_order =
             self.overlay.read_task_seqs_from_index(&Index::OutOfOrderTasks, &event, 1, usize::MAX)?;
         Ok(!self.overlay.read_active_tasks(out_of_order)?.is_empty())
@@ -259,13 +263,13 @@ impl RedisTables {
             let fetch = |number: i64| CacheFetch::Row(Table::AuditEntries, encode_decimal_field(number));
             self.overlay.fetch_into_cache(numbers.clone().map(fetch).collect())?;
             for number in numbers {
-                let row = self.overlay.read_row(Table::AuditEntries, number.to_string())?;
-                let Some(entry) = row.map(|row| rows::decode_audit_entry(&row)).transpose()? else {
+                let Some(row) = self.overlay.read_row(Table::AuditEntries, number.to_string())? else {
                     continue;
                 };
+                let entry: AuditEntryColumns<'_> = decode_row(&[LeadingCell::Number(number)], &row)?;
                 // This entry is deleted below, and is still stored if the commit fails.
                 first_found = first_found.or(Some(number));
-                if entry.at >= before {
+                if entry.at >= before.micros() {
                     self.first_audit_entry_number = first_found;
                     return Ok(false);
                 }

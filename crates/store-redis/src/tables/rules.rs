@@ -1,10 +1,12 @@
 //! Rules.
 
 use pointsman_core::{Rule, RuleKind, RuleScope, Tenant};
+use pointsman_store::columns::RuleColumns;
 use pointsman_store::error::TableResult;
 use pointsman_store::tables::RuleTable;
 
 use super::RedisTables;
+use crate::cells::encode_row;
 use crate::keys::Table;
 use crate::rows;
 
@@ -15,7 +17,7 @@ impl RuleTable for RedisTables {
 
     fn write_rule(&mut self, rule: &Rule) -> TableResult<()> {
         let field = rule_field(rule.kind, &rule.scope, rule.tenant.as_ref());
-        self.overlay.write_row(Table::Rules, field, rows::encode_json(rule)?);
+        self.overlay.write_row(Table::Rules, field, encode_row(&RuleColumns::from_rule(rule)));
         self.mark_registry_changed();
         Ok(())
     }
@@ -30,5 +32,5 @@ impl RuleTable for RedisTables {
 /// Returns the field of a rule: kind, scope and tenant are unique together.
 fn rule_field(kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> Vec<u8> {
     let tenant = tenant.map_or("", |tenant| tenant.as_str());
-    [kind.as_str(), scope.kind_name(), &scope.name(), tenant].join("\0").into_bytes()
+    rows::field_of_key(&[kind.as_str(), scope.kind_name(), &scope.name(), tenant])
 }

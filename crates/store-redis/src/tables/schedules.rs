@@ -5,28 +5,39 @@ use std::ops::Bound;
 
 use pointsman_core::fire::{Fire, FireOutcome};
 use pointsman_core::{ScheduleName, Timestamp};
+use pointsman_store::columns::{FireColumns, ScheduleColumns};
 use pointsman_store::error::TableResult;
 use pointsman_store::row::ScheduleRow;
 use pointsman_store::tables::ScheduleTable;
 
 use super::RedisTables;
+use crate::cells::encode_row;
 use crate::codec::{MemberBuilder, MemberOrField, decode_member_i64};
 use crate::keys::{Index, Table};
-use crate::overlay::ScanOrder;
-use crate::rows;
+use crate::overlay::{Bytes, ScanOrder};
+use crate::rows::decode_row_at;
 
 impl ScheduleTable for RedisTables {
     fn list_schedules(&mut self) -> TableResult<BTreeMap<String, ScheduleRow>> {
         let rows = self.overlay.read_table(Table::Schedules)?;
-        rows.iter().map(|(name, row)| Ok((rows::decode_text(name)?, rows::decode_schedule(row)?))).collect()
+        rows.iter()
+            .map(|(name, row)| Ok(decode_row_at::<ScheduleColumns<'_>>(name, row)?.into_row()))
+            .collect()
     }
 
     fn read_schedule(&mut self, name: &str) -> TableResult<Option<ScheduleRow>> {
-        self.overlay.read_row(Table::Schedules, name)?.map(|row| rows::decode_schedule(&row)).transpose()
+        let row = self.overlay.read_row(Table::Schedules, name)?;
+        let decode =
+            |row: Bytes| Ok(decode_row_at::<ScheduleColumns<'_>>(name.as_bytes(), &row)?.into_row().1);
+        row.map(decode).transpose()
     }
 
     fn write_schedule(&mut self, name: &str, schedule: &ScheduleRow) -> TableResult<()> {
-        self.overlay.write_row(Table::Schedules, name, rows::encode_schedule(schedule));
+        self.overlay.write_row(
+            Table::Schedules,
+            name,
+            encode_row(&ScheduleColumns::from_row(name, schedule)),
+        );
         Ok(())
     }
 
@@ -36,15 +47,16 @@ impl ScheduleTable for RedisTables {
     }
 
     fn read_fire(&mut self, schedule: &ScheduleName, planned: Timestamp) -> TableResult<Option<Fire>> {
-        let row = self.overlay.read_row(Table::Fires(schedule.to_string()), planned.micros().to_string())?;
-        row.map(|row| rows::decode_fire(&row)).transpose()
+        self.overlay.read_fire(schedule.as_str(), planned.micros())
     }
 
     fn write_fire(&mut self, schedule: &ScheduleName, fire: &Fire) -> TableResult<()> {
         if let Some(previous) = self.read_fire(schedule, fire.planned_at)? {
-            self.overlay.remove_member(Index::FiresByAge, fire_age_member(schedule.as_str(), &previous));
+            let (planned, at) = (previous.planned_at.micros(), previous.recorded_at.micros());
+            self.overlay.remove_member(Index::FiresByAge, fire_age_member(schedule.as_str(), planned, at));
         }
-        self.insert_fire(schedule.as_str(), fire)
+        self.insert_fire(&FireColumns::from_fire(schedule.as_str(), fire)?);
+        Ok(())
     }
 
     fn find_planned_time_with_outcome(
@@ -68,19 +80,15 @@ impl ScheduleTable for RedisTables {
 
 impl RedisTables {
     /// Inserts the row of a planned time, which must not exist yet.
-    pub(crate) fn insert_fire(&mut self, schedule: &str, fire: &Fire) -> TableResult<()> {
-        let planned = fire.planned_at.micros();
-        self.overlay.write_row(Table::Fires(schedule.into()), planned.to_string(), rows::encode_fire(fire)?);
+    pub(crate) fn insert_fire(&mut self, fire: &FireColumns<'_>) {
+        let (schedule, planned) = (&*fire.schedule, fire.planned);
+        self.overlay.write_row(Table::Fires(schedule.into()), planned.to_string(), encode_row(fire));
         self.overlay.add_member(Index::FireTimes(schedule.into()), MemberBuilder::from_i64(planned).finish());
-        self.overlay.add_member(Index::FiresByAge, fire_age_member(schedule, fire));
-        Ok(())
+        self.overlay.add_member(Index::FiresByAge, fire_age_member(schedule, planned, fire.at));
     }
 }
 
 /// Returns the age index member of a fire: time, planned time and schedule.
-pub(super) fn fire_age_member(schedule: &str, fire: &Fire) -> MemberOrField {
-    MemberBuilder::from_i64(fire.recorded_at.micros())
-        .push_i64(fire.planned_at.micros())
-        .push_bytes(schedule.as_bytes())
-        .finish()
+fn fire_age_member(schedule: &str, planned: i64, recorded_at: i64) -> MemberOrField {
+    MemberBuilder::from_i64(recorded_at).push_i64(planned).push_bytes(schedule.as_bytes()).finish()
 }

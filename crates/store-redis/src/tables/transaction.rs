@@ -23,6 +23,7 @@ use crate::overlay::{
     CacheFetch, FetchedReplies, decode_integer, decode_list, decode_optional_bytes, decode_strings,
     decode_text_reply,
 };
+use crate::rows;
 use crate::store_state::{
     RecentCommits, STORE_MISSING_MESSAGE, StoreState, decode_commit_record, decode_invalidation_record,
     encode_commit_record, encode_commit_version, encode_invalidation_record,
@@ -422,5 +423,5 @@ impl RedisTables {
 
 /// Returns the field of an idempotency record.
 pub(super) fn idempotency_field(tenant: &Tenant, key: &str) -> Vec<u8> {
-    format!("{tenant}/{key}").into_bytes()
+    rows::field_of_key(&[tenant.as_str(), key])
 }

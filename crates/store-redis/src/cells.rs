@@ -1,0 +1,186 @@
+//! Rows as bytes: the cells of their columns in sequence.
+//!
+//! The bytes leave out the cells of the key, which are in the field, stream id or index member under which the row is
+//! stored.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::slice::Iter;
+
+use pointsman_store::columns::{CellReader, CellType, CellWriter, Columns};
+use pointsman_store::error::{Fault, TableResult};
+
+use crate::codec::{RowDecoder, push_varint};
+
+/// Capacity with which the bytes of a row begin: few rows without large texts need more.
+const ROW_CAPACITY: usize = 256;
+/// Capacity that is reserved after each text for the cells that follow it.
+const CAPACITY_AFTER_TEXT: usize = 64;
+
+/// A cell that precedes those in the bytes of a row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LeadingCell<'c> {
+    Null,
+    Number(i64),
+    Text(&'c str),
+}
+
+/// Encodes the columns of a row except its key.
+pub(crate) fn encode_row<'a, C: Columns<'a>>(columns: &C) -> Vec<u8> {
+    encode_columns(columns, C::KEY_LENGTH..C::COLUMNS.len())
+}
+
+/// Encodes a part of the columns of a row.
+pub(crate) fn encode_columns<'a, C: Columns<'a>>(columns: &C, part: Range<usize>) -> Vec<u8> {
+    append_columns(Vec::with_capacity(ROW_CAPACITY), columns, part)
+}
+
+/// Encodes the columns of a row except its key. The first of them, which scripts read, becomes a number of eight bytes, 0
+/// for null.
+pub(crate) fn encode_row_for_scripts<'a, C: Columns<'a>>(first: Option<i64>, columns: &C) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(ROW_CAPACITY);
+    bytes.extend_from_slice(&first.unwrap_or(0).to_be_bytes());
+    append_columns(bytes, columns, C::KEY_LENGTH + 1..C::COLUMNS.len())
+}
+
+fn append_columns<'a, C: Columns<'a>>(bytes: Vec<u8>, columns: &C, part: Range<usize>) -> Vec<u8> {
+    let mut encoder = CellEncoder { bytes, position: 0, part };
+    columns.write_cells(&mut encoder);
+    encoder.bytes
+}
+
+/// Decodes a row from the cells of its key and its bytes.
+pub(crate) fn decode_row<'b, C: Columns<'b>>(key: &[LeadingCell<'b>], bytes: &'b [u8]) -> TableResult<C> {
+    C::read_cells(&mut RowReader::new(key, bytes))
+}
+
+/// Decodes a row that [`encode_row_for_scripts`] has encoded.
+pub(crate) fn decode_row_for_scripts<'b, C: Columns<'b>>(key: i64, bytes: &'b [u8]) -> TableResult<C> {
+    let (first, rest) = split_first_number(bytes)?;
+    let first = first.map_or(LeadingCell::Null, LeadingCell::Number);
+    decode_row(&[LeadingCell::Number(key), first], rest)
+}
+
+/// Splits the bytes of a row that [`encode_row_for_scripts`] has encoded into its first number and the rest.
+pub(crate) fn split_first_number(bytes: &[u8]) -> TableResult<(Option<i64>, &[u8])> {
+    let mut row = RowDecoder::new(bytes);
+    let first = row.fixed_i64()?;
+    Ok((Some(first).filter(|first| *first != 0), row.remaining_bytes()))
+}
+
+/// Encodes the cells of a part of the columns.
+struct CellEncoder {
+    bytes: Vec<u8>,
+    /// The position of the next cell.
+    position: usize,
+    part: Range<usize>,
+}
+
+impl CellEncoder {
+    /// Moves to the next cell; returns whether this one is encoded.
+    fn is_next_encoded(&mut self) -> bool {
+        self.position += 1;
+        self.part.contains(&(self.position - 1))
+    }
+}
+
+impl CellWriter for CellEncoder {
+    fn write_null(&mut self) {
+        self.write_flag(false);
+    }
+
+    fn write_some(&mut self) {
+        if self.part.contains(&self.position) {
+            self.bytes.push(1);
+        }
+    }
+
+    fn write_number(&mut self, number: i64) {
+        if self.is_next_encoded() {
+            push_varint(&mut self.bytes, number);
+        }
+    }
+
+    fn write_flag(&mut self, flag: bool) {
+        if self.is_next_encoded() {
+            self.bytes.push(flag.into());
+        }
+    }
+
+    fn write_text(&mut self, text: &str) {
+        self.write_bytes(text.as_bytes());
+    }
+
+    fn write_bytes(&mut self, bytes: &[u8]) {
+        if self.is_next_encoded() {
+            push_varint(&mut self.bytes, bytes.len() as i64);
+            self.bytes.reserve(bytes.len() + CAPACITY_AFTER_TEXT);
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+}
+
+/// Reads the cells of a row: the leading ones, those in its bytes, and those in the bytes that follow, if any.
+pub(crate) struct RowReader<'k, 'b> {
+    leading_cells: Iter<'k, LeadingCell<'b>>,
+    row: RowDecoder<'b>,
+    following: RowDecoder<'b>,
+}
+
+impl<'k, 'b> RowReader<'k, 'b> {
+    pub(crate) fn new(leading_cells: &'k [LeadingCell<'b>], bytes: &'b [u8]) -> Self {
+        Self {
+            leading_cells: leading_cells.iter(),
+            row: RowDecoder::new(bytes),
+            following: RowDecoder::new(&[]),
+        }
+    }
+
+    /// Reads the last cells from other bytes.
+    pub(crate) fn followed_by(self, bytes: &'b [u8]) -> Self {
+        Self { following: RowDecoder::new(bytes), ..self }
+    }
+
+    /// Returns the bytes with the next cell.
+    fn row(&mut self) -> &mut RowDecoder<'b> {
+        if self.row.remaining_bytes().is_empty() { &mut self.following } else { &mut self.row }
+    }
+}
+
+impl<'b> CellReader<'b> for RowReader<'_, 'b> {
+    fn skip_null(&mut self) -> TableResult<bool> {
+        match self.leading_cells.as_slice().first() {
+            Some(LeadingCell::Null) => Ok(self.leading_cells.next().is_some()),
+            Some(LeadingCell::Number(_) | LeadingCell::Text(_)) => Ok(false),
+            None => Ok(!self.row().flag()?),
+        }
+    }
+
+    fn read_number(&mut self, _cell_type: CellType) -> TableResult<i64> {
+        match self.leading_cells.next() {
+            Some(LeadingCell::Number(number)) => Ok(*number),
+            Some(LeadingCell::Null | LeadingCell::Text(_)) => Err(wrong_key_fault()),
+            None => self.row().varint(),
+        }
+    }
+
+    fn read_flag(&mut self) -> TableResult<bool> {
+        self.row().flag()
+    }
+
+    fn read_text(&mut self) -> TableResult<Cow<'b, str>> {
+        match self.leading_cells.next() {
+            Some(LeadingCell::Text(text)) => Ok(Cow::Borrowed(text)),
+            Some(LeadingCell::Null | LeadingCell::Number(_)) => Err(wrong_key_fault()),
+            None => self.row().text().map(Cow::Borrowed),
+        }
+    }
+
+    fn read_bytes(&mut self) -> TableResult<Cow<'b, [u8]>> {
+        self.row().bytes().map(Cow::Borrowed)
+    }
+}
+
+fn wrong_key_fault() -> Fault {
+    Fault::damaged("the key of a row has a value of another type than its column")
+}
