@@ -184,3 +184,88 @@ impl<'b> CellReader<'b> for RowReader<'_, 'b> {
 fn wrong_key_fault() -> Fault {
     Fault::damaged("the key of a row has a value of another type than its column")
 }
+
+#[cfg(test)]
+mod tests {
+    use pointsman_store::columns::{AttemptColumns, EventColumns, OrderColumns};
+
+    use super::*;
+
+    fn order() -> OrderColumns<'static> {
+        OrderColumns {
+            n: 7,
+            key: "/daily,1".into(),
+            chain: "/daily".into(),
+            node: "load".into(),
+            tenant: "default".into(),
+            value: format!("\"{}\"", "é".repeat(1_000)).into(),
+            priority: -5,
+            planned: None,
+            created: 1 << 50,
+            started: Some(0),
+            suspended: true,
+            task: Some(-1),
+            origin: None,
+            depth: 3,
+            step_succeeded: false,
+            suspended_by_task: Some(i64::MAX),
+            took_on_error: true,
+        }
+    }
+
+    fn event(prev: Option<i64>) -> EventColumns<'static> {
+        EventColumns {
+            id: 70,
+            prev,
+            event_type: "record.published".into(),
+            key: Some("record:1".into()),
+            sub: None,
+            tenant: "".into(),
+            value: "{}".into(),
+            context: Some("".into()),
+            cause_event: None,
+            cause_task: Some(6),
+            depth: 1,
+            first_task: 8,
+            tasks: 2,
+        }
+    }
+
+    #[test]
+    fn rows_are_read_as_written() {
+        let bytes = encode_row(&order());
+        assert_eq!(decode_row::<OrderColumns<'_>>(&[LeadingCell::Number(7)], &bytes).unwrap(), order());
+        let attempt = AttemptColumns { task: 5, number: 2, started: 1, ended: 3, outcome: 1, error: None };
+        let key = [LeadingCell::Number(5), LeadingCell::Number(2)];
+        assert_eq!(decode_row::<AttemptColumns<'_>>(&key, &encode_row(&attempt)).unwrap(), attempt);
+    }
+
+    #[test]
+    fn the_key_is_not_in_the_bytes() {
+        let renumbered = OrderColumns { n: 1 << 40, ..order() };
+        assert_eq!(encode_row(&renumbered), encode_row(&order()));
+    }
+
+    #[test]
+    fn rows_for_scripts_begin_with_eight_bytes() {
+        for prev in [None, Some(60)] {
+            let bytes = encode_row_for_scripts(prev, &event(prev));
+            assert_eq!(bytes[..8], prev.unwrap_or(0).to_be_bytes());
+            assert_eq!(split_first_number(&bytes).unwrap().0, prev);
+            assert_eq!(decode_row_for_scripts::<EventColumns<'_>>(70, &bytes).unwrap(), event(prev));
+        }
+    }
+
+    #[test]
+    fn truncated_rows_and_wrong_keys_are_damage() {
+        let bytes = encode_row(&order());
+        let key = [LeadingCell::Number(7)];
+        for end in 0..bytes.len() {
+            assert!(decode_row::<OrderColumns<'_>>(&key, &bytes[..end]).is_err(), "{end}");
+        }
+        for key in [LeadingCell::Null, LeadingCell::Text("7")] {
+            assert!(decode_row::<OrderColumns<'_>>(&[key], &bytes).is_err());
+        }
+        assert!(decode_row_for_scripts::<EventColumns<'_>>(70, &[0; 7]).is_err());
+    }
+}

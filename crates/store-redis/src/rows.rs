@@ -138,3 +138,106 @@ pub(crate) fn decode_handler(id: i64, bytes: &[u8]) -> TableResult<HandlerColumn
     let key = [LeadingCell::Number(id)];
     Columns::read_cells(&mut RowReader::new(&key, bytes).followed_by(EMPTY_HANDLER_STATE))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use pointsman_store::columns::{AuditEntryColumns, EndedOrderColumns, RuleColumns};
+
+    use super::*;
+    use crate::cells::encode_row;
+
+    #[test]
+    fn a_queue_is_read_from_its_row_and_its_counts() {
+        let counts = QueueCounts { ready: 1, waiting: 2, scheduled: 3, running: 4, halted: 5, missing: -6 };
+        let queue = QueueColumns {
+            id: 9,
+            handler: 3,
+            tenant: "shop".into(),
+            collection: "".into(),
+            ready: 1,
+            waiting: 2,
+            scheduled: 3,
+            running: 4,
+            halted: 5,
+            missing: -6,
+        };
+        let (row, counts) = (encode_queue(&queue), encode_queue_counts(&counts));
+        assert_eq!(decode_queue(9, &row, Some(&counts)).unwrap(), queue);
+        let without_counts = decode_queue(9, &row, None).unwrap().into_row().unwrap();
+        assert_eq!((without_counts.handler, without_counts.counts), (3, QueueCounts::default()));
+    }
+
+    #[test]
+    fn a_handler_is_read_without_the_columns_of_other_tables() {
+        let handler = HandlerColumns {
+            id: 1,
+            name: "index".into(),
+            def: "{}".into(),
+            defined: true,
+            limiter_state: "".into(),
+            gaps: "".into(),
+        };
+        let stored =
+            HandlerColumns { limiter_state: "{\"a\": 1}".into(), gaps: "[]".into(), ..handler.clone() };
+        assert_eq!(decode_handler(1, &encode_handler(&stored)).unwrap(), handler);
+    }
+
+    #[test]
+    fn an_object_without_a_retention_check_has_check_zero() {
+        let object = ObjectColumns {
+            tenant: "shop".into(),
+            key: "a/1".into(),
+            number: 4,
+            last_event: 1 << 50,
+            last_sent: [1, 2].as_slice().into(),
+            checked: 5,
+        };
+        let row = encode_row(&object);
+        assert_eq!(decode_object("shop", "a/1", &row).unwrap(), object);
+        let older_row = &row[..row.len() - 1];
+        assert_eq!(
+            decode_object("shop", "a/1", older_row).unwrap(),
+            ObjectColumns { checked: 0, ..object.clone() }
+        );
+    }
+
+    #[test]
+    fn a_field_contains_the_whole_key() {
+        let rule = RuleColumns {
+            kind: "pause".into(),
+            space: "chain".into(),
+            name: "/daily".into(),
+            tenant: "".into(),
+            by: "ops".into(),
+            reason: "".into(),
+            since: 1,
+        };
+        let field = field_of_key(&["pause", "chain", "/daily", ""]);
+        assert_eq!(decode_row_at::<RuleColumns<'_>>(&field, &encode_row(&rule)).unwrap(), rule);
+        let entry = AuditEntryColumns {
+            n: 12,
+            at: 1,
+            by: "".into(),
+            action: "".into(),
+            what: "".into(),
+            detail: "".into(),
+        };
+        assert_eq!(decode_row_at::<AuditEntryColumns<'_>>(b"12", &encode_row(&entry)).unwrap(), entry);
+        assert!(decode_row_at::<AuditEntryColumns<'_>>(b"x", &encode_row(&entry)).is_err());
+        assert!(decode_row_at::<EndedOrderColumns<'_>>(b"without-tenant", &[0; 9]).is_err());
+    }
+
+    #[test]
+    fn columns_in_other_tables_are_the_last_ones() {
+        let names = |columns: &'static [Column], from| {
+            columns.split_at(from).1.iter().map(|column| column.name).collect::<HashSet<_>>()
+        };
+        assert_eq!(
+            names(HandlerColumns::COLUMNS, HANDLER_COLUMNS_BEFORE_STATE),
+            HashSet::from(["limiter_state", "gaps"])
+        );
+        assert_eq!(names(QueueColumns::COLUMNS, QUEUE_COLUMNS_BEFORE_COUNTS).len(), ZERO_QUEUE_COUNTS.len());
+    }
+}
