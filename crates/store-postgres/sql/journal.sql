@@ -28,14 +28,14 @@ SELECT bytes, :event_columns
 FROM (
     SELECT c.*, sum(octet_length(c.value)) OVER (ORDER BY c.id ASC ROWS UNBOUNDED PRECEDING) AS bytes
     FROM (
-        SELECT c.*
+        SELECT e.*
         FROM pointsman.journal j
         CROSS JOIN LATERAL (
             -- All columns are those of `j`, except `value`.
             SELECT :event_columns
             FROM (SELECT CASE WHEN ($4 IS NULL OR j.tenant = $4) AND ($5 IS NULL OR j.key = $5) THEN j.value
                               ELSE 'null' END AS value) v
-        ) c
+        ) e
         WHERE j.id > greatest($1, (SELECT expired_up_to FROM pointsman.last_commit)) AND j.id <= $2
         ORDER BY j.id ASC
         LIMIT $3
@@ -51,14 +51,14 @@ SELECT bytes, :event_columns
 FROM (
     SELECT c.*, sum(octet_length(c.value)) OVER (ORDER BY c.id DESC ROWS UNBOUNDED PRECEDING) AS bytes
     FROM (
-        SELECT c.*
+        SELECT e.*
         FROM pointsman.journal j
         CROSS JOIN LATERAL (
             -- All columns are those of `j`, except `value`.
             SELECT :event_columns
             FROM (SELECT CASE WHEN ($4 IS NULL OR j.tenant = $4) AND ($5 IS NULL OR j.key = $5) THEN j.value
                               ELSE 'null' END AS value) v
-        ) c
+        ) e
         WHERE j.id > greatest($1, (SELECT expired_up_to FROM pointsman.last_commit)) AND j.id <= $2
         ORDER BY j.id DESC
         LIMIT $3

@@ -2,7 +2,8 @@
 
 -- name: list_log_lines
 -- At most $3 lines of a task's log, from number $2 on; none after $4 bytes.
-SELECT :log_line_columns FROM (
+SELECT :log_line_columns
+FROM (
     SELECT c.*, sum(octet_length(c.message)) OVER (ORDER BY c.n ROWS UNBOUNDED PRECEDING) AS bytes
     FROM (SELECT * FROM pointsman.log WHERE task = $1 AND n >= $2 ORDER BY n LIMIT $3) c
 ) w

@@ -56,12 +56,12 @@ SELECT o.bytes, o.:order_columns, coalesce(t.phase = :locked, false), t.phase, t
 FROM (
     SELECT c.*, sum(octet_length(c.value)) OVER (ORDER BY c.key, c.tenant ROWS UNBOUNDED PRECEDING) AS bytes
     FROM (
-        SELECT c.*
+        SELECT e.*
         FROM pointsman.orders o
         CROSS JOIN LATERAL (
             -- All columns are those of `o`, except `value`.
             SELECT :order_columns FROM (SELECT CASE WHEN $6 THEN o.value ELSE 'null' END AS value) v
-        ) c
+        ) e
         WHERE (o.key, o.tenant) > ($1, $8) AND o.key >= $2 AND o.key < $3 AND ($4 IS NULL OR o.tenant = $4)
         ORDER BY o.key, o.tenant
         LIMIT $5

@@ -156,3 +156,41 @@ pub(crate) fn put_number(buffer: &mut BytesMut, cell_type: CellType, number: i64
 pub(crate) fn put_text(buffer: &mut BytesMut, text: &str) {
     put_cell(buffer, replace_nul(text).as_bytes());
 }
+
+#[cfg(test)]
+mod tests {
+    use pointsman_store::columns::{AttemptColumns, Columns};
+    use tokio_postgres::types::FromSql;
+
+    use super::*;
+
+    fn attempt(number: u32, error: Option<&str>) -> AttemptColumns<'_> {
+        AttemptColumns { task: 7, number, started: 1, ended: 2, outcome: 3, error: error.map(Into::into) }
+    }
+
+    /// Writes attempts to arrays of these columns, and encodes the arrays.
+    fn encode_arrays(attempts: &[AttemptColumns<'_>], columns: &[Column]) -> Vec<BytesMut> {
+        let mut arrays = ColumnArrays::new(AttemptColumns::COLUMNS, columns);
+        attempts.iter().for_each(|attempt| attempt.write_cells(&mut arrays));
+        let encode = |(param, column): (BoxedParam, &Column)| {
+            let mut encoded = BytesMut::new();
+            param.to_sql_checked(&array_type(column), &mut encoded).unwrap();
+            encoded
+        };
+        arrays.into_params().zip(columns).map(encode).collect()
+    }
+
+    #[test]
+    fn arrays_have_the_selected_columns_without_the_nulls_at_their_end() {
+        let [task, number, _, _, outcome, error] = AttemptColumns::COLUMNS else { panic!("other columns") };
+        let attempts = [attempt(1, None), attempt(2, Some("a\0b")), attempt(3, None)];
+        let arrays = encode_arrays(&attempts, &[*error, *outcome, *number, *task]);
+        let errors = Vec::<Option<&str>>::from_sql(&Type::TEXT_ARRAY, &arrays[0]).unwrap();
+        assert_eq!(errors, [None, Some("a\u{FFFD}b")]);
+        assert_eq!(Vec::<i16>::from_sql(&Type::INT2_ARRAY, &arrays[1]).unwrap(), [3, 3, 3]);
+        assert_eq!(Vec::<i64>::from_sql(&Type::INT8_ARRAY, &arrays[2]).unwrap(), [1, 2, 3]);
+        assert_eq!(Vec::<i64>::from_sql(&Type::INT8_ARRAY, &arrays[3]).unwrap(), [7, 7, 7]);
+        let arrays = encode_arrays(&[attempt(1, None)], &[*error]);
+        assert!(Vec::<Option<&str>>::from_sql(&Type::TEXT_ARRAY, &arrays[0]).unwrap().is_empty());
+    }
+}

@@ -31,14 +31,14 @@ pub(crate) struct Query {
 ///
 /// The last parameters may be the arrays of a row's columns: `query!("task/insert_tasks", ..ActiveTaskColumns)`, or those
 /// of some columns, in the order in which the SQL numbers them:
-/// `query!("task/update_phases", ..ActiveTaskColumns { seq, phase, rank })`.
+/// `query!("task/update_phases", ..ActiveTaskColumns[seq, phase, rank])`.
 macro_rules! query {
-    ($name:literal $(, $param_type:ident)* $(, ..$columns:ident $({ $($column:ident),* $(,)? })?)? $(,)?) => {{
+    ($name:literal $(, $param_type:ident)* $(, ..$columns:ident $([$($column:ident),* $(,)?])?)? $(,)?) => {{
         static QUERY: $crate::session::Query = $crate::session::Query {
             name: $name,
             sql: pointsman_store::expand_sql!($crate::queries::find_query($name)),
             param_types: &[$(tokio_postgres::types::Type::$param_type),*],
-            array_columns: $crate::session::array_columns!($($columns $({ $($column),* })?)?),
+            array_columns: $crate::session::array_columns!($($columns $([$($column),*])?)?),
         };
         &QUERY
     }};
@@ -53,7 +53,7 @@ macro_rules! array_columns {
     ($columns:ident) => {
         <$columns as pointsman_store::columns::Columns>::COLUMNS
     };
-    ($columns:ident { $($column:ident),* }) => {
+    ($columns:ident [$($column:ident),*]) => {
         &$crate::session::select_columns(
             <$columns as pointsman_store::columns::Columns>::COLUMNS,
             [$(stringify!($column)),*],

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
-use pointsman_store::expand_sql::SQL_CONSTANTS;
+use pointsman_store::expand_sql::expand;
 use pointsman_store_conformance::{
     Harness, caused_events, claims, fire_ledger, idempotency, logs, missing_tasks, nodes, object_retention,
     order_lists, orders, out_of_order_tasks, per_key_concurrency, pull_workers, replay, rescue, retention,
@@ -76,11 +76,10 @@ fn read_named_queries() -> Vec<NamedQuery> {
     read_files_with_extension(&crate_path("sql"), ".sql").into_iter().flat_map(read_queries_of_file).collect()
 }
 
-/// Replaces the names of codes as the store does.
-fn replace_codes(sql: &str) -> String {
-    SQL_CONSTANTS
-        .iter()
-        .fold(sql.to_string(), |sql, (name, value)| sql.replace(&format!(":{name}"), &value.to_string()))
+/// Replaces the names of codes and of lists of columns as the store does.
+fn expand_names(sql: &str) -> String {
+    let (bytes, length) = expand::<16_384>(sql);
+    std::str::from_utf8(&bytes[..length]).unwrap().into()
 }
 
 #[test]
@@ -231,11 +230,11 @@ async fn every_index_is_used() {
 const PLANNER_SETTINGS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
     SET enable_mergejoin = off; SET enable_sort = off; SET plan_cache_mode = force_generic_plan; SET jit = off;";
 
-/// The parameter types of a statement, as the source code declares them.
+/// The types of a statement's first parameters, as the source code declares them. The SQL names those of the others.
 fn parameter_types(name: &str, code: &str) -> Vec<String> {
     let call = format!("query!(\"{name}\"");
     let rest = code.split(&call).nth(1).unwrap_or_default();
-    let words = rest.split(')').next().unwrap_or_default();
+    let words = rest.split([')', '.']).next().unwrap_or_default();
     let to_sql_type = |word: &str| match word.strip_suffix("_ARRAY") {
         Some(element_type) => format!("{element_type}[]"),
         None => word.to_string(),
@@ -243,12 +242,21 @@ fn parameter_types(name: &str, code: &str) -> Vec<String> {
     words.split(',').filter(|word| !word.is_empty()).map(to_sql_type).collect()
 }
 
+/// The greatest number of a statement's parameters.
+fn count_parameters(sql: &str) -> usize {
+    let parse = |text: &str| text.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().ok();
+    let statement: String = sql.lines().filter(|line| !line.starts_with("--")).collect();
+    statement.split('$').skip(1).filter_map(parse).max().unwrap_or(0)
+}
+
 /// Explains a statement; children of a plan node are indented further.
 fn explain_plan(url: &str, sql: &str, types: &[String]) -> Vec<String> {
-    let (parameter_types, values) = match types.is_empty() {
-        true => (String::new(), String::new()),
-        false => (format!("({})", types.join(", ")), format!("({})", vec!["NULL"; types.len()].join(", "))),
+    let in_parentheses = |list: &[String]| match list.is_empty() {
+        true => String::new(),
+        false => format!("({})", list.join(", ")),
     };
+    let parameter_types = in_parentheses(types);
+    let values = in_parentheses(&vec!["NULL".to_string(); count_parameters(sql)]);
     let explain_sql = format!(
         "{PLANNER_SETTINGS} PREPARE explained {parameter_types} AS {sql}; EXPLAIN (COSTS OFF) EXECUTE explained {values}"
     );
@@ -279,11 +287,12 @@ async fn plans_made_on_empty_tables_use_indexes() {
     let code = read_source_code();
     let mut checked = 0;
     for NamedQuery { name, sql } in read_named_queries() {
+        let sql = expand_names(&sql);
         if !sql.contains("unnest($") {
             continue;
         }
         checked += 1;
-        let plan = explain_plan(&url, &replace_codes(&sql), &parameter_types(&name, &code));
+        let plan = explain_plan(&url, &sql, &parameter_types(&name, &code));
         assert!(!rescans_parameters(&plan), "{name}:\n{}", plan.join("\n"));
     }
     assert!(checked > 20, "{checked} statements take arrays");
@@ -297,7 +306,7 @@ async fn lanes_of_an_object_are_found_by_index() {
     let queries = read_named_queries();
     let NamedQuery { name, sql } =
         queries.iter().find(|query| query.name == "task/list_lanes_of_object").unwrap();
-    let plan = explain_plan(&url, &replace_codes(sql), &parameter_types(name, &read_source_code()));
+    let plan = explain_plan(&url, &expand_names(sql), &parameter_types(name, &read_source_code()));
     let count_lines = |text: &str| plan.iter().filter(|line| line.contains(text)).count();
     assert_eq!(
         count_lines("using task_lane on task"),

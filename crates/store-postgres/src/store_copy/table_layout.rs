@@ -101,3 +101,41 @@ impl TableLayout {
         self.postgres_column.into_iter().chain(names).collect::<Vec<_>>().join(", ")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pointsman_store::columns::CellType;
+    use pointsman_testing::shared_postgres;
+    use tokio_postgres::types::Type;
+
+    use super::*;
+    use crate::connect::Endpoint;
+    use crate::store_copy::{CopyRole, check_and_open_connection};
+
+    #[tokio::test]
+    async fn the_columns_of_every_table_have_the_described_types() {
+        let url = shared_postgres().unwrap().create_database().unwrap();
+        let endpoint = Endpoint::parse(&url).unwrap();
+        let connection = check_and_open_connection(&endpoint, CopyRole::Target).await.unwrap();
+        for &table_kind in TableKind::ALL {
+            if let TableKind::Counters | TableKind::Rules | TableKind::UnknownTenantRules = table_kind {
+                continue; // These are not read from the columns of one table.
+            }
+            let (table, columns) =
+                (TableLayout::for_table(table_kind).table_name, TableLayout::select_list(table_kind));
+            let sql = format!("SELECT {columns} FROM pointsman.{table} t");
+            let statement = connection.client.prepare(&sql).await.unwrap();
+            for (column, found) in table_kind.columns().iter().zip(statement.columns()) {
+                let allowed: &[Type] = match column.cell_type {
+                    CellType::Int8 => &[Type::INT8],
+                    CellType::Int4 => &[Type::INT4],
+                    CellType::Int2 => &[Type::INT2],
+                    CellType::Bool => &[Type::BOOL],
+                    CellType::Text => &[Type::TEXT],
+                    CellType::Bytes => &[Type::BYTEA, Type::UUID],
+                };
+                assert!(allowed.contains(found.type_()), "{table}.{}: {}", column.name, found.type_());
+            }
+        }
+    }
+}

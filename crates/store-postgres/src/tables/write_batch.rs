@@ -288,16 +288,15 @@ impl WriteBatch {
     /// Takes all buffered writes, as statements. `archive_number`, the number of the last archived task, is the
     /// partition key of attempts and log lines.
     pub(crate) fn take_commands(&mut self, archive_number: i64) -> TableResult<Vec<SqlCommand>> {
-        let mut commands = CommandList::default();
-        self.add_journal_and_object_commands(&mut commands)?;
-        self.add_task_commands(&mut commands);
-        self.add_grouping_commands(&mut commands);
-        self.add_order_commands(&mut commands);
-        self.add_attempt_and_log_commands(&mut commands, archive_number);
-        commands.rows_written += self.other_commands.len() as u64;
-        commands.commands.append(&mut self.other_commands);
-        self.rows_written += commands.rows_written;
-        Ok(commands.commands)
+        let mut list = CommandList::default();
+        self.add_journal_and_object_commands(&mut list)?;
+        self.add_task_commands(&mut list);
+        self.add_grouping_commands(&mut list);
+        self.add_order_commands(&mut list);
+        self.add_attempt_and_log_commands(&mut list, archive_number);
+        self.rows_written += list.rows_written + self.other_commands.len() as u64;
+        list.commands.append(&mut self.other_commands);
+        Ok(list.commands)
     }
 
     fn add_journal_and_object_commands(&mut self, commands: &mut CommandList) -> TableResult<()> {
@@ -351,6 +350,7 @@ impl WriteBatch {
             archived.values().map(|(_, archived_row)| ArchivedTaskColumns::from_row(archived_row)),
         );
     }
+
     fn add_task_update_commands(&mut self, commands: &mut CommandList) {
         let (mut phases, mut locked_rows, mut updated_rows) = (vec![], vec![], vec![]);
         for (seq, update) in std::mem::take(&mut self.task_updates) {
@@ -363,7 +363,7 @@ impl WriteBatch {
         commands.add_rows(
             query!(
                 "task/lock_tasks",
-                ..ActiveTaskColumns { seq, attempt, node, fence, leased_until, started }
+                ..ActiveTaskColumns[seq, attempt, node, fence, leased_until, started]
             ),
             vec![],
             locked_rows.iter().map(ActiveTaskColumns::from_row),
@@ -371,23 +371,10 @@ impl WriteBatch {
         commands.add_rows(
             query!(
                 "task/update_tasks",
-                ..ActiveTaskColumns {
-                    seq,
-                    phase,
-                    lane_position,
-                    rank,
-                    due,
-                    attempt,
-                    retries,
-                    crashes,
-                    late,
-                    node,
-                    fence,
-                    leased_until,
-                    started,
-                    reason,
-                    error
-                }
+                ..ActiveTaskColumns[
+                    seq, phase, lane_position, rank, due, attempt, retries, crashes, late, node, fence,
+                    leased_until, started, reason, error,
+                ]
             ),
             vec![],
             updated_rows.iter().map(ActiveTaskColumns::from_row),
@@ -446,18 +433,10 @@ impl WriteBatch {
         commands.add_rows(
             query!(
                 "orders/update_orders",
-                ..OrderColumns {
-                    n,
-                    node,
-                    value,
-                    planned,
-                    started,
-                    suspended,
-                    task,
-                    step_succeeded,
-                    suspended_by_task,
-                    took_on_error
-                }
+                ..OrderColumns[
+                    n, node, value, planned, started, suspended, task, step_succeeded, suspended_by_task,
+                    took_on_error,
+                ]
             ),
             vec![],
             updated.iter().map(|(number, order)| OrderColumns::from_order(*number, order)),
