@@ -27,8 +27,8 @@ SELECT last_event FROM pointsman.object WHERE tenant = $1 AND key = $2
 SELECT :object_columns FROM pointsman.object WHERE checked <= $1 ORDER BY checked LIMIT $2
 
 -- name: upsert_objects
--- Writes the last event of objects. An object that exists keeps `checked`, and with it its index entry. An object from a
--- store copy may have the number 0, and gets its own number here.
+-- Writes the last event of objects. An object that exists keeps `checked`, and with it its index entry. An object from
+-- a store copy may have the number 0, and gets its own number here.
 INSERT INTO pointsman.object (:object_columns) SELECT * FROM unnest(:object_arrays)
 ON CONFLICT (tenant, key) DO UPDATE
 SET number = excluded.number, last_event = excluded.last_event, last_sent = excluded.last_sent

@@ -51,8 +51,8 @@ WHERE o.key = $1 AND o.tenant = $2
 -- At most $5 orders with their tasks, by key and tenant: after the order $1 of the tenant $8, with keys from $2 on and
 -- before $3, of a tenant ($4) or of all. Each row has the sum of the value bytes up to it; beyond $7 bytes no row is
 -- returned. Without $6 the values are not read.
-SELECT o.bytes, o.:order_columns, coalesce(t.phase = :locked, false), t.phase, t.due, t.retries, h.name, f.handler, f.of,
-       f.unfinished, f.error
+SELECT o.bytes, o.:order_columns, coalesce(t.phase = :locked, false), t.phase, t.due, t.retries, h.name, f.handler,
+       f.of, f.unfinished, f.error
 FROM (
     SELECT c.*, sum(octet_length(c.value)) OVER (ORDER BY c.key, c.tenant ROWS UNBOUNDED PRECEDING) AS bytes
     FROM (

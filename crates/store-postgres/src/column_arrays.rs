@@ -67,8 +67,8 @@ impl CellWriter for ColumnArrays {
     }
 }
 
-/// The cells of a column, as an array. NULLs at its end are left out: `unnest` pads shorter arrays with NULLs, and often
-/// all cells of a column are NULL.
+/// The cells of a column, as an array. NULLs at its end are left out: `unnest` pads shorter arrays with NULLs, and
+/// often all cells of a column are NULL.
 #[derive(Debug)]
 struct ColumnArray {
     cell_type: CellType,

@@ -29,8 +29,8 @@ pub(crate) struct Query {
 /// Makes a [`Query`] of a named query: `query!("task/list_due_tasks", INT8, INT8)` is `list_due_tasks` in
 /// `sql/task.sql`. The types of its parameters follow the name, in their order.
 ///
-/// The last parameters may be the arrays of a row's columns: `query!("task/insert_tasks", ..ActiveTaskColumns)`, or those
-/// of some columns, in the order in which the SQL numbers them:
+/// The last parameters may be the arrays of a row's columns: `query!("task/insert_tasks", ..ActiveTaskColumns)`, or
+/// those of some columns, in the order in which the SQL numbers them:
 /// `query!("task/update_phases", ..ActiveTaskColumns[seq, phase, rank])`.
 macro_rules! query {
     ($name:literal $(, $param_type:ident)* $(, ..$columns:ident $([$($column:ident),* $(,)?])?)? $(,)?) => {{
