@@ -35,8 +35,8 @@ pub(crate) fn encode_columns<'a, C: Columns<'a>>(columns: &C, part: Range<usize>
     append_columns(Vec::with_capacity(ROW_CAPACITY), columns, part)
 }
 
-/// Encodes the columns of a row except its key. The first of them, which scripts read, becomes a number of eight bytes, 0
-/// for null.
+/// Encodes the columns of a row except its key. The first of them, which scripts read, becomes a number of eight bytes,
+/// 0 for null.
 pub(crate) fn encode_row_for_scripts<'a, C: Columns<'a>>(first: Option<i64>, columns: &C) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(ROW_CAPACITY);
     bytes.extend_from_slice(&first.unwrap_or(0).to_be_bytes());

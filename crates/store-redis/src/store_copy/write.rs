@@ -240,8 +240,8 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    /// Writes log lines, which are passed in the order of their tasks and numbers. Their numbers are ignored: they are the
-    /// positions in the logs.
+    /// Writes log lines, which are passed in the order of their tasks and numbers. Their numbers are ignored: they are
+    /// the positions in the logs.
     fn write_log_lines(&mut self, rows: Vec<CopyRow>) -> TableResult<()> {
         let mut logs: BTreeMap<TaskSeq, Vec<LogLine>> = BTreeMap::new();
         for row in rows {

@@ -7,7 +7,6 @@ use pointsman_store::error::TableResult;
 use pointsman_store::tables::IdempotencyTable;
 
 use super::RedisTables;
-use super::transaction::idempotency_field;
 use crate::cells::encode_row;
 use crate::codec::MemberBuilder;
 use crate::keys::{Index, Table};
@@ -20,7 +19,7 @@ impl IdempotencyTable for RedisTables {
         tenant: &Tenant,
         key: &str,
     ) -> TableResult<Option<([u8; 32], String)>> {
-        let field = idempotency_field(tenant, key);
+        let field = rows::field_of_key(&[tenant.as_str(), key]);
         let row = self.overlay.read_row(Table::IdempotencyRecords, &field)?;
         let decode = |row: Bytes| {
             decode_row_at::<IdempotencyRecordColumns<'_>>(&field, &row)?.into_digest_and_response()

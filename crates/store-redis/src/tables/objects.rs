@@ -1,7 +1,7 @@
 //! Tables of objects: the last event of each, and the event at which retention last found it in use.
 //!
-//! A row contains this event, the retention check, and [`Index::ObjectsByRetentionCheck`] finds rows by it. Rows that are in
-//! no index are added to it when there are more rows than index entries.
+//! A row contains this event, the retention check, and [`Index::ObjectsByRetentionCheck`] finds rows by it. Rows that it
+//! lacks are added when there are more rows than index entries.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;

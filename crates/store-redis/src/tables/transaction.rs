@@ -251,7 +251,7 @@ impl RedisTables {
             fetches.extend(object_fetches(tenant, key));
         }
         fetches.extend(read_set.lanes.iter().copied().map(CacheFetch::Lane));
-        let field = |(tenant, key): &(Tenant, String)| idempotency_field(tenant, key);
+        let field = |(tenant, key): &(Tenant, String)| rows::field_of_key(&[tenant.as_str(), key]);
         fetches.extend(read_set.tasks.iter().map(|seq| CacheFetch::from(active_task_location(*seq))));
         fetches.extend(
             read_set
@@ -419,9 +419,4 @@ impl RedisTables {
         }
         self.overlay.clear();
     }
-}
-
-/// Returns the field of an idempotency record.
-pub(super) fn idempotency_field(tenant: &Tenant, key: &str) -> Vec<u8> {
-    rows::field_of_key(&[tenant.as_str(), key])
 }
