@@ -226,7 +226,7 @@ pub async fn a_busy_target_blocks_worker_claims(harness: &dyn Harness) {
     assert_eq!(fixture.claim_as_worker(&["hook"], 10).await.len(), 3);
 }
 
-pub async fn a_clock_that_ran_ahead_does_not_block_the_handler(harness: &dyn Harness) {
+pub async fn a_busy_time_set_while_the_clock_ran_ahead_does_not_block_the_handler(harness: &dyn Harness) {
     let mut fixture = fixture_with_tasks_of_handler_hook(harness, 4).await;
     let correct_time = fixture.now;
     fixture.advance_clock(86_400);

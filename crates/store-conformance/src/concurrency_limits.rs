@@ -37,7 +37,7 @@ pub async fn running_tasks_never_exceed_the_concurrency_limit(harness: &dyn Harn
         assert!(running.len() <= 2);
     }
     ran.sort();
-    assert_eq!(ran, sequenced_event_ids(&events));
+    assert_eq!(ran, event_ids_of_receipts(&events));
 }
 
 pub async fn concurrency_limit_applies_across_tenants_and_nodes(harness: &dyn Harness) {

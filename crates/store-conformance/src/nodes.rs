@@ -60,8 +60,8 @@ pub async fn a_nodes_clock_report_is_stored(harness: &dyn Harness) {
     assert_eq!(read_node(&fixture, fixture.node_id).await.capabilities, announced);
 }
 
-/// The server clock never goes back; an embedded store has none. Reading it does not affect the times given to calls.
-pub async fn the_server_clock_can_be_read(harness: &dyn Harness) {
+/// An embedded store has no server and thus no server clock. Reading the clock does not affect the times given to calls.
+pub async fn the_clock_of_the_store_server_never_goes_back(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let first = expect_ok(fixture.store.read_store_server_clock().await);
     let second = expect_ok(fixture.store.read_store_server_clock().await);
@@ -71,7 +71,7 @@ pub async fn the_server_clock_can_be_read(harness: &dyn Harness) {
     assert_eq!(read_node(&fixture, fixture.node_id).await.last_heartbeat_at, fixture.now);
 }
 
-pub async fn a_heartbeat_updates_the_node(harness: &dyn Harness) {
+pub async fn a_heartbeat_updates_the_last_heartbeat_time_of_its_node(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.advance_clock(20);
     assert!(fixture.send_heartbeat().await);

@@ -1,4 +1,4 @@
-//! Pull: tasks fetched by remote workers, each under its own lease.
+//! Pull workers: remote processes that claim tasks, each task under a lease of its own.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn pulled_only_registration() -> RegistrationBuilder {
     RegistrationBuilder::default().route("record", &["remote"]).pulled_by_workers("remote")
 }
 
-async fn fixture_with_fetched_task(harness: &dyn Harness) -> (StoreFixture<'_>, ClaimedTask) {
+async fn fixture_with_task_claimed_by_worker(harness: &dyn Harness) -> (StoreFixture<'_>, ClaimedTask) {
     let fixture = StoreFixture::new(harness, pulled_only_registration()).await;
     fixture.emit(new_event("record").with_key("a").with_value("[1]")).await;
     let task = fixture.claim_one_as_worker("remote").await;
@@ -70,8 +70,8 @@ pub async fn workers_claim_only_pulled_tasks(harness: &dyn Harness) {
     assert_eq!(fixture.claim(10).await.len(), 4, "the tasks of nodes");
 }
 
-pub async fn a_fetched_task_is_leased(harness: &dyn Harness) {
-    let (fixture, task) = fixture_with_fetched_task(harness).await;
+pub async fn a_task_claimed_by_a_worker_has_a_lease_and_can_finish(harness: &dyn Harness) {
+    let (fixture, task) = fixture_with_task_claimed_by_worker(harness).await;
     assert_eq!((task.attempt, task.event().value.as_str()), (1, "[1]"));
     let stored = fixture.read_task(&task.id).await;
     let TaskState::Locked(lease) = stored.lifecycle.state else {
@@ -96,7 +96,7 @@ pub async fn a_fetched_task_is_leased(harness: &dyn Harness) {
 }
 
 pub async fn a_renewed_lease_does_not_expire(harness: &dyn Harness) {
-    let (mut fixture, task) = fixture_with_fetched_task(harness).await;
+    let (mut fixture, task) = fixture_with_task_claimed_by_worker(harness).await;
     for _ in 0..5 {
         fixture.advance_clock(LEASE_SECS - 5);
         assert_eq!(fixture.renew_lease(&task, LEASE_SECS).await, Ok(()));
@@ -115,7 +115,7 @@ pub async fn a_renewed_lease_does_not_expire(harness: &dyn Harness) {
 }
 
 pub async fn an_expired_lease_counts_as_a_crash(harness: &dyn Harness) {
-    let (mut fixture, stale_attempt) = fixture_with_fetched_task(harness).await;
+    let (mut fixture, stale_attempt) = fixture_with_task_claimed_by_worker(harness).await;
     let behind = fixture.emit(new_event("record").with_key("a")).await;
     fixture.advance_clock(LEASE_SECS + 1);
     assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(stale_attempt.id.clone(), TaskStatus::New)]);
@@ -133,7 +133,7 @@ pub async fn an_expired_lease_counts_as_a_crash(harness: &dyn Harness) {
 }
 
 pub async fn a_task_fails_after_three_expired_leases(harness: &dyn Harness) {
-    let (mut fixture, task) = fixture_with_fetched_task(harness).await;
+    let (mut fixture, task) = fixture_with_task_claimed_by_worker(harness).await;
     let mut statuses = Vec::new();
     for round in 0..3 {
         if round > 0 {
@@ -147,8 +147,8 @@ pub async fn a_task_fails_after_three_expired_leases(harness: &dyn Harness) {
 }
 
 /// A worker that lost its lease cannot renew or finish, and gets an error.
-pub async fn a_worker_with_an_expired_lease_is_refused(harness: &dyn Harness) {
-    let (mut fixture, stale_attempt) = fixture_with_fetched_task(harness).await;
+pub async fn a_worker_whose_lease_expired_cannot_renew_or_finish(harness: &dyn Harness) {
+    let (mut fixture, stale_attempt) = fixture_with_task_claimed_by_worker(harness).await;
     fixture.advance_clock(LEASE_SECS + 1);
     fixture.rescue_tasks().await;
     let gone = Err(TaskCommandError::WrongState(TaskStatus::New));
@@ -178,7 +178,7 @@ pub async fn a_worker_with_an_expired_lease_is_refused(harness: &dyn Harness) {
 
 /// A worker learns of a cancellation when its next renewal is refused.
 pub async fn renewing_the_lease_of_a_cancelled_task_is_refused(harness: &dyn Harness) {
-    let (fixture, task) = fixture_with_fetched_task(harness).await;
+    let (fixture, task) = fixture_with_task_claimed_by_worker(harness).await;
     assert_eq!(fixture.cancel_task(&task.id).await, Ok(()));
     assert_eq!(
         fixture.renew_lease(&task, LEASE_SECS).await,

@@ -196,7 +196,7 @@ pub async fn rate_and_concurrency_limits_both_apply(harness: &dyn Harness) {
     assert_eq!(fixture.claim(20).await.len(), 2);
 }
 
-pub async fn a_clock_that_ran_ahead_does_not_block_the_handler(harness: &dyn Harness) {
+pub async fn starts_while_the_clock_ran_ahead_do_not_block_the_handler(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().rate_limit("index", "10/m")).await;
     fixture.emit_copies(5, new_event("record")).await;

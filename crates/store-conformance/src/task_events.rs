@@ -189,7 +189,7 @@ pub async fn task_events_name_the_task_and_its_handler(harness: &dyn Harness) {
 }
 
 /// Steps are published as order events and as task events; these are independent.
-pub async fn order_events_are_published_whatever_the_handlers_observe(harness: &dyn Harness) {
+pub async fn order_events_are_published_under_every_observe_policy(harness: &dyn Harness) {
     for observe in [AttemptEventPolicy::All, AttemptEventPolicy::Failures, AttemptEventPolicy::None] {
         let fixture = StoreFixture::new(harness, observing_registration(observe)).await;
         fixture.add_order(new_order("/x/y,1")).await;

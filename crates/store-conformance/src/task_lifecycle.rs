@@ -150,7 +150,7 @@ impl<'h> LifecycleCase<'h> {
 }
 
 /// Whether the store call of this command reports a refusal. The other calls skip a task that they cannot change.
-fn store_call_reports_rejection(command: TaskCommand) -> bool {
+fn store_call_reports_refusal(command: TaskCommand) -> bool {
     match command {
         TaskCommand::Succeed { .. }
         | TaskCommand::Fail { .. }
@@ -189,7 +189,7 @@ async fn check_transition(harness: &dyn Harness, state: TaskState, command: Task
     match transition(before.seq, before.lifecycle, command, &def, case.fixture.now) {
         Err(rejected) => {
             assert_eq!(after, before, "{label}: an illegal command changes nothing");
-            if store_call_reports_rejection(command) {
+            if store_call_reports_refusal(command) {
                 assert_eq!(refusal, Some(rejected), "{label}");
             }
         }

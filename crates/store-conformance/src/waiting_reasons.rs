@@ -92,7 +92,7 @@ pub async fn a_delayed_task_reports_its_due_time(harness: &dyn Harness) {
     assert!(read_gate(&fixture, &id, GateKind::Due).await.open);
 }
 
-pub async fn a_laned_task_reports_the_task_it_waits_for(harness: &dyn Harness) {
+pub async fn a_task_in_a_lane_reports_the_task_it_waits_for(harness: &dyn Harness) {
     let fixture =
         fixture_with_capable_node(harness, RegistrationBuilder::single_handler().halt_on_error("index"))
             .await;
@@ -223,7 +223,7 @@ pub async fn a_task_reports_the_rate_limit_as_its_closed_gate(harness: &dyn Harn
     assert!(read_gate(&fixture, &events[1].tasks[0], GateKind::Rate).await.open);
 }
 
-pub async fn a_task_reports_the_open_circuit_as_its_closed_gate(harness: &dyn Harness) {
+pub async fn a_task_reports_a_busy_or_failing_target_as_its_closed_gate(harness: &dyn Harness) {
     let mut fixture = fixture_with_capable_node(
         harness,
         RegistrationBuilder::single_handler().use_default_retry_policy("index"),

@@ -20,14 +20,14 @@ macro_rules! cluster_suite {
                 a_rule_set_on_one_node_applies_to_all_immediately
                 a_registration_on_one_node_is_visible_to_all
                 a_node_with_a_very_stale_cache_catches_up
-                an_expired_node_claims_nothing_and_is_refused
+                an_expired_node_claims_nothing_and_cannot_finish_its_tasks
                 a_task_running_on_one_node_can_be_cancelled_on_another
                 racing_orders_are_added_once
             }
             orders {
                 an_order_suspended_on_another_node_stops_after_its_step
-                chain_state_applies_to_all_nodes
-                a_changed_chain_applies_to_all_nodes
+                stopping_a_chain_or_a_chain_node_applies_to_the_whole_cluster
+                a_changed_chain_definition_applies_to_the_whole_cluster
             }
             random_walk {
                 a_random_walk_of_three_nodes_leaves_the_store_consistent
@@ -104,7 +104,7 @@ macro_rules! cluster_suite {
             }
             notifications {
                 listeners_are_notified_when_a_limit_is_removed
-                listeners_are_notified_of_runs_fires_adoptions_and_replays
+                listeners_are_notified_of_freed_slots_runs_fires_adoptions_and_replays
                 listeners_are_notified_when_waiting_tasks_become_ready
             }
             sources {
@@ -112,7 +112,7 @@ macro_rules! cluster_suite {
                 racing_run_requests_create_one_run
             }
             sync_handlers {
-                any_end_of_the_first_attempt_opens_the_sync_gate
+                a_success_failure_or_snooze_opens_the_sync_gate
                 sync_gates_and_lanes_both_apply
             }
             random_walk {

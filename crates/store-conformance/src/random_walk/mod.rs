@@ -66,7 +66,7 @@ struct RandomWalk<'h> {
 }
 
 pub async fn a_random_walk_matches_the_model(harness: &dyn Harness) {
-    for seed in 1..=walk_count() {
+    for seed in 1..=read_walk_count_from_env() {
         run_seeded_walk(harness, seed).await;
     }
 }
@@ -79,8 +79,8 @@ pub async fn a_third_random_walk_matches_the_model(harness: &dyn Harness) {
     run_seeded_walk(harness, 0xC0FF_EE00).await;
 }
 
-/// Number of walks to run. `POINTSMAN_WALKS=1000` runs a thousand.
-fn walk_count() -> u64 {
+/// Reads the number of walks to run from the environment: `POINTSMAN_WALKS=1000` runs a thousand. Default: one.
+fn read_walk_count_from_env() -> u64 {
     std::env::var("POINTSMAN_WALKS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
