@@ -167,7 +167,7 @@ pub async fn a_waiting_step_moves_to_the_new_handler_of_its_chain_node(harness: 
     assert_eq!(fixture.read_order(ORDER_KEY).await.order.node, chain_node_id("b"));
 }
 
-/// Checked with a step that is not due yet and with a scheduled step.
+/// Checked with a step that is not due yet and with a prefetched step.
 pub async fn a_step_moved_to_a_new_handler_keeps_its_due_time(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.add_order(new_order(ORDER_KEY).planned_at(fixture.seconds_from_now(60))).await;

@@ -85,8 +85,8 @@ pub async fn running_steps_of_a_stopped_chain_can_finish(harness: &dyn Harness) 
     assert_eq!(run_startable_steps(&fixture).await, ["/x/y,1 b", "/x/y,2 b"]);
 }
 
-/// Once the chain is stopped, steps that were scheduled before do not start.
-pub async fn scheduled_steps_of_a_stopped_chain_wait(harness: &dyn Harness) {
+/// Once the chain or the chain node is stopped, steps that were prefetched before do not start.
+pub async fn prefetched_steps_of_a_stopped_chain_wait(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
     assert_eq!(fixture.schedule_tasks(4).await, 4);
     fixture.set_chain_stopped("/x/y", true).await;
@@ -376,7 +376,7 @@ pub async fn a_failed_or_released_step_at_a_skipped_chain_node_is_not_repeated(h
 }
 
 /// Skipping around a cycle ends, and the order continues at whichever chain node is processed again.
-pub async fn an_order_in_a_cycle_of_skipped_nodes_waits_until_one_is_processed(harness: &dyn Harness) {
+pub async fn an_order_in_a_cycle_of_skipped_chain_nodes_waits_until_one_is_processed(harness: &dyn Harness) {
     for node in ["a", "b"] {
         let fixture = StoreFixture::new(
             harness,

@@ -43,7 +43,7 @@ pub async fn has_more_is_false_if_no_other_task_is_ready(harness: &dyn Harness) 
     assert_eq!((claims.tasks.len(), claims.has_more), (1, false));
 }
 
-pub async fn has_more_is_true_while_scheduled_tasks_remain(harness: &dyn Harness) {
+pub async fn has_more_is_true_while_prefetched_tasks_remain(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_copies(3, new_event("record")).await;
     assert_eq!(fixture.schedule_tasks(3).await, 3);
@@ -174,7 +174,7 @@ pub async fn scheduling_prefetches_at_most_the_requested_total(harness: &dyn Har
     assert_eq!(fixture.schedule_tasks(100).await, 7);
 }
 
-pub async fn no_task_is_scheduled_before_it_is_due(harness: &dyn Harness) {
+pub async fn no_task_is_prefetched_before_it_is_due(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let delayed = fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
     assert_eq!(fixture.schedule_tasks(10).await, 0);
@@ -183,7 +183,7 @@ pub async fn no_task_is_scheduled_before_it_is_due(harness: &dyn Harness) {
     assert_eq!(fixture.read_task_status(&delayed.tasks[0]).await, TaskStatus::Scheduled);
 }
 
-pub async fn scheduled_tasks_are_claimed_first(harness: &dyn Harness) {
+pub async fn prefetched_tasks_are_claimed_first(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let scheduled = fixture.emit_copies(2, new_event("record")).await;
     assert_eq!(fixture.schedule_tasks(2).await, 2);
@@ -194,7 +194,7 @@ pub async fn scheduled_tasks_are_claimed_first(harness: &dyn Harness) {
     assert_eq!(event_ids_of_tasks(&fixture.claim(2).await), [urgent.id]);
 }
 
-pub async fn scheduled_tasks_survive_a_restart(harness: &dyn Harness) {
+pub async fn prefetched_tasks_survive_a_restart(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = fixture.emit_copies(3, new_event("record")).await;
     fixture.schedule_tasks(2).await;

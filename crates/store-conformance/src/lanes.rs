@@ -193,7 +193,7 @@ pub async fn cancelling_a_task_behind_the_head_does_not_unblock_the_lane(harness
     assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), event_ids_of_receipts(&events[2..]));
 }
 
-pub async fn a_scheduled_head_blocks_its_lane(harness: &dyn Harness) {
+pub async fn a_prefetched_head_blocks_its_lane(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = emit_three_events_of_object_a(&fixture).await;
     assert_eq!(fixture.schedule_tasks(10).await, 1, "only the head can be scheduled");

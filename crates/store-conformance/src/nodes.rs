@@ -94,7 +94,7 @@ pub async fn running_tasks_are_counted_per_node(harness: &dyn Harness) {
     let first = fixture.node_id;
     fixture.node_id = expect_ok(fixture.store.join_node("second", fixture.now).await);
     fixture.claim(3).await;
-    fixture.claim_one_as_worker("remote").await;
+    fixture.claim_one_as_pull_worker("remote").await;
     assert_eq!(read_node(&fixture, first).await.running_task_count, 2);
     assert_eq!(
         read_node(&fixture, fixture.node_id).await.running_task_count,

@@ -66,8 +66,7 @@ pub async fn a_waiting_step_is_deleted_if_it_never_started_and_cancelled_if_it_h
     assert_eq!(fixture.read_task(&task.id).await.lifecycle.state.error_reason(), Some(ErrorReason::Canceled));
 }
 
-/// A scheduled step of a suspended order does not start.
-pub async fn suspending_an_order_unschedules_its_step(harness: &dyn Harness) {
+pub async fn a_prefetched_step_of_a_suspended_order_does_not_start(harness: &dyn Harness) {
     let fixture = fixture_with_waiting_order(harness).await;
     assert_eq!(fixture.schedule_tasks(5).await, 1);
     fixture.suspend_order(ORDER_KEY).await;

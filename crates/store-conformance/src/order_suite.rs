@@ -42,7 +42,7 @@ macro_rules! order_suite {
             chain_control {
                 a_stopped_chain_starts_no_step
                 running_steps_of_a_stopped_chain_can_finish
-                scheduled_steps_of_a_stopped_chain_wait
+                prefetched_steps_of_a_stopped_chain_wait
                 a_stopped_chain_node_blocks_its_orders
                 chain_stops_and_chain_node_stops_are_independent
                 setting_the_same_chain_state_publishes_no_event
@@ -58,7 +58,7 @@ macro_rules! order_suite {
                 chain_state_survives_registration_and_restart
                 unknown_chains_and_chain_nodes_cannot_be_stopped
                 a_failed_or_released_step_at_a_skipped_chain_node_is_not_repeated
-                an_order_in_a_cycle_of_skipped_nodes_waits_until_one_is_processed
+                an_order_in_a_cycle_of_skipped_chain_nodes_waits_until_one_is_processed
             }
             engine_events {
                 published_engine_events_are_journaled
@@ -145,7 +145,7 @@ macro_rules! order_suite {
                 order_ids_that_look_like_event_ids_are_refused
                 a_suspended_order_does_not_run
                 a_waiting_step_is_deleted_if_it_never_started_and_cancelled_if_it_had
-                suspending_an_order_unschedules_its_step
+                a_prefetched_step_of_a_suspended_order_does_not_start
                 a_running_step_of_a_suspended_order_can_finish
                 an_order_can_be_resumed_while_its_step_runs
                 a_suspended_order_does_not_finish
@@ -214,7 +214,7 @@ macro_rules! order_suite {
                 concurrency_limit_applies_to_steps
                 rate_limit_applies_to_steps
                 the_per_key_limit_counts_each_order_separately
-                handler_rules_block_its_steps
+                rules_of_a_handler_block_its_steps
                 each_chain_node_has_its_own_step_counters
                 workers_can_pull_steps
                 steps_of_an_undefined_handler_are_missing_until_adopted

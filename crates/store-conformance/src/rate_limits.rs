@@ -98,7 +98,7 @@ pub async fn rate_limit_applies_across_tenants_and_nodes(harness: &dyn Harness) 
     assert_eq!(fixture.claim(10).await.len(), BURST_SIZE - 4);
 }
 
-pub async fn rate_limit_applies_to_appended_and_scheduled_tasks(harness: &dyn Harness) {
+pub async fn rate_limit_applies_to_appended_and_prefetched_tasks(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, base_registration()).await;
     let batches = vec![new_emit_batch(vec![new_event("record"); 4])];
     let (_, claims) =

@@ -191,8 +191,8 @@ pub async fn no_task_gets_stuck_with_an_expired_or_left_node(harness: &dyn Harne
     assert_eq!(claimed, event_ids_of_receipts(&events));
 }
 
-/// Scheduled tasks belong to no node: when one dies, others claim them.
-pub async fn scheduled_tasks_survive_a_nodes_death(harness: &dyn Harness) {
+/// Prefetched tasks belong to no node: when a node dies, the other nodes claim them.
+pub async fn prefetched_tasks_survive_a_nodes_death(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_copies(2, new_event("record")).await;
     fixture.schedule_tasks(2).await;

@@ -34,7 +34,7 @@ pub async fn a_paused_or_blocked_handler_starts_no_task(harness: &dyn Harness) {
     }
 }
 
-pub async fn a_rule_returns_scheduled_tasks_to_new(harness: &dyn Harness) {
+pub async fn a_rule_returns_prefetched_tasks_to_new(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
             .await;
@@ -139,7 +139,7 @@ pub async fn rules_survive_a_restart(harness: &dyn Harness) {
 }
 
 /// A handler, a collection and a schedule may share a name; each rule applies to its own target only.
-pub async fn rules_of_every_scope_kind_are_listed(harness: &dyn Harness) {
+pub async fn rules_of_different_scope_kinds_with_one_name_are_independent(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().collection("shop/orders", 1)).await;
     let scopes = ["shop", "shop/orders", "@shop", "@shop/orders"];

@@ -18,7 +18,7 @@ macro_rules! suite {
                 a_claim_returns_only_tasks_of_the_handlers_it_names
                 a_claim_returns_at_most_the_requested_number
                 has_more_is_false_if_no_other_task_is_ready
-                has_more_is_true_while_scheduled_tasks_remain
+                has_more_is_true_while_prefetched_tasks_remain
                 a_claimed_task_is_locked_by_the_claiming_node
                 claims_go_by_priority_then_age
                 no_task_is_claimed_before_it_is_due
@@ -26,9 +26,9 @@ macro_rules! suite {
                 many_tasks_due_at_once_are_all_claimed
                 due_times_survive_a_restart
                 scheduling_prefetches_at_most_the_requested_total
-                no_task_is_scheduled_before_it_is_due
-                scheduled_tasks_are_claimed_first
-                scheduled_tasks_survive_a_restart
+                no_task_is_prefetched_before_it_is_due
+                prefetched_tasks_are_claimed_first
+                prefetched_tasks_survive_a_restart
                 fences_strictly_increase
                 an_append_can_claim_the_tasks_it_creates
                 finishing_an_attempt_can_claim_the_tasks_it_unblocks
@@ -40,7 +40,7 @@ macro_rules! suite {
                 concurrency_limit_applies_across_tenants_and_nodes
                 concurrency_limit_applies_to_tasks_claimed_by_an_append
                 concurrency_limit_applies_to_tasks_claimed_by_a_finish
-                concurrency_limit_applies_to_scheduled_tasks
+                concurrency_limit_applies_to_prefetched_tasks
                 racing_nodes_respect_the_concurrency_limit
                 every_attempt_end_frees_a_concurrency_slot
                 concurrency_limit_changes_with_the_registration
@@ -50,10 +50,10 @@ macro_rules! suite {
                 prefetching_other_handlers_does_not_starve_a_limited_one
                 concurrency_limit_survives_a_restart
                 lanes_and_concurrency_limits_both_apply
-                concurrency_limit_applies_to_sources_and_workers
+                concurrency_limit_applies_to_sources_and_pull_workers
                 rules_and_concurrency_limits_both_apply
                 cancelling_the_task_of_the_next_tenant_in_turn_lets_another_tenant_run
-                a_worker_of_one_tenant_does_not_wait_for_other_tenants
+                a_pull_worker_of_one_tenant_does_not_wait_for_other_tenants
             }
             attempt_ends {
                 a_successful_task_stores_its_result
@@ -122,7 +122,7 @@ macro_rules! suite {
                 a_failed_task_without_a_lane_does_not_halt
                 a_cancelled_head_unblocks_its_lane
                 cancelling_a_task_behind_the_head_does_not_unblock_the_lane
-                a_scheduled_head_blocks_its_lane
+                a_prefetched_head_blocks_its_lane
                 lane_order_survives_a_restart
                 prev_sent_is_tracked_per_handler
                 a_repeated_attempt_carries_the_same_event_id_and_prev
@@ -152,7 +152,7 @@ macro_rules! suite {
                 every_command_on_a_new_task_follows_the_transition_table
                 every_command_on_a_scheduled_task_follows_the_transition_table
                 every_command_on_a_locked_task_follows_the_transition_table
-                every_command_on_a_worker_leased_task_follows_the_transition_table
+                every_command_on_a_task_leased_by_a_worker_follows_the_transition_table
                 every_command_on_a_done_task_follows_the_transition_table
                 every_command_on_a_task_in_error_follows_the_transition_table
                 every_command_on_a_missing_task_follows_the_transition_table
@@ -258,7 +258,7 @@ macro_rules! suite {
                 a_nodes_death_does_not_affect_a_workers_lease
                 an_expired_worker_lease_does_not_affect_a_nodes_task
                 a_worker_claim_reports_the_next_due_time
-                workers_claim_scheduled_tasks
+                workers_claim_prefetched_tasks
                 lanes_and_rules_apply_to_workers
                 workers_can_pull_source_runs
                 a_handler_can_switch_between_pull_and_push
@@ -277,7 +277,7 @@ macro_rules! suite {
                 starts_match_the_rate_limiter_over_time
                 no_time_window_has_more_starts_than_rate_and_burst
                 rate_limit_applies_across_tenants_and_nodes
-                rate_limit_applies_to_appended_and_scheduled_tasks
+                rate_limit_applies_to_appended_and_prefetched_tasks
                 every_attempt_counts_against_the_rate_limit
                 next_due_includes_the_next_start_allowed_by_the_rate_limit
                 a_rate_limited_handler_does_not_delay_other_handlers
@@ -332,7 +332,7 @@ macro_rules! suite {
                 a_task_fails_after_three_crashes
                 tasks_of_a_node_that_left_are_rescued
                 no_task_gets_stuck_with_an_expired_or_left_node
-                scheduled_tasks_survive_a_nodes_death
+                prefetched_tasks_survive_a_nodes_death
                 repeated_crashes_halt_the_lane_of_a_halting_handler
             }
             restart {
@@ -371,14 +371,14 @@ macro_rules! suite {
             }
             rules {
                 a_paused_or_blocked_handler_starts_no_task
-                a_rule_returns_scheduled_tasks_to_new
+                a_rule_returns_prefetched_tasks_to_new
                 running_tasks_of_a_paused_handler_can_finish
                 tasks_run_in_order_after_a_pause_is_lifted
                 pause_and_block_rules_are_independent
                 a_tenant_rule_blocks_only_that_tenant
                 a_rule_can_be_set_before_the_first_task
                 rules_survive_a_restart
-                rules_of_every_scope_kind_are_listed
+                rules_of_different_scope_kinds_with_one_name_are_independent
                 setting_a_rule_again_replaces_it
                 a_lane_that_advances_while_paused_stays_paused
             }
@@ -460,7 +460,7 @@ macro_rules! suite {
             circuit_breakers {
                 a_busy_target_gets_no_attempts_until_its_retry_time
                 a_shorter_busy_time_does_not_shorten_a_longer_one
-                scheduled_tasks_wait_for_a_busy_target
+                prefetched_tasks_wait_for_a_busy_target
                 a_success_ends_the_busy_time
                 a_busy_target_does_not_delay_other_handlers
                 a_failing_target_opens_the_circuit_and_is_probed_by_one_task
@@ -469,7 +469,7 @@ macro_rules! suite {
                 stale_attempts_do_not_change_the_circuit
                 circuit_state_survives_a_restart
                 circuit_state_survives_a_registration
-                a_busy_target_blocks_worker_claims
+                a_busy_target_blocks_claims_of_pull_workers
                 a_busy_time_set_while_the_clock_ran_ahead_does_not_block_the_handler
             }
             tasks {
@@ -524,7 +524,7 @@ macro_rules! suite {
                 a_task_reports_the_rate_limit_as_its_closed_gate
                 a_task_reports_a_busy_or_failing_target_as_its_closed_gate
                 a_task_reports_that_no_live_node_can_run_it
-                a_pulled_task_reports_that_no_worker_polls_for_it
+                a_pulled_task_reports_that_no_pull_worker_polls_for_it
                 a_missing_task_reports_its_undefined_handler
                 source_runs_report_their_gates
                 closed_gates_are_listed_in_the_order_they_are_passed

@@ -283,11 +283,11 @@ pub async fn a_task_reports_that_no_live_node_can_run_it(harness: &dyn Harness) 
     assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Worker], "it has expired");
 }
 
-pub async fn a_pulled_task_reports_that_no_worker_polls_for_it(harness: &dyn Harness) {
+pub async fn a_pulled_task_reports_that_no_pull_worker_polls_for_it(harness: &dyn Harness) {
     let mut fixture =
         fixture_with_capable_node(harness, RegistrationBuilder::single_handler().pulled_by_workers("index"))
             .await;
-    fixture.claim_as_worker(&["unheard-of"], 1).await;
+    fixture.claim_as_pull_worker(&["unheard-of"], 1).await;
     let ids: Vec<_> = fixture
         .emit_copies(2, new_event("record"))
         .await
@@ -299,7 +299,7 @@ pub async fn a_pulled_task_reports_that_no_worker_polls_for_it(harness: &dyn Har
         [GateKind::Worker],
         "a node cannot run a pulled task"
     );
-    fixture.claim_as_worker(&["index"], 1).await;
+    fixture.claim_as_pull_worker(&["index"], 1).await;
     assert_eq!(fixture.list_closed_gate_kinds(&ids[1]).await, [GateKind::Selection]);
     fixture.advance_clock(3600);
     assert_eq!(

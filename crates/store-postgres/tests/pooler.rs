@@ -101,7 +101,7 @@ async fn the_suite_passes_behind_a_pooler() {
             claims_go_by_priority_then_age
             no_task_is_claimed_before_it_is_due
             due_times_survive_a_restart
-            scheduled_tasks_are_claimed_first
+            prefetched_tasks_are_claimed_first
             an_append_can_claim_the_tasks_it_creates
             finishing_an_attempt_can_claim_the_tasks_it_unblocks
             racing_nodes_never_claim_the_same_task

@@ -150,7 +150,7 @@ impl Harness for ScenarioDatabases {
 
 /// Runs scenarios that use every feature of a store.
 async fn run_scenarios(databases: &ScenarioDatabases) {
-    claims::scheduled_tasks_are_claimed_first(databases).await;
+    claims::prefetched_tasks_are_claimed_first(databases).await;
     claims::claims_report_the_due_times_of_retries_and_snoozes(databases).await;
     idempotency::old_idempotency_keys_expire_after_a_day(databases).await;
     out_of_order_tasks::out_of_order_tasks_run_one_at_a_time_in_the_order_they_were_retried(databases).await;

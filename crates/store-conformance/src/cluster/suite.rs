@@ -38,13 +38,13 @@ macro_rules! cluster_suite {
             $cluster;
             claims {
                 claims_go_by_priority_then_age
-                scheduled_tasks_are_claimed_first
+                prefetched_tasks_are_claimed_first
                 fences_strictly_increase
                 racing_nodes_never_claim_the_same_task
             }
             concurrency_limits {
                 concurrency_limit_applies_to_tasks_claimed_by_an_append
-                concurrency_limit_applies_to_scheduled_tasks
+                concurrency_limit_applies_to_prefetched_tasks
                 every_attempt_end_frees_a_concurrency_slot
                 lanes_and_concurrency_limits_both_apply
                 racing_nodes_respect_the_concurrency_limit
@@ -53,7 +53,7 @@ macro_rules! cluster_suite {
             lanes {
                 a_halted_head_blocks_its_lane_until_retried
                 a_retrying_head_blocks_its_lane
-                a_scheduled_head_blocks_its_lane
+                a_prefetched_head_blocks_its_lane
                 cancelling_a_task_behind_the_head_does_not_unblock_the_lane
             }
             out_of_order_tasks {

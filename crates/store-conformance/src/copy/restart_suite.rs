@@ -27,7 +27,7 @@ macro_rules! copy_restart_suite {
             }
             claims {
                 due_times_survive_a_restart
-                scheduled_tasks_survive_a_restart
+                prefetched_tasks_survive_a_restart
                 fences_strictly_increase
             }
             concurrency_limits {
@@ -149,7 +149,7 @@ macro_rules! copy_restart_suite {
             }
             rules {
                 rules_survive_a_restart
-                rules_of_every_scope_kind_are_listed
+                rules_of_different_scope_kinds_with_one_name_are_independent
             }
             schedules {
                 a_new_schedule_starts_when_it_is_first_registered

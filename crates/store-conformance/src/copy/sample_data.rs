@@ -83,7 +83,7 @@ async fn run_some_tasks(fixture: &mut StoreFixture<'_>) {
         fixture.advance_clock(7);
     }
     fixture.request_collection_run("shop/orders").await;
-    assert!(!fixture.claim_as_worker(&["fetched"], 1).await.is_empty());
+    assert!(!fixture.claim_as_pull_worker(&["fetched"], 1).await.is_empty());
     assert!(!fixture.claim(2).await.is_empty());
     fixture.schedule_tasks(2).await;
 }
