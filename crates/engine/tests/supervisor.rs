@@ -14,13 +14,13 @@ use pointsman_core::store::{EmitBatch, Registry, Store};
 use pointsman_core::task::LogLevel;
 use pointsman_core::{EventId, ScheduleName, TaskId, TaskStatus, cron};
 use pointsman_engine::{Delivery, Engine, HandlerOutcome, PullRequest, ScheduleSpec};
-use pointsman_store_conformance::DelegatingStore;
+use pointsman_store_conformance::DispatchingStore;
 use pointsman_store_sqlite::SqliteStore;
 
 /// A store whose `method` panics for its first callers that are services; calls of the test itself do not panic.
 fn store_with_panics(store: &SqliteStore, method: &'static str, panics: usize) -> Arc<dyn Store> {
     let remaining = AtomicUsize::new(panics);
-    DelegatingStore::with_hook_before_calls(Arc::new(store.clone()), move |called| {
+    DispatchingStore::with_hook_before_calls(Arc::new(store.clone()), move |called| {
         let is_service = tokio::task::try_id().is_some();
         if called == method
             && is_service

@@ -126,7 +126,7 @@ mod tests {
     use axum::body::to_bytes;
     use http::StatusCode;
     use pointsman_engine::{Engine, Settings, Setup};
-    use pointsman_store_conformance::DelegatingStore;
+    use pointsman_store_conformance::DispatchingStore;
     use pointsman_store_sqlite::Sqlite;
     use tokio_util::sync::CancellationToken;
 
@@ -138,7 +138,7 @@ mod tests {
     #[tokio::test]
     async fn a_node_whose_service_keeps_failing_is_not_ready() {
         let store = Arc::new(Sqlite::in_memory(pointsman_engine::machine_clock_now()).unwrap());
-        let panicking = DelegatingStore::with_hook_before_calls(store, |method| {
+        let panicking = DispatchingStore::with_hook_before_calls(store, |method| {
             assert_ne!(
                 (method, tokio::task::try_id().is_some()),
                 ("record_heartbeat", true),

@@ -12,7 +12,7 @@ async fn join_replacement_node(fixture: &mut StoreFixture<'_>) {
     fixture.node_id = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
 }
 
-pub async fn every_process_start_joins_a_new_node(harness: &dyn Harness) {
+pub async fn every_join_gets_a_new_node_id(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let mut nodes = vec![fixture.node_id];
     for _ in 0..3 {
@@ -46,7 +46,7 @@ pub async fn a_node_without_heartbeats_loses_its_tasks(harness: &dyn Harness) {
         Err(TaskCommandError::StaleFence)
     );
     fixture.succeed(&again).await;
-    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events[1..]));
+    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), event_ids_of_receipts(&events[1..]));
     let ends: Vec<_> =
         fixture.read_task(&stale_attempt.id).await.attempts.iter().map(|attempt| attempt.outcome).collect();
     assert_eq!(ends, [AttemptOutcome::Crashed, AttemptOutcome::Succeeded]);
@@ -109,7 +109,7 @@ pub async fn a_node_can_query_which_of_its_attempts_were_lost(harness: &dyn Harn
     );
 }
 
-pub async fn the_heartbeat_of_an_expired_node_fails(harness: &dyn Harness) {
+pub async fn an_expired_node_can_neither_send_heartbeats_nor_claim(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let dead = fixture.node_id;
     assert!(fixture.send_heartbeat().await);
@@ -188,11 +188,11 @@ pub async fn no_task_gets_stuck_with_an_expired_or_left_node(harness: &dyn Harne
     fixture.rescue_tasks().await;
     let mut claimed = event_ids_of_tasks(&fixture.claim(10).await);
     claimed.sort();
-    assert_eq!(claimed, sequenced_event_ids(&events));
+    assert_eq!(claimed, event_ids_of_receipts(&events));
 }
 
-/// Scheduled tasks belong to no node: when one dies, others claim them.
-pub async fn scheduled_tasks_survive_a_nodes_death(harness: &dyn Harness) {
+/// Prefetched tasks belong to no node: when a node dies, the other nodes claim them.
+pub async fn prefetched_tasks_survive_a_nodes_death(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_copies(2, new_event("record")).await;
     fixture.schedule_tasks(2).await;

@@ -6,7 +6,7 @@ use pointsman_core::{RuleKind, TaskStatus};
 use crate::Harness;
 use crate::fixture::*;
 
-pub async fn everything_acknowledged_survives_a_restart(harness: &dyn Harness) {
+pub async fn acknowledged_events_and_their_tasks_survive_a_restart(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
             .await;
@@ -32,7 +32,7 @@ pub async fn everything_acknowledged_survives_a_restart(harness: &dyn Harness) {
         fixture.advance_clock(1);
     }
     let read: Vec<_> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
-    assert_eq!(read, sequenced_event_ids(&acknowledged));
+    assert_eq!(read, event_ids_of_receipts(&acknowledged));
     assert_eq!(fixture.run_all_ready_tasks().await.len(), 100);
 }
 

@@ -92,7 +92,7 @@ pub async fn a_delayed_task_reports_its_due_time(harness: &dyn Harness) {
     assert!(read_gate(&fixture, &id, GateKind::Due).await.open);
 }
 
-pub async fn a_laned_task_reports_the_task_it_waits_for(harness: &dyn Harness) {
+pub async fn a_task_in_a_lane_reports_the_task_it_waits_for(harness: &dyn Harness) {
     let fixture =
         fixture_with_capable_node(harness, RegistrationBuilder::single_handler().halt_on_error("index"))
             .await;
@@ -223,7 +223,7 @@ pub async fn a_task_reports_the_rate_limit_as_its_closed_gate(harness: &dyn Harn
     assert!(read_gate(&fixture, &events[1].tasks[0], GateKind::Rate).await.open);
 }
 
-pub async fn a_task_reports_the_open_circuit_as_its_closed_gate(harness: &dyn Harness) {
+pub async fn a_task_reports_a_busy_or_failing_target_as_its_closed_gate(harness: &dyn Harness) {
     let mut fixture = fixture_with_capable_node(
         harness,
         RegistrationBuilder::single_handler().use_default_retry_policy("index"),
@@ -283,11 +283,11 @@ pub async fn a_task_reports_that_no_live_node_can_run_it(harness: &dyn Harness) 
     assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Worker], "it has expired");
 }
 
-pub async fn a_pulled_task_reports_that_no_worker_polls_for_it(harness: &dyn Harness) {
+pub async fn a_pulled_task_reports_that_no_pull_worker_polls_for_it(harness: &dyn Harness) {
     let mut fixture =
         fixture_with_capable_node(harness, RegistrationBuilder::single_handler().pulled_by_workers("index"))
             .await;
-    fixture.claim_as_worker(&["unheard-of"], 1).await;
+    fixture.claim_as_pull_worker(&["unheard-of"], 1).await;
     let ids: Vec<_> = fixture
         .emit_copies(2, new_event("record"))
         .await
@@ -299,7 +299,7 @@ pub async fn a_pulled_task_reports_that_no_worker_polls_for_it(harness: &dyn Har
         [GateKind::Worker],
         "a node cannot run a pulled task"
     );
-    fixture.claim_as_worker(&["index"], 1).await;
+    fixture.claim_as_pull_worker(&["index"], 1).await;
     assert_eq!(fixture.list_closed_gate_kinds(&ids[1]).await, [GateKind::Selection]);
     fixture.advance_clock(3600);
     assert_eq!(
