@@ -11,8 +11,8 @@ use pointsman_core::Timestamp;
 use crate::failure::{CommandResult, Failure};
 use crate::output::{escape_controls, print_to_stderr};
 use crate::{
-    chains, completions, config, doctor, emit, events, handlers, man, move_store, nodes, objects, orders,
-    rules, run, schedules, serve, tasks, token, watch, work,
+    audit, chains, completions, config, doctor, emit, events, handlers, man, move_store, nodes, objects,
+    orders, rules, run, schedules, serve, tasks, token, watch, work,
 };
 
 /// A durable event bus and job scheduler in one binary
@@ -76,7 +76,7 @@ pub(crate) enum CliCommand {
     Schedules(schedules::SchedulesCommand),
     Work(work::WorkCommand),
     Nodes(nodes::NodesCommand),
-    Audit(nodes::AuditCommand),
+    Audit(audit::AuditCommand),
     Config(config::ConfigCommand),
     Doctor(doctor::DoctorCommand),
     Token(token::TokenCommand),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_parsed_as_the_tables_print_them() {
+    fn times_are_parsed_in_rfc_3339_as_the_tables_print_them_and_as_dates() {
         let noon = parse_time("2026-01-31T12:00:00Z").unwrap();
         for form in ["2026-01-31 12:00:00", "2026-01-31T12:00:00", "2026-01-31T13:00:00+01:00"] {
             assert_eq!(parse_time(form).unwrap(), noon, "{form}");

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_health_of_a_server_becomes_findings() {
+    fn an_unreachable_store_is_a_fault_and_a_version_or_store_mismatch_a_warning() {
         let own_version = env!("CARGO_PKG_VERSION");
         let health = |version: &str, kind: &str, reachable: bool| {
             format!(

@@ -227,7 +227,7 @@ pub(crate) fn percent_encode_randomly(text: &str, rng: &mut Rng) -> String {
     let mut out = String::new();
     for &byte in text.as_bytes() {
         let is_unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        // Only characters that are valid in an address; invalid ones are sent by `framing::invalid_head_request`.
+        // Only characters that are valid in an address; invalid ones are sent by `framing::generate_invalid_head_request`.
         let is_reserved_and_unescaped = b":/?#@!$&'()*+,;=%".contains(&byte) && style == 0;
         match byte {
             _ if is_unreserved && style != 3 => out.push(byte as char),

@@ -200,7 +200,7 @@ fn watch_resumes_after_a_server_restart() {
 }
 
 #[test]
-fn a_cursor_of_another_journal_is_reported_as_torn() {
+fn watch_prints_torn_for_a_cursor_of_another_journal_and_continues() {
     let mut pointsman = ServerFixture::new("");
     let _node = pointsman.serve();
     let watch = pointsman.start_watch(&["--after", "9007199254740991"]);

@@ -49,7 +49,7 @@ fn work_ends_after_max_events_and_leaves_the_rest() {
 }
 
 #[test]
-fn invalid_work_requests_fail_before_any_task_starts() {
+fn work_refuses_unknown_handlers_pull_handlers_and_stores_without_tasks() {
     let pointsman = ServerFixture::new(IDLE_SERVER_CONFIG);
     for (arguments, expected) in [
         (&["work", "--handler", "kepe"][..], "keep"),
