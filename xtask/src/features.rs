@@ -11,7 +11,7 @@ use crate::step::cargo_command;
 const FEATURE_COMBINATIONS: [&str; 7] =
     ["", "sqlite", "postgres", "redis", "http", "sqlite,http", "postgres,redis,http"];
 
-/// What a binary with only the feature `sqlite` prints about a setting that needs another feature.
+/// Settings that need another feature than `sqlite`, each with the error of a binary that has only `sqlite`.
 const MISSING_FEATURE_ERRORS: [(&str, &str); 3] = [
     ("store: 'postgres://me@host/db'", "without the Cargo feature `postgres`"),
     ("store: 'redis://host'", "without the Cargo feature `redis`"),

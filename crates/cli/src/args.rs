@@ -128,7 +128,7 @@ pub(crate) enum ColorChoice {
     Never,
 }
 
-/// Parses the command line. Prints help or a usage error and exits the process where there is one.
+/// Parses the command line. Prints the help, if requested, or a usage error, and then exits the process.
 pub(crate) fn parse_command_line() -> Cli {
     Cli::try_parse().unwrap_or_else(|error| {
         let has_controls =
@@ -172,7 +172,7 @@ fn read_env_variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The path, or none for an empty one: scripts set a variable to empty instead of unsetting it.
+/// Returns the path, or none if it is empty: scripts set a variable to an empty text instead of unsetting it.
 pub(crate) fn non_empty_path(path: &OsStr) -> Option<&Path> {
     (!path.is_empty()).then_some(Path::new(path))
 }

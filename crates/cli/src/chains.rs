@@ -156,7 +156,7 @@ fn chain_row(chain: &ChainBody) -> Vec<String> {
     vec![chain.path.clone(), state, nodes, format_order_count(chain.order_count), rules.join(" ")]
 }
 
-/// The number of orders; a token bound to a tenant does not get it.
+/// Formats the number of orders. It is `-` for a token bound to a tenant, which does not get the number.
 fn format_order_count(count: Option<u64>) -> String {
     count.map_or("-".into(), |count| count.to_string())
 }
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_without_on_error_is_shown_as_suspending() {
+    fn a_chain_node_without_on_error_is_shown_as_suspending() {
         let step = ChainNodeBody {
             id: "render".into(),
             is_end: false,

@@ -339,7 +339,7 @@ fn non_event_frame_name(frame: &SseFrame) -> &str {
     if frame.id.is_none() { &frame.event_name } else { "" }
 }
 
-/// Prints a notice about the connection to standard error.
+/// Prints a notice, such as about the connection, to standard error.
 fn print_notice(text: &str) {
     print_to_stderr(format!("── {text}"));
 }

@@ -132,8 +132,8 @@ impl Acceptor {
         Self { is_closing, thread }
     }
 
-    /// Stops accepting: when this returns, the port is closed. A connection to the own port wakes the thread, which waits
-    /// for the next client.
+    /// Stops accepting: when this returns, the port is closed. A connection to the own port wakes the thread, which
+    /// waits for the next client.
     fn close(self, address: SocketAddr) {
         self.is_closing.store(true, Ordering::SeqCst);
         let _wake_up = TcpStream::connect(address);

@@ -33,8 +33,8 @@ impl TypeNames {
         }
     }
 
-    /// Reports the fourth and each further type of one name, unless the name is listed, and each listed name that at most
-    /// three types have.
+    /// Reports the fourth and each further type of one name, unless the name is listed, and each listed name that at
+    /// most three types have.
     pub(super) fn report_overused_names(&self, violations: &mut Vec<StyleViolation>) -> anyhow::Result<()> {
         let allowed = parse_allowed_overused_names(ALLOWED_OVERUSED_NAMES)
             .context("xtask/src/tidy/overused_type_names.txt")?;

@@ -141,8 +141,8 @@ impl Arguments {
         }
     }
 
-    /// Returns the parts to measure, from --only. Empty if all are measured. Exits with a usage error if a selected part
-    /// is not measured on this store.
+    /// Returns the parts to measure, from --only. Empty if all are measured. Exits with a usage error if a selected
+    /// part is not measured on this store.
     fn selected_parts(&self, target: &StoreTarget) -> Vec<BenchPart> {
         let mut parts = Vec::new();
         for filter in &self.part_filters {

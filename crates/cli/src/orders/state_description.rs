@@ -125,7 +125,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn suspended_comes_before_running_and_running_before_stranded() {
+    fn an_order_is_described_as_suspended_before_running_and_as_running_before_stranded() {
         let failed = Some(FailedStepBody { task: "t".into(), error: "exit code 3: no luck".into() });
         let stranded = OrderBody { stranded: true, ..sample_order() };
         for (order, description) in [

@@ -53,8 +53,8 @@ impl ServerFixture {
         self
     }
 
-    /// Runs all its commands, `serve` included, as an unprivileged user: as nobody if the test runs as root. Does not apply
-    /// to [`ServerFixture::serve_through`].
+    /// Runs all its commands, `serve` included, as an unprivileged user: as nobody if the test runs as root. Does not
+    /// apply to [`ServerFixture::serve_through`].
     pub(crate) fn with_unprivileged_user(mut self) -> Self {
         if nix::unistd::geteuid().is_root() {
             const NOBODY_ID: u32 = 65534;

@@ -1,6 +1,6 @@
 //! Generates requests with invalid bodies: events in every form, actions, and bodies that are too large.
 
-use crate::inputs::{mutate_bytes, random_bytes, random_hostile_text, random_json};
+use crate::inputs::{mutate_bytes, random_bytes, random_hostile_text, random_json_like_text};
 use crate::request::{ExpectedOutcome, HostileRequest, RequestDraft};
 use pointsman_testing::Rng;
 
@@ -100,9 +100,9 @@ pub(crate) fn generate_invalid_event_request(rng: &mut Rng, token: &str) -> Host
 pub(crate) fn generate_possibly_invalid_event_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let mut body = match rng.next_below(6) {
         4 | 5 => generate_unusual_event(rng).into_bytes(),
-        0 => random_json(rng, 4).into_bytes(),
-        1 => format!("{{\"type\":\"a.b\",\"value\":{}}}", random_json(rng, 4)).into_bytes(),
-        2 => format!("[{},{}]", random_json(rng, 2), random_json(rng, 2)).into_bytes(),
+        0 => random_json_like_text(rng, 4).into_bytes(),
+        1 => format!("{{\"type\":\"a.b\",\"value\":{}}}", random_json_like_text(rng, 4)).into_bytes(),
+        2 => format!("[{},{}]", random_json_like_text(rng, 2), random_json_like_text(rng, 2)).into_bytes(),
         _ => {
             let good = "{\"type\":\"a.b\",\"key\":\"k:1\",\"value\":{\"n\":[1.5]},\"context\":{\"ip\":\"::1\"},\
                         \"tenant\":\"shop\",\"delay\":\"1h\",\"priority\":7}";
@@ -237,13 +237,13 @@ pub(crate) fn generate_invalid_action_request(rng: &mut Rng, token: &str) -> Hos
         RequestDraft::new(method, target, token).with_header("content-type", "application/json")
     };
     match rng.next_below(5) {
-        0 => {
-            draft(target).with_body(format!("{{\"reason\":{}", random_json(rng, 2))).build_expecting_refusal()
-        }
+        0 => draft(target)
+            .with_body(format!("{{\"reason\":{}", random_json_like_text(rng, 2)))
+            .build_expecting_refusal(),
         1 => draft(target).with_body("{\"what\":1}").build_expecting_refusal(),
         2 => draft(target).with_body("[".repeat(10_000)).build_expecting_refusal(),
         3 => draft(&format!("{target}?x=1")).with_body("{}").build_expecting_refusal(),
-        _ => draft(target).with_body(random_json(rng, 3)).build_expecting_response(),
+        _ => draft(target).with_body(random_json_like_text(rng, 3)).build_expecting_response(),
     }
 }
 

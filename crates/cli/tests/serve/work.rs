@@ -104,7 +104,7 @@ fn work_with_another_configuration_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn tasks_running_at_the_end_of_the_ttl_are_released() {
+fn work_releases_tasks_that_still_run_at_the_end_of_the_ttl() {
     // A server would wait for the task.
     let slow = r#"
 services: [http]
