@@ -172,7 +172,7 @@ async fn the_api_client_sends_unusual_names_unchanged_or_refuses_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn very_long_timeouts_are_honoured_or_refused() {
+async fn long_polls_with_very_long_timeouts_return_a_new_event_or_are_refused() {
     let (pointsman, _node) = start_server();
     let client = Client::new(&format!("http://{}", pointsman.address()), Some(pointsman.token())).unwrap();
     for timeout in ["1000000000", "99999999999999", "18446744073709551615", "9999999h", "P99999999D"] {
