@@ -92,7 +92,7 @@ fn explain_unknown_key(key: &ObjectKey) -> String {
     )
 }
 
-/// Prints the lanes, and the commands that release a halted one.
+/// Prints the lanes, and for each halted lane the commands that release it.
 fn print_lanes(output: Output, object: &ObjectDetail) -> CommandResult {
     let rows = object.lanes.iter().map(lane_row).collect();
     output.print_table(&["handler", "status", "waiting", "error", "first task"], rows, "")?;

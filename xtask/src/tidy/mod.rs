@@ -2,7 +2,7 @@
 //! one machine is used, no retired word is used, no name is given to many types, and links in the documents lead to
 //! files.
 
-mod retired;
+mod retired_words;
 mod type_names;
 
 use std::fmt;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use retired::RetiredWords;
+use retired_words::RetiredWords;
 use type_names::TypeNames;
 
 /// The maximum length of a source file, in lines. A longer file should be split.
@@ -29,7 +29,7 @@ const CODE_EXTENSIONS: &[&str] =
 const DOCUMENT_EXTENSIONS: &[&str] = &["md"];
 
 /// Files where retired words may occur: the tests of the list, and the changelog, which says what was renamed.
-const FILES_EXEMPT_FROM_RETIRED_WORDS: &[&str] = &["xtask/src/tidy/retired.rs", "CHANGELOG.md"];
+const FILES_EXEMPT_FROM_RETIRED_WORDS: &[&str] = &["xtask/src/tidy/retired_words.rs", "CHANGELOG.md"];
 
 /// Markers of unfinished work. Written in halves, so that this file passes its own check.
 const UNFINISHED_MARKERS: &[&str] = &[

@@ -95,11 +95,11 @@ mod tests {
     }
 
     #[test]
-    fn a_stranded_order_is_moved_only_if_its_chain_exists() {
+    fn moving_a_stranded_order_is_suggested_only_if_its_chain_is_configured() {
         let order = OrderBody { stranded: true, ..sample_order() };
         let moved = suggest_next_command(&order, &MissingChains::default()).unwrap();
         assert!(moved.contains("orders move /a,1"), "{moved}");
-        let removed = suggest_next_command(&order, &MissingChains::from_one("/a")).unwrap();
+        let removed = suggest_next_command(&order, &MissingChains::with_one_missing_chain("/a")).unwrap();
         assert!(
             removed.starts_with("Its chain is no longer configured.") && !removed.contains("orders move"),
             "{removed}"

@@ -83,7 +83,7 @@ pub(super) mod tests {
     }
 
     impl MissingChains {
-        pub(in crate::orders) fn from_one(chain: &str) -> Self {
+        pub(in crate::orders) fn with_one_missing_chain(chain: &str) -> Self {
             Self(vec![chain.into()])
         }
     }
@@ -93,7 +93,11 @@ pub(super) mod tests {
     }
 
     fn describe_state_at_test_time(order: &OrderBody) -> String {
-        describe_order_state(order, &MissingChains::from_one("/missing"), "2026-01-31T12:30:00.000000Z")
+        describe_order_state(
+            order,
+            &MissingChains::with_one_missing_chain("/missing"),
+            "2026-01-31T12:30:00.000000Z",
+        )
     }
 
     #[test]
@@ -121,7 +125,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn suspended_comes_before_running_and_running_before_stranded() {
+    fn an_order_is_described_as_suspended_before_running_and_as_running_before_stranded() {
         let failed = Some(FailedStepBody { task: "t".into(), error: "exit code 3: no luck".into() });
         let stranded = OrderBody { stranded: true, ..sample_order() };
         for (order, description) in [

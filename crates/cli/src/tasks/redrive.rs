@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_off_count_says_more_than() {
+    fn an_incomplete_count_of_matching_tasks_is_printed_as_more_than() {
         let count =
             |matched, has_more| RedriveCount { matched, has_more, sample_task_ids: vec![], dry_run: true };
         assert_eq!(describe_matched_count(&count(1, false)), "1 task");
