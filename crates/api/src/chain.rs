@@ -41,7 +41,7 @@ pub struct ChainBody {
     pub nodes: Vec<ChainNodeBody>,
     /// Orders at nodes that the chain no longer has.
     #[serde(rename = "stranded")]
-    pub stranded_order_counts: Vec<StrandedOrdersBody>,
+    pub order_counts_at_removed_nodes: Vec<RemovedNodeOrderCountBody>,
     /// The number of orders; null for a token that is bound to a tenant, because it counts all tenants'.
     #[serde(rename = "orders")]
     pub order_count: Option<u64>,
@@ -134,7 +134,8 @@ impl From<&RetryPolicy> for SetbackPolicyBody {
 
 /// Orders at a node that the chain no longer has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct StrandedOrdersBody {
+#[schema(as = StrandedOrdersBody)]
+pub struct RemovedNodeOrderCountBody {
     /// The id of the node that the chain no longer has.
     pub node: String,
     /// The number of orders that wait there.

@@ -7,7 +7,8 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConfigBody {
     /// The name of this node.
-    pub node: String,
+    #[serde(rename = "node")]
+    pub node_name: String,
     /// The files it was read from, in order.
     pub files: Vec<String>,
     /// When it took effect: the start of the process, or its last successful reload.
@@ -35,7 +36,8 @@ pub struct ConfigReloadBody {
     /// Every fault in the files, in order; the first 200.
     pub faults: Vec<ConfigFaultBody>,
     /// The number of faults beyond those.
-    pub more_faults: u64,
+    #[serde(rename = "more_faults")]
+    pub omitted_fault_count: u64,
 }
 
 /// A mistake in a configuration file, a variable or a flag.

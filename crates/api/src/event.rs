@@ -4,14 +4,15 @@ use pointsman_core::store::LaneView;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{EventSnapshot, TaskBody};
+use crate::{EventBody, TaskBody};
 
 /// The response to an emit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EmitResponse {
     /// The id of the last event.
-    pub event_id: u64,
+    #[serde(rename = "eventId")]
+    pub last_event_id: u64,
     /// One for each event, in the order they were sent.
     pub events: Vec<EmittedEventBody>,
 }
@@ -38,7 +39,7 @@ pub enum EventSeq {
         /// The newest event id when this was read.
         event_id: u64,
         /// The events.
-        event_snapshots: Vec<EventSnapshot>,
+        event_snapshots: Vec<EventBody>,
     },
     /// No event matched before the timeout; continue after `lastEventId`.
     #[serde(rename_all = "camelCase")]
@@ -65,7 +66,7 @@ struct RawEventSeq {
     variant: String,
     event_id: u64,
     #[serde(default)]
-    event_snapshots: Vec<EventSnapshot>,
+    event_snapshots: Vec<EventBody>,
     last_event_id: Option<u64>,
 }
 
@@ -103,7 +104,7 @@ pub struct EventDetail {
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
     /// The event.
-    pub event: EventSnapshot,
+    pub event: EventBody,
     /// Null if nothing inside Pointsman caused it.
     pub cause: Option<EventCauseBody>,
     /// The event's tasks.
@@ -113,7 +114,7 @@ pub struct EventDetail {
     pub caused_events: Vec<CausedEventBody>,
     /// Whether there may be more: the tree has at most 1,000 events and is at most 32 deep.
     #[serde(rename = "causedTruncated")]
-    pub is_caused_truncated: bool,
+    pub are_caused_events_truncated: bool,
 }
 
 /// An event that a task of the causing event emitted.
@@ -121,7 +122,7 @@ pub struct EventDetail {
 #[serde(rename_all = "camelCase")]
 pub struct CausedEventBody {
     /// The event.
-    pub event: EventSnapshot,
+    pub event: EventBody,
     /// The task that emitted it; null once the task has expired.
     pub task: Option<String>,
     /// The events that it caused directly.
@@ -145,7 +146,7 @@ pub struct ObjectDetail {
     #[serde(rename = "last")]
     pub last_event_id: u64,
     /// Its events, newest first, as far as they have not expired.
-    pub events: Vec<EventSnapshot>,
+    pub events: Vec<EventBody>,
     /// Its lanes in which tasks wait, run or are halted, by handler; at most 100. Handlers without ordering have no
     /// lanes.
     pub lanes: Vec<ObjectLaneBody>,
@@ -162,12 +163,14 @@ pub struct ObjectLaneBody {
     /// The first task.
     pub head: TaskBody,
     /// The head failed for good, and the lane is halted until somebody retries or cancels it.
-    pub halted: bool,
+    #[serde(rename = "halted")]
+    pub is_halted: bool,
     /// The number of tasks behind the head; at most 10,000.
-    pub waiting: u64,
+    #[serde(rename = "waiting")]
+    pub task_count_behind_head: u64,
     /// Whether more than these wait.
     #[serde(rename = "more")]
-    pub has_more_waiting: bool,
+    pub has_more_behind_head: bool,
 }
 
 impl From<&LaneView> for ObjectLaneBody {
@@ -175,9 +178,9 @@ impl From<&LaneView> for ObjectLaneBody {
         Self {
             handler: lane.head.handler.to_string(),
             head: TaskBody::from(&lane.head),
-            halted: lane.is_halted(),
-            waiting: lane.task_count_behind_head,
-            has_more_waiting: lane.has_more_behind_head,
+            is_halted: lane.is_halted(),
+            task_count_behind_head: lane.task_count_behind_head,
+            has_more_behind_head: lane.has_more_behind_head,
         }
     }
 }

@@ -62,11 +62,13 @@ pub struct HandlerBody {
     /// The sum over all its queues.
     pub counts: TaskCounts,
     /// The age of the next task of those that could run now.
-    pub oldest_runnable_seconds: Option<f64>,
+    #[serde(rename = "oldest_runnable_seconds")]
+    pub next_ready_task_age_seconds: Option<f64>,
     /// One for each tenant, collection or chain node that has tasks. If there are very many, those with the most tasks.
     pub queues: Vec<QueueBody>,
     /// The number of queues left out. `counts` includes them.
-    pub more_queues: u64,
+    #[serde(rename = "more_queues")]
+    pub omitted_queue_count: u64,
     /// The rules that pause or block it.
     pub rules: Vec<RuleBody>,
 }
@@ -192,9 +194,11 @@ pub struct QueueBody {
     /// Null if its tasks are not steps of orders.
     pub chain: Option<String>,
     /// The node of the chain; null if the queue has no steps.
-    pub node: Option<String>,
+    #[serde(rename = "node")]
+    pub chain_node: Option<String>,
     /// The age of the next task of those that could run now.
-    pub oldest_runnable_seconds: Option<f64>,
+    #[serde(rename = "oldest_runnable_seconds")]
+    pub next_ready_task_age_seconds: Option<f64>,
     /// Whether a rule pauses or blocks it.
     #[serde(rename = "held")]
     pub is_paused_or_blocked: bool,
@@ -206,7 +210,8 @@ pub struct QueueBody {
 /// A request to adopt a handler's `missing` tasks, and to replay history to it. The body is optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AdoptBody {
+#[schema(as = AdoptBody)]
+pub struct AdoptMissingTasksBody {
     /// Replays history to the handler from this event on, at the lowest priority.
     #[serde(rename = "from", default, skip_serializing_if = "Option::is_none")]
     pub replay_from_event_id: Option<u64>,
@@ -214,11 +219,14 @@ pub struct AdoptBody {
 
 /// The numbers of adopted and replayed tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct AdoptResponse {
+#[schema(as = AdoptResponse)]
+pub struct AdoptMissingTasksResponse {
     /// Tasks that were `missing`.
-    pub adopted: u64,
+    #[serde(rename = "adopted")]
+    pub adopted_task_count: u64,
     /// Tasks that were created for past events.
-    pub replayed: u64,
+    #[serde(rename = "replayed")]
+    pub replayed_task_count: u64,
     /// Whether there is more to replay: repeat the call to continue.
     #[serde(rename = "more")]
     pub has_more: bool,

@@ -53,10 +53,11 @@ pub struct OrderBody {
     /// When its failed step is retried; empty if it is not waiting for a retry.
     pub setback_until: String,
     /// Its chain no longer has this node: it waits until the chain has it again, or somebody moves it.
-    pub stranded: bool,
+    #[serde(rename = "stranded")]
+    pub is_at_removed_node: bool,
     /// Why its waiting step may not start: its chain or node is stopped, or a rule pauses or blocks it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blocked_by: Option<String>,
+    #[serde(rename = "blocked_by", default, skip_serializing_if = "Option::is_none")]
+    pub step_blocked_because: Option<String>,
     /// The failed step that suspended it, if one did.
     #[serde(rename = "failed", default, skip_serializing_if = "Option::is_none")]
     pub failed_step: Option<FailedStepBody>,
@@ -105,8 +106,8 @@ impl From<&OrderView> for OrderBody {
             suspended: order.suspended,
             task,
             setback_until: format_optional_time(view.retry_at),
-            stranded: view.node_undefined,
-            blocked_by: view.paused_because.clone(),
+            is_at_removed_node: view.is_at_removed_node,
+            step_blocked_because: view.step_blocked_because.clone(),
             failed_step: view
                 .suspended_by_failed_task
                 .as_ref()
@@ -149,7 +150,7 @@ pub struct NewOrderBody {
 pub struct AddOrdersResponse {
     /// The id of the event that records the last one.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub last_event_id: u64,
     /// One for each order, in the order they were sent.
     pub orders: Vec<AddedOrderBody>,
 }

@@ -47,7 +47,8 @@ pub struct RedriveBody {
 
 /// The number of tasks that a redrive would run again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct RedriveCount {
+#[schema(as = RedriveCount)]
+pub struct RedriveDryRunResponse {
     /// The number of tasks.
     pub matched: u64,
     /// Whether there are more: counting stops at a limit.

@@ -75,7 +75,8 @@ pub struct ScheduleBody {
 #[serde(rename_all = "lowercase")]
 pub enum ScheduleActionBody {
     /// The schedule emits an event.
-    Event {
+    #[serde(rename = "event")]
+    EmitEvent {
         /// The event's type.
         #[serde(rename = "type")]
         event_type: String,
@@ -85,14 +86,16 @@ pub enum ScheduleActionBody {
         tenant: String,
     },
     /// The schedule runs a source's collection.
-    Run {
+    #[serde(rename = "run")]
+    RunCollection {
         /// The source.
         source: String,
         /// The collection.
         collection: String,
     },
     /// The schedule adds an order.
-    Order {
+    #[serde(rename = "order")]
+    AddOrder {
         /// The chain's path.
         chain: String,
         /// Null: an id is generated for each.
@@ -110,7 +113,8 @@ pub struct FireBody {
     /// The planned time.
     pub planned_at: String,
     /// When the outcome was decided.
-    pub decided_at: String,
+    #[serde(rename = "decided_at")]
+    pub recorded_at: String,
     /// `fired`, `late`, `caught_up` or `skipped`.
     pub outcome: String,
     /// Why it was skipped: `held`, `overlap`, `missed` or `gone`; null if it fired.
@@ -126,7 +130,7 @@ impl From<&Fire> for FireBody {
     fn from(fire: &Fire) -> Self {
         Self {
             planned_at: fire.planned_at.to_string(),
-            decided_at: fire.recorded_at.to_string(),
+            recorded_at: fire.recorded_at.to_string(),
             outcome: fire.outcome.as_str().into(),
             skip_reason: fire.outcome.skip_reason_name().map(Into::into),
             event_id: fire.event_id.map(|id| id.get()),
@@ -157,8 +161,8 @@ pub struct RunScheduleResponse {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
     /// The order's path; `eventId` is the event that records it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub order: Option<String>,
+    #[serde(rename = "order", default, skip_serializing_if = "Option::is_none")]
+    pub order_path: Option<String>,
     /// False if the task existed before.
     pub created: bool,
 }

@@ -9,7 +9,7 @@ use pointsman_core::task::{LogLevel, StepRun, TaskSubject};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::EventSnapshot;
+use crate::EventBody;
 use crate::client::EmitBody;
 use crate::task::format_optional_time;
 
@@ -70,9 +70,10 @@ pub struct ClaimedTaskBody {
     #[serde(rename = "late")]
     pub out_of_order: bool,
     /// Null for a source's task and an order's step.
-    pub event: Option<EventSnapshot>,
+    pub event: Option<EventBody>,
     /// The order's step; null for other tasks. The `result` of `done` becomes the order's value.
-    pub order: Option<OrderStepBody>,
+    #[serde(rename = "order")]
+    pub order_step: Option<OrderStepBody>,
 }
 
 /// A step of an order.
@@ -121,8 +122,8 @@ impl ClaimedTaskBody {
             planned_at: format_optional_time(claimed.planned_at),
             prev_sent_event_id: claimed.prev_sent_event_id.map(|id| id.get()),
             out_of_order: claimed.out_of_order,
-            event: subject.event().map(|event| EventSnapshot::from(&**event)),
-            order: match subject {
+            event: subject.event().map(|event| EventBody::from(&**event)),
+            order_step: match subject {
                 TaskSubject::Step(step) => Some(OrderStepBody::from(step)),
                 TaskSubject::Event(_) | TaskSubject::CollectionRun(_) => None,
             },
@@ -177,7 +178,8 @@ pub struct NewLogLine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AddLogsResponse {
     /// The number of lines.
-    pub logged: u64,
+    #[serde(rename = "logged")]
+    pub added_line_count: u64,
 }
 
 /// The attempt has succeeded.
@@ -241,5 +243,6 @@ pub struct AttemptEndResponse {
     /// When it will be retried, or empty.
     pub delay_until: String,
     /// The ids of the events that were emitted.
-    pub events: Vec<u64>,
+    #[serde(rename = "events")]
+    pub emitted_event_ids: Vec<u64>,
 }

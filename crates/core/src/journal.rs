@@ -76,11 +76,11 @@ fn event_type_matches(event_type: &EventType, wanted: &EventType) -> bool {
     let wanted = wanted.as_str();
     wanted == "Event"
         || event_type.is_same_or_descendant_of(wanted)
-        || engine_event_family(event_type.as_str()) == Some(wanted)
+        || engine_event_ancestor(event_type.as_str()) == Some(wanted)
 }
 
 /// The documented ancestor of an engine event's type; None for other types.
-fn engine_event_family(event_type: &str) -> Option<&'static str> {
+fn engine_event_ancestor(event_type: &str) -> Option<&'static str> {
     const ANCESTOR_BY_TYPE_PREFIX: [(&str, &str); 5] = [
         ("Scheduler", "SchedulerEvent"),
         ("FileBased", "FileBasedEvent"),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn event_types_match_by_segment_and_by_family() {
+    fn event_types_match_filters_for_themselves_and_their_ancestors() {
         let matches = |event_type: &str, wanted: &str| {
             event_type_matches(&EventType::new(event_type).unwrap(), &EventType::new(wanted).unwrap())
         };

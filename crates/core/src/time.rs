@@ -104,7 +104,7 @@ const MAX_DURATION: Duration = Duration::from_secs(100 * 366 * 86_400);
 pub fn parse_http_duration(text: &str) -> Result<Duration, BadDuration> {
     let bad = || BadDuration { text: text.into(), examples: "`60`, `60s`, `1h2m3s` or `PT60S`" };
     let parsed = match text.strip_prefix('P') {
-        Some(rest) => parse_iso_duration(rest),
+        Some(rest) => parse_iso_duration_after_p(rest),
         None => parse_seconds(text)
             .or_else(|| parse_numbers_with_units(text, &[('h', 3600), ('m', 60), ('s', 1)])),
     };
@@ -170,7 +170,7 @@ fn parse_numbers_with_units(text: &str, order: &[(char, u64)]) -> Option<Duratio
 }
 
 /// Parses the part after the `P` of an ISO 8601 duration of days, hours, minutes and seconds.
-fn parse_iso_duration(rest: &str) -> Option<Duration> {
+fn parse_iso_duration_after_p(rest: &str) -> Option<Duration> {
     let (days, time) = match rest.split_once('T') {
         Some((days, time)) if !time.is_empty() => (days, time),
         Some(_) => return None,

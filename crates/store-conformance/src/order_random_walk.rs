@@ -250,7 +250,7 @@ impl OrderWalk<'_> {
         for view in &views {
             let order = &view.order;
             assert!(!order.suspended || order.step_running || view.task.is_none(), "{}", order.key);
-            assert!(!view.node_undefined || order.step_running || view.task.is_none(), "{}", order.key);
+            assert!(!view.is_at_removed_node || order.step_running || view.task.is_none(), "{}", order.key);
         }
         let sum = self.fixture.read_order_statistics("/").await;
         let count = |which: fn(&OrderView) -> bool| views.iter().filter(|view| which(view)).count() as u64;

@@ -4,7 +4,7 @@ use pointsman_core::RuleKind;
 use reqwest::Method;
 
 use super::{Client, ClientResult};
-use crate::{AdoptBody, AdoptResponse, HandlerDetail, HandlerList, RuleRequestBody};
+use crate::{AdoptMissingTasksBody, AdoptMissingTasksResponse, HandlerDetail, HandlerList, RuleRequestBody};
 
 impl Client {
     /// Lists all handlers and sources.
@@ -42,7 +42,11 @@ impl Client {
 
     /// Adopts a handler's `missing` tasks, and replays history to it if the body says from where. While the response
     /// says that there is more, call it again to continue.
-    pub async fn adopt_tasks(&self, handler: &str, body: &AdoptBody) -> ClientResult<AdoptResponse> {
+    pub async fn adopt_missing_tasks(
+        &self,
+        handler: &str,
+        body: &AdoptMissingTasksBody,
+    ) -> ClientResult<AdoptMissingTasksResponse> {
         self.send_for_json(self.post_request(&["api", "v1", "handlers", handler, "adopt"])?.json(body)).await
     }
 }

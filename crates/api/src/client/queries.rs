@@ -13,9 +13,9 @@ pub struct EmitBody {
     /// The object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<ObjectKey>,
-    /// The part of the object.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sub: Option<ObjectKey>,
+    /// The key of a sub-object, a part of the object.
+    #[serde(rename = "sub", skip_serializing_if = "Option::is_none")]
+    pub sub_object: Option<ObjectKey>,
     /// The payload; null if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Json>,
@@ -26,11 +26,11 @@ pub struct EmitBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<Tenant>,
     /// How long its tasks wait, in one of the forms of an HTTP duration. Excludes `at`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delay: Option<String>,
+    #[serde(rename = "delay", skip_serializing_if = "Option::is_none")]
+    pub task_delay: Option<String>,
     /// When its tasks are due. Excludes `delay`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub at: Option<Timestamp>,
+    #[serde(rename = "at", skip_serializing_if = "Option::is_none")]
+    pub tasks_due_at: Option<Timestamp>,
     /// The priority of its tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
@@ -42,12 +42,12 @@ impl EmitBody {
         Self {
             event_type,
             key: None,
-            sub: None,
+            sub_object: None,
             value: None,
             context: Context::new(),
             tenant: None,
-            delay: None,
-            at: None,
+            task_delay: None,
+            tasks_due_at: None,
             priority: None,
         }
     }

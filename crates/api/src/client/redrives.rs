@@ -3,11 +3,11 @@
 use reqwest::Method;
 
 use super::{Client, ClientResult};
-use crate::{RedriveBody, RedriveCount, RedriveJob, RedriveList};
+use crate::{RedriveBody, RedriveDryRunResponse, RedriveJob, RedriveList};
 
 impl Client {
     /// Counts the tasks that a redrive would run again, and runs none.
-    pub async fn dry_run_redrive(&self, body: &RedriveBody) -> ClientResult<RedriveCount> {
+    pub async fn dry_run_redrive(&self, body: &RedriveBody) -> ClientResult<RedriveDryRunResponse> {
         let body = RedriveBody { dry_run: true, ..body.clone() };
         self.send_for_json(self.post_request(&["api", "v1", "tasks", "redrive"])?.json(&body)).await
     }

@@ -4,7 +4,7 @@ use reqwest::Method;
 
 use super::queries::QueryParameters;
 use super::{Client, ClientResult, LogQuery, TaskQuery, with_idempotency_key};
-use crate::{LogList, SourceRunResponse, TaskDetail, TaskList, TaskWhyBody};
+use crate::{LogList, CollectionRunResponse, TaskDetail, TaskList, TaskWhyBody};
 
 impl Client {
     /// Lists one page of tasks, the newest first.
@@ -49,7 +49,7 @@ impl Client {
         source: &str,
         collection: &str,
         idempotency_key: Option<&str>,
-    ) -> ClientResult<(SourceRunResponse, bool)> {
+    ) -> ClientResult<(CollectionRunResponse, bool)> {
         let mut parameters = QueryParameters::default();
         parameters.add("source", &Some(source));
         parameters.add("collection", &Some(collection));

@@ -66,5 +66,5 @@ pub async fn a_changed_chain_applies_to_all_nodes(cluster: &dyn TestCluster) {
     assert!(ran.iter().all(|task| task.handler == handler_name("third")));
     cluster.assert_consistent().await;
     let orphaned = one.list_orders("/").await;
-    assert!(orphaned.iter().all(|view| view.node_undefined), "{orphaned:?}");
+    assert!(orphaned.iter().all(|view| view.is_at_removed_node), "{orphaned:?}");
 }
