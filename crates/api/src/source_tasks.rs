@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::{LogLineBody, TaskBody};
 
-/// Tasks of sources, the newest first.
+/// Tasks of a source or a handler, the newest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SourceTaskList {
     /// The tasks.

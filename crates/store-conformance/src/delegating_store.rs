@@ -82,13 +82,13 @@ delegate_trait!(TaskQueue {
     renew_pull_worker_lease(task: TaskSeq, fence: i64, until: Timestamp) -> Result<(), TaskCommandError>;
     find_lost_attempts(attempts: Vec<(TaskSeq, i64)>) -> Vec<i64>;
     run_collection(run: NewCollectionRun, idempotency: Option<IdempotencyKey>, now: Timestamp) -> Result<CollectionRunReceipt, CollectionRunError>;
-    rescue_tasks(sweep: RescueSweep, now: Timestamp) -> RescueReport;
+    rescue_tasks(sweep: RescueOptions, now: Timestamp) -> RescueReport;
 });
 
 delegate_trait!(Registry {
     register_definitions(registration: Registration, now: Timestamp) -> ();
     read_merged_registration() -> Registration;
-    list_registrants() -> Vec<String>;
+    list_registration_names() -> Vec<String>;
     read_store_server_clock() -> Option<Timestamp>;
     join_node(name: &str, now: Timestamp) -> NodeId;
     store_node_capabilities(node: NodeId, capabilities: NodeCapabilities) -> ();
@@ -138,8 +138,8 @@ impl Store for DelegatingStore {
         self.stores.iter().for_each(|store| store.add_listener(listener.clone()));
     }
 
-    fn write_problem(&self) -> Option<String> {
-        self.stores.iter().find_map(|store| store.write_problem())
+    fn describe_write_problem(&self) -> Option<String> {
+        self.stores.iter().find_map(|store| store.describe_write_problem())
     }
 
     fn close(&self) {

@@ -252,7 +252,7 @@ pub async fn released_snoozed_and_crashed_steps_stay_at_their_chain_node(harness
     assert_step_stays_at_its_node(&mut fixture, "its node died", async |fixture, _| {
         fixture.advance_clock(LEASE_SECS + 1);
         fixture.node_id = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
-        assert_eq!(fixture.rescue_tasks().await.freed_tasks.len(), 1);
+        assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status.len(), 1);
     })
     .await;
     assert_step_stays_at_its_node(&mut fixture, "snoozed", async |fixture, task| {

@@ -9,12 +9,12 @@ use crate::{AdoptMissingTasksBody, AdoptMissingTasksResponse, HandlerDetail, Han
 impl Client {
     /// Lists all handlers and sources.
     pub async fn list_handlers(&self) -> ClientResult<HandlerList> {
-        self.send_for_json(self.get_request(&["api", "v1", "handlers"])?).await
+        self.send_for_json(self.build_get_request(&["api", "v1", "handlers"])?).await
     }
 
     /// Reads one handler or source with its routes, counts and rules.
     pub async fn read_handler(&self, name: &str) -> ClientResult<HandlerDetail> {
-        self.send_for_json(self.get_request(&["api", "v1", "handlers", name])?).await
+        self.send_for_json(self.build_get_request(&["api", "v1", "handlers", name])?).await
     }
 
     /// Pauses or blocks the tasks of a handler, a source or a collection (`source/collection`). When this returns, no
@@ -47,6 +47,7 @@ impl Client {
         handler: &str,
         body: &AdoptMissingTasksBody,
     ) -> ClientResult<AdoptMissingTasksResponse> {
-        self.send_for_json(self.post_request(&["api", "v1", "handlers", handler, "adopt"])?.json(body)).await
+        self.send_for_json(self.build_post_request(&["api", "v1", "handlers", handler, "adopt"])?.json(body))
+            .await
     }
 }

@@ -115,15 +115,15 @@ impl Client {
         Ok(url)
     }
 
-    fn get_request(&self, segments: &[&str]) -> ClientResult<RequestBuilder> {
+    fn build_get_request(&self, segments: &[&str]) -> ClientResult<RequestBuilder> {
         Ok(self.build_request(Method::GET, self.resource_url(segments)?))
     }
 
-    fn post_request(&self, segments: &[&str]) -> ClientResult<RequestBuilder> {
+    fn build_post_request(&self, segments: &[&str]) -> ClientResult<RequestBuilder> {
         Ok(self.build_request(Method::POST, self.resource_url(segments)?))
     }
 
-    fn get_request_with_parameters(
+    fn build_get_request_with_parameters(
         &self,
         segments: &[&str],
         parameters: &queries::QueryParameters,
@@ -156,7 +156,7 @@ impl Client {
 
     /// Sends a request; an error response becomes an error.
     async fn send(&self, request: RequestBuilder) -> ClientResult<Response> {
-        let response = request.send().await.map_err(|e| self.transport_error(e))?;
+        let response = request.send().await.map_err(|e| self.convert_reqwest_error(e))?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -181,12 +181,12 @@ impl Client {
     }
 
     async fn read_json<T: DeserializeOwned>(&self, response: Response) -> ClientResult<T> {
-        let body = response.bytes().await.map_err(|e| self.transport_error(e))?;
+        let body = response.bytes().await.map_err(|e| self.convert_reqwest_error(e))?;
         serde_json::from_slice(&body)
             .map_err(|e| ClientError::InvalidResponse { url: self.url().into(), source: e.into() })
     }
 
-    fn transport_error(&self, source: reqwest::Error) -> ClientError {
+    fn convert_reqwest_error(&self, source: reqwest::Error) -> ClientError {
         if source.is_builder() {
             let message =
                 "the token or the idempotency key contains a character that an HTTP header cannot carry";
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn path_segments_are_escaped() {
+    fn path_segments_are_escaped_or_rejected() {
         let client = Client::new("http://127.0.0.1:7646/behind/a/proxy/", None).unwrap();
         let url = client.resource_url(&["api", "v1", "objects", "a/b?c#ü %"]).unwrap();
         assert_eq!(

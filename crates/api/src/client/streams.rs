@@ -24,7 +24,7 @@ impl Client {
         last_event_id: Option<u64>,
     ) -> ClientResult<SseFrameStream> {
         let mut request =
-            self.get_request_with_parameters(&["api", "v1", "stream"], &query.to_parameters())?;
+            self.build_get_request_with_parameters(&["api", "v1", "stream"], &query.to_parameters())?;
         if let Some(id) = last_event_id {
             request = request.header("last-event-id", id);
         }
@@ -35,8 +35,10 @@ impl Client {
     pub async fn follow_task_logs(&self, id: &str, query: &LogQuery) -> ClientResult<SseFrameStream> {
         let mut parameters = query.to_parameters();
         parameters.add("follow", &Some(true));
-        self.open_stream(self.get_request_with_parameters(&["api", "v1", "tasks", id, "logs"], &parameters)?)
-            .await
+        self.open_stream(
+            self.build_get_request_with_parameters(&["api", "v1", "tasks", id, "logs"], &parameters)?,
+        )
+        .await
     }
 
     async fn open_stream(&self, request: RequestBuilder) -> ClientResult<SseFrameStream> {
@@ -77,7 +79,7 @@ impl SseFrameStream {
             let bytes = match tokio::time::timeout(STREAM_SILENCE_TIMEOUT, self.bytes.next()).await {
                 Err(_) => return Err(ClientError::StreamTimeout { url: url() }),
                 Ok(None) => return Ok(None),
-                Ok(Some(Err(error))) => return Err(self.client.transport_error(error)),
+                Ok(Some(Err(error))) => return Err(self.client.convert_reqwest_error(error)),
                 Ok(Some(Ok(bytes))) => bytes,
             };
             let frames = self.parser.feed(&bytes);

@@ -199,11 +199,11 @@ mod tests {
         DayFields { day_of_month: month, day_of_week: week, day_match }
     }
 
-    fn every_month_day() -> MonthDayField {
+    fn star_month_day_field() -> MonthDayField {
         MonthDayField { listed_days: NumberSet::from_range(1, 31), special_days: [].into(), is_star: true }
     }
 
-    fn every_weekday() -> WeekdayField {
+    fn star_weekday_field() -> WeekdayField {
         WeekdayField { listed_days: NumberSet::from_range(0, 6), special_days: [].into(), is_star: true }
     }
 
@@ -213,7 +213,10 @@ mod tests {
             special_days: [special_day].into(),
             is_star: false,
         };
-        day_fields(field, every_weekday(), DayFieldMatch::Both).matching_days(year, month).iter().collect()
+        day_fields(field, star_weekday_field(), DayFieldMatch::Both)
+            .matching_days(year, month)
+            .iter()
+            .collect()
     }
 
     fn days_by_special_weekday(special_day: SpecialWeekday, year: i16, month: u8) -> Vec<u8> {
@@ -222,7 +225,10 @@ mod tests {
             special_days: [special_day].into(),
             is_star: false,
         };
-        day_fields(every_month_day(), field, DayFieldMatch::Both).matching_days(year, month).iter().collect()
+        day_fields(star_month_day_field(), field, DayFieldMatch::Both)
+            .matching_days(year, month)
+            .iter()
+            .collect()
     }
 
     #[test]

@@ -318,7 +318,7 @@ impl Order {
         // If the chain no longer has the node, the order waits until the chain has it again. The order also waits if
         // the nodes that it would skip form a cycle.
         let Some(skipped_to) =
-            chain.and_then(|chain| find_nodes_moved_to_by_skipping(chain, state, &self.node))
+            chain.and_then(|chain| find_nodes_reached_by_skipping(chain, state, &self.node))
         else {
             return self.cancel_waiting_task(effects);
         };
@@ -361,7 +361,7 @@ impl Order {
 
 /// The nodes through which an order moves when it skips nodes from `from` on; None if the skipped nodes form a cycle,
 /// or the chain has no node `from`.
-fn find_nodes_moved_to_by_skipping(
+fn find_nodes_reached_by_skipping(
     chain: &Chain,
     state: &ChainState,
     from: &ChainNodeId,

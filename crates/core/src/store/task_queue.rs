@@ -193,7 +193,7 @@ pub struct NoSuchCollection(pub SourceCollection);
 
 /// The options of [`TaskQueue::rescue_tasks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RescueSweep {
+pub struct RescueOptions {
     /// Nodes without a heartbeat for this long are dead.
     pub node_timeout: Duration,
     /// Workers whose leases have expired are dead, if they got the lease at or after this time. Earlier leases may have
@@ -203,7 +203,7 @@ pub struct RescueSweep {
     pub mark_missing: bool,
 }
 
-impl RescueSweep {
+impl RescueOptions {
     /// A sweep over all leases and all tasks.
     pub fn full(node_timeout: Duration) -> Self {
         Self { node_timeout, pull_worker_leases_since: Timestamp::MIN, mark_missing: true }
@@ -214,7 +214,7 @@ impl RescueSweep {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RescueReport {
     /// Tasks taken from dead nodes and workers, and the status of each now.
-    pub freed_tasks: Vec<(TaskId, TaskStatus)>,
+    pub freed_tasks_with_status: Vec<(TaskId, TaskStatus)>,
     /// The number of tasks that became `missing` because their handler is no longer defined.
     pub marked_missing_count: u64,
 }
@@ -263,5 +263,5 @@ pub trait TaskQueue: Send + Sync {
     ) -> StoreResult<Result<CollectionRunReceipt, CollectionRunError>>;
 
     /// Frees tasks leased by dead nodes and workers, and marks tasks whose handler is no longer defined as `missing`.
-    async fn rescue_tasks(&self, sweep: RescueSweep, now: Timestamp) -> StoreResult<RescueReport>;
+    async fn rescue_tasks(&self, sweep: RescueOptions, now: Timestamp) -> StoreResult<RescueReport>;
 }

@@ -286,7 +286,9 @@ pub fn transition(
         (TaskState::Locked(_), TaskCommand::Cancel) => {
             Ok(end_as_canceled(lifecycle, vec![TaskEffect::RecordAttempt(AttemptOutcome::Canceled)]))
         }
-        (TaskState::Locked(lease), command) => transition_locked(seq, lifecycle, lease, command, def, now),
+        (TaskState::Locked(lease), command) => {
+            transition_from_locked(seq, lifecycle, lease, command, def, now)
+        }
 
         (TaskState::Missing { due }, TaskCommand::AdoptMissing) => {
             let lifecycle = TaskLifecycle {
@@ -385,7 +387,7 @@ pub fn transition(
 }
 
 /// Applies a command to a running task. Every command that ends an attempt carries the attempt's fence.
-fn transition_locked(
+fn transition_from_locked(
     seq: TaskSeq,
     lifecycle: TaskLifecycle,
     lease: Lease,

@@ -46,7 +46,7 @@ fn a_fixed_time_in_a_fold_fires_once() {
 }
 
 #[test]
-fn an_interval_skips_the_gap_and_fires_in_both_passes_of_a_fold() {
+fn an_expression_with_a_star_or_step_skips_the_gap_and_fires_in_both_passes_of_a_fold() {
     assert_fires("*/30 2 * * *", BERLIN, "2026-03-28T12:00:00Z", "2026-03-29T12:00:00Z", &[]);
     assert_fires(
         "30 * * * *",

@@ -45,7 +45,7 @@ impl ListSnapshot {
 
 async fn snapshot_registry(fixture: &StoreFixture<'_>, node: NodeId, snapshot: &mut ListSnapshot) {
     snapshot.add_list("registration", &expect_ok(fixture.store.read_merged_registration().await));
-    snapshot.add_list("registrants", &expect_ok(fixture.store.list_registrants().await));
+    snapshot.add_list("registrants", &expect_ok(fixture.store.list_registration_names().await));
     let mut nodes = expect_ok(fixture.store.list_nodes().await);
     nodes.retain(|other| other.id <= node);
     nodes
