@@ -10,10 +10,10 @@ use crate::{EventBody, TaskBody};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EmitResponse {
-    /// The id of the last event.
+    /// The id of the last event of the request.
     #[serde(rename = "eventId")]
     pub last_event_id: u64,
-    /// One for each event, in the order they were sent.
+    /// The emitted events, in the order in which they were sent.
     pub events: Vec<EmittedEventBody>,
 }
 
@@ -25,7 +25,7 @@ pub struct EmittedEventBody {
     pub event_id: u64,
     /// The preceding event of the same object.
     pub prev: Option<u64>,
-    /// The ids of the tasks that were created for it.
+    /// The ids of the tasks that were created for the event.
     pub tasks: Vec<String>,
 }
 
@@ -105,14 +105,14 @@ pub struct EventDetail {
     pub newest_event_id: u64,
     /// The event.
     pub event: EventBody,
-    /// Null if nothing inside Pointsman caused it.
+    /// The task that emitted the event; null if nothing inside Pointsman caused it.
     pub cause: Option<EventCauseBody>,
     /// The event's tasks.
     pub tasks: Vec<TaskBody>,
     /// The events it caused, and those they caused, as far as they have not expired.
     #[serde(rename = "caused")]
     pub caused_events: Vec<CausedEventBody>,
-    /// Whether there may be more: the tree has at most 1,000 events and is at most 32 deep.
+    /// Whether there may be more caused events: the tree has at most 1,000 events and is at most 32 deep.
     #[serde(rename = "causedTruncated")]
     pub are_caused_events_truncated: bool,
 }
@@ -162,13 +162,13 @@ pub struct ObjectLaneBody {
     pub handler: String,
     /// The first task.
     pub head: TaskBody,
-    /// The head failed for good, and the lane is halted until somebody retries or cancels it.
+    /// Whether the head failed for good and the lane is halted until somebody retries or cancels the head.
     #[serde(rename = "halted")]
     pub is_halted: bool,
     /// The number of tasks behind the head; at most 10,000.
     #[serde(rename = "waiting")]
     pub task_count_behind_head: u64,
-    /// Whether more than these wait.
+    /// Whether there are more tasks behind the head than were counted.
     #[serde(rename = "more")]
     pub has_more_behind_head: bool,
 }

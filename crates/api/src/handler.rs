@@ -44,27 +44,28 @@ pub struct HandlerBody {
     pub target: Option<String>,
     /// An attempt that takes longer fails; null if this node cannot run it.
     pub timeout_seconds: Option<f64>,
-    /// Null for a source, which has no lanes.
+    /// Whether the tasks of one object run in order (`key`) or not (`none`); null for a source, which has no lanes.
     #[serde(rename = "order")]
     #[schema(value_type = Option<String>)]
     pub ordering: Option<LaneOrdering>,
-    /// Null for a source.
+    /// What a lane does when its first task fails for good: it continues (`park`) or waits (`halt`); null for a source.
     #[schema(value_type = Option<String>)]
     pub on_error: Option<LaneFailurePolicy>,
     /// The maximal number of retries of a task.
     pub retry_max: Option<u32>,
-    /// Null if it is not defined.
+    /// The limits on the handler's tasks; null if the handler is not defined.
     pub limits: Option<LimitsBody>,
     /// The collections it synchronises, if it is a source.
     pub source: Option<SourceBody>,
     /// The event types that are routed to it.
     pub routes: Vec<RouteBody>,
-    /// The sum over all its queues.
+    /// Counts of the handler's tasks by state: the sums over all its queues.
     pub counts: TaskCounts,
-    /// The age of the next task of those that could run now.
+    /// The age of the task that is next among those that could run now; null if there is none.
     #[serde(rename = "oldest_runnable_seconds")]
     pub next_ready_task_age_seconds: Option<f64>,
-    /// One for each tenant, collection or chain node that has tasks. If there are very many, those with the most tasks.
+    /// The queues: one for each tenant, collection or chain node that has tasks. If there are very many, those with the
+    /// most tasks.
     pub queues: Vec<QueueBody>,
     /// The number of queues left out. `counts` includes them.
     #[serde(rename = "more_queues")]
@@ -189,17 +190,17 @@ impl TaskCounts {
 pub struct QueueBody {
     /// The tenant of the queue's tasks.
     pub tenant: String,
-    /// Null if the handler is not a source.
+    /// The collection of the source; null if the handler is not a source.
     pub collection: Option<String>,
-    /// Null if its tasks are not steps of orders.
+    /// The chain whose steps the tasks run; null if they are not steps of orders.
     pub chain: Option<String>,
-    /// The node of the chain; null if the queue has no steps.
+    /// The node of that chain; null if the tasks are not steps of orders.
     #[serde(rename = "node")]
     pub chain_node: Option<String>,
-    /// The age of the next task of those that could run now.
+    /// The age of the task that is next among those that could run now; null if there is none.
     #[serde(rename = "oldest_runnable_seconds")]
     pub next_ready_task_age_seconds: Option<f64>,
-    /// Whether a rule pauses or blocks it.
+    /// Whether a rule pauses or blocks the queue.
     #[serde(rename = "held")]
     pub is_paused_or_blocked: bool,
     /// The tasks in the queue.
@@ -221,10 +222,10 @@ pub struct AdoptMissingTasksBody {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = AdoptResponse)]
 pub struct AdoptMissingTasksResponse {
-    /// Tasks that were `missing`.
+    /// The number of tasks that were `missing` and are queued again.
     #[serde(rename = "adopted")]
     pub adopted_task_count: u64,
-    /// Tasks that were created for past events.
+    /// The number of tasks that were created for past events.
     #[serde(rename = "replayed")]
     pub replayed_task_count: u64,
     /// Whether there is more to replay: repeat the call to continue.

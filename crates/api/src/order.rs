@@ -52,7 +52,8 @@ pub struct OrderBody {
     pub task: Option<OrderTaskBody>,
     /// When its failed step is retried; empty if it is not waiting for a retry.
     pub setback_until: String,
-    /// Its chain no longer has this node: it waits until the chain has it again, or somebody moves it.
+    /// Whether the chain no longer has the order's node: the order waits until the chain has it again, or somebody
+    /// moves the order.
     #[serde(rename = "stranded")]
     pub is_at_removed_node: bool,
     /// Why its waiting step may not start: its chain or node is stopped, or a rule pauses or blocks it.
@@ -79,7 +80,7 @@ pub struct OrderTaskBody {
     pub id: String,
     /// `SCHEDULED` or `RUNNING`.
     pub status: String,
-    /// It does not start before this.
+    /// The task does not start before this time.
     pub due: String,
 }
 
@@ -135,7 +136,7 @@ pub struct NewOrderBody {
     /// How long it waits before it starts, as an HTTP duration. Excludes `at`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
-    /// 1 to 9000, 100 if not given.
+    /// The priority of its tasks, 1 to 9000; 100 if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u16>)]
     pub priority: Option<Priority>,
@@ -148,10 +149,10 @@ pub struct NewOrderBody {
 /// The orders that were added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AddOrdersResponse {
-    /// The id of the event that records the last one.
+    /// The id of the event that records the last order.
     #[serde(rename = "eventId")]
     pub last_event_id: u64,
-    /// One for each order, in the order they were sent.
+    /// The added orders, in the order in which they were sent.
     pub orders: Vec<AddedOrderBody>,
 }
 

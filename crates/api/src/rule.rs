@@ -15,7 +15,7 @@ pub struct RuleBody {
     pub target_kind: String,
     /// The name of its target; for a collection `source/collection`, for a chain its path.
     pub name: String,
-    /// Null if it applies to all tenants.
+    /// The tenant whose tasks the rule applies to; null if it applies to all tenants.
     pub tenant: Option<String>,
     /// The token or the program that set the rule.
     #[serde(rename = "by")]

@@ -98,9 +98,9 @@ pub enum ScheduleActionBody {
     AddOrder {
         /// The chain's path.
         chain: String,
-        /// Null: an id is generated for each.
+        /// The order's id; null if an id is generated for each order.
         id: Option<String>,
-        /// Null: the chain's first node.
+        /// The node at which the order starts; null for the chain's first node.
         node: Option<String>,
         /// The order's tenant.
         tenant: String,
@@ -145,7 +145,7 @@ pub struct FireList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
-    /// The rows, the latest planned time first.
+    /// The outcomes, the latest planned time first.
     pub fires: Vec<FireBody>,
     /// Pass it as `before` to read the next page; null at the end.
     pub next: Option<String>,

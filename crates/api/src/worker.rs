@@ -46,7 +46,7 @@ pub struct ClaimedTaskBody {
     pub fence: i64,
     /// When the lease ends unless the worker sends a heartbeat.
     pub lease_until: String,
-    /// 1 for the first attempt.
+    /// The attempt's number; 1 for the first.
     pub attempt: u32,
     /// The number of retries so far.
     pub retries: u32,
@@ -54,7 +54,7 @@ pub struct ClaimedTaskBody {
     pub handler: String,
     /// The source; for an event's task or an order's step the handler.
     pub source: String,
-    /// The source's collection; for an event's task its type, for an order's step the node.
+    /// The source's collection; for an event's task the event's type, for an order's step the node.
     #[serde(rename = "collection")]
     pub subject_name: String,
     /// The tenant.
@@ -69,7 +69,7 @@ pub struct ClaimedTaskBody {
     /// Whether it runs outside the order of its lane.
     #[serde(rename = "late")]
     pub out_of_order: bool,
-    /// Null for a source's task and an order's step.
+    /// The event to handle; null for a source's task and an order's step.
     pub event: Option<EventBody>,
     /// The order's step; null for other tasks. The `result` of `done` becomes the order's value.
     #[serde(rename = "order")]
@@ -163,10 +163,10 @@ pub struct AddLogsBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewLogLine {
-    /// RFC 3339; now if not given.
+    /// When the line was written (RFC 3339); now if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
-    /// `info` (if not given) or `error`.
+    /// The severity, `info` or `error`; `info` if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub level: Option<LogLevel>,
@@ -177,12 +177,12 @@ pub struct NewLogLine {
 /// The number of lines that were added. Lines beyond the limit are replaced by one line that says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AddLogsResponse {
-    /// The number of lines.
+    /// The number of lines that were added.
     #[serde(rename = "logged")]
     pub added_line_count: u64,
 }
 
-/// The attempt has succeeded.
+/// A report that the attempt has succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct DoneBody {
     /// The fence of the claim.
@@ -200,7 +200,7 @@ pub struct DoneBody {
     pub log_lines: Vec<NewLogLine>,
 }
 
-/// The attempt has failed.
+/// A report that the attempt has failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FailBody {
     /// The fence of the claim.
@@ -223,10 +223,10 @@ pub struct FailBody {
 pub struct SnoozeBody {
     /// The fence of the claim.
     pub fence: i64,
-    /// How long; five minutes if neither is given. Excludes `until`.
+    /// How long the task is put off; five minutes if neither this nor `until` is given. Excludes `until`.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     pub duration: Option<String>,
-    /// RFC 3339.
+    /// The time until which the task is put off (RFC 3339). Excludes `for`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
 }

@@ -60,8 +60,8 @@ impl EventFilter {
     }
 }
 
-/// The path of an event for [`PathFilter`]: its key. For a FileBased event (key `Order:/a/b,1`) it is the part after
-/// the kind, so that an observer of a folder sees the objects that are added and removed there.
+/// The text of an event that a [`PathFilter`] is compared with: its key. For a FileBased event (key `Order:/a/b,1`) it is
+/// the part after the kind, so that an observer of a folder sees the objects that are added and removed there.
 fn event_path(event: &Event) -> &str {
     let key = event.key.as_ref().map_or("", |key| key.as_str());
     if event.is_engine_event() && event.event_type.as_str().starts_with("FileBased") {
@@ -70,8 +70,8 @@ fn event_path(event: &Event) -> &str {
     key
 }
 
-/// Whether an event type is the wanted one or a descendant of it. The engine's types have their documented ancestors;
-/// `Event` is the ancestor of all.
+/// Whether an event type is the wanted one or a descendant of the wanted one. The engine's types have their documented
+/// ancestors; `Event` is the ancestor of all.
 fn event_type_matches(event_type: &EventType, wanted: &EventType) -> bool {
     let wanted = wanted.as_str();
     wanted == "Event"
@@ -94,7 +94,7 @@ fn engine_event_ancestor(event_type: &str) -> Option<&'static str> {
     ANCESTOR_BY_TYPE_PREFIX
         .iter()
         .find(|(prefix, _)| event_type.starts_with(prefix))
-        .map(|(_, family)| *family)
+        .map(|(_, ancestor)| *ancestor)
 }
 
 /// Selects keys by path: `/` everything, `/a/` the tree below, `/a/*` direct children, `/a` exactly that

@@ -170,7 +170,8 @@ impl Client {
         self.read_json(self.send(request.timeout(CALL_TIMEOUT)).await?).await
     }
 
-    /// Sends a request that may create something; also returns whether it did (201).
+    /// Sends a request that may create something and parses the JSON of its response; also returns whether something was
+    /// created (201).
     async fn send_for_json_and_created_flag<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,
@@ -186,6 +187,7 @@ impl Client {
             .map_err(|e| ClientError::InvalidResponse { url: self.url().into(), source: e.into() })
     }
 
+    /// Converts an error of a request that got no complete response.
     fn convert_reqwest_error(&self, source: reqwest::Error) -> ClientError {
         if source.is_builder() {
             let message =
@@ -204,7 +206,7 @@ fn with_idempotency_key(request: RequestBuilder, idempotency_key: Option<&str>) 
     }
 }
 
-/// Parses the URL of a server. Errors do not repeat one that may contain a password.
+/// Parses the URL of a server. Errors do not repeat a URL that may contain a password.
 fn parse_base_url(text: &str) -> ClientResult<Url> {
     let hint = "write one like http://127.0.0.1:7646";
     let quoted_url = if text.contains('@') { "this".into() } else { format!("{text:?}") };

@@ -43,10 +43,10 @@ impl Client {
 
     async fn open_stream(&self, request: RequestBuilder) -> ClientResult<SseFrameStream> {
         let response = self.send(request.header("accept", "text/event-stream")).await?;
-        let bytes = response.bytes_stream().boxed();
+        let byte_chunks = response.bytes_stream().boxed();
         Ok(SseFrameStream {
             client: self.clone(),
-            bytes,
+            byte_chunks,
             parser: SseParser::default(),
             unreturned_frames: VecDeque::new(),
         })
@@ -56,7 +56,7 @@ impl Client {
 /// The frames of a stream as they arrive.
 pub struct SseFrameStream {
     client: Client,
-    bytes: Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>,
+    byte_chunks: Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>,
     parser: SseParser,
     /// Frames that were parsed and not yet returned.
     unreturned_frames: VecDeque<SseFrame>,
@@ -76,7 +76,7 @@ impl SseFrameStream {
                 return Ok(Some(frame));
             }
             let url = || self.client.url().to_owned();
-            let bytes = match tokio::time::timeout(STREAM_SILENCE_TIMEOUT, self.bytes.next()).await {
+            let bytes = match tokio::time::timeout(STREAM_SILENCE_TIMEOUT, self.byte_chunks.next()).await {
                 Err(_) => return Err(ClientError::StreamTimeout { url: url() }),
                 Ok(None) => return Ok(None),
                 Ok(Some(Err(error))) => return Err(self.client.convert_reqwest_error(error)),

@@ -63,11 +63,11 @@ pub struct ClaimedTask {
     pub attempt: u32,
     /// The number of failures after which the task was retried.
     pub retries: u32,
-    /// The token that the end of the attempt has to present.
+    /// The token of this claim, without which the end of the attempt is refused.
     pub fence: i64,
     /// When a pull worker's lease ends; None if a node claimed the task.
     pub pull_worker_lease_until: Option<Timestamp>,
-    /// The event of the same object that this handler was sent before this one.
+    /// The previous event of the same object that was delivered to this handler.
     pub prev_sent_event_id: Option<EventId>,
     /// The task runs outside the order of its lane: it was retried by a person, adopted or replayed.
     pub out_of_order: bool,
@@ -204,7 +204,7 @@ pub struct RescueOptions {
 }
 
 impl RescueOptions {
-    /// A sweep over all leases and all tasks.
+    /// The options of a sweep over all leases and all tasks.
     pub fn full(node_timeout: Duration) -> Self {
         Self { node_timeout, pull_worker_leases_since: Timestamp::MIN, mark_missing: true }
     }
