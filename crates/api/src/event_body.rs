@@ -124,7 +124,16 @@ impl TryFrom<RawMembers> for EventBody {
         let Some(tenant) = take_member(&mut members, "tenant")? else {
             let value = Json::from_value(&members).map_err(|e| e.to_string())?;
             let (context, tenant) = (BTreeMap::new(), String::new());
-            return Ok(Self { event_id, event_type, key, prev: None, sub_object: None, value, context, tenant });
+            return Ok(Self {
+                event_id,
+                event_type,
+                key,
+                prev: None,
+                sub_object: None,
+                value,
+                context,
+                tenant,
+            });
         };
         Ok(Self {
             event_id,

@@ -30,8 +30,8 @@ pub mod worker;
 
 pub use audit::{AuditEntryBody, AuditList};
 pub use chain::{
-    ChainBody, ChainDetail, ChainList, ChainNodeBody, SetChainNodeActionBody, SetChainStateBody,
-    SetbackPolicyBody, RemovedNodeOrderCountBody,
+    ChainBody, ChainDetail, ChainList, ChainNodeBody, RemovedNodeOrderCountBody, SetChainNodeActionBody,
+    SetChainStateBody, SetbackPolicyBody,
 };
 pub use config::{ConfigBody, ConfigFaultBody, ConfigReloadBody};
 pub use event::{
@@ -40,8 +40,8 @@ pub use event::{
 };
 pub use event_body::EventBody;
 pub use handler::{
-    AdoptMissingTasksBody, AdoptMissingTasksResponse, CollectionBody, HandlerBody, HandlerDetail, HandlerList, LimitsBody, QueueBody,
-    RouteBody, SourceBody, TaskCounts,
+    AdoptMissingTasksBody, AdoptMissingTasksResponse, CollectionBody, HandlerBody, HandlerDetail,
+    HandlerList, LimitsBody, QueueBody, RouteBody, SourceBody, TaskCounts,
 };
 pub use health::{HealthBody, StoreHealthBody};
 pub use node::{ClockStepBody, NodeBody, NodeClockBody, NodeList};

@@ -1,7 +1,7 @@
 //! `pointsman events`: one event with its tasks, its cause and the events it caused.
 
 use clap::{Args, Subcommand};
-use pointsman_api::{CausedEventBody, EventCauseBody, EventDetail, EventBody, TaskBody};
+use pointsman_api::{CausedEventBody, EventBody, EventCauseBody, EventDetail, TaskBody};
 use pointsman_core::EventId;
 
 use crate::args::GlobalOptions;

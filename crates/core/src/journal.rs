@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::{Event, EventId, EventType, ObjectKey, Tenant};
 
-/// The range of event ids that observers can read: after `last_expired_event_id`, up to and including `newest_event_id`.
+/// The range of event ids that observers can read: after `last_expired_event_id`, up to and including
+/// `newest_event_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct JournalRange {
     /// All events up to and including this one have expired.
@@ -60,8 +61,8 @@ impl EventFilter {
     }
 }
 
-/// The text of an event that a [`PathFilter`] is compared with: its key. For a FileBased event (key `Order:/a/b,1`) it is
-/// the part after the kind, so that an observer of a folder sees the objects that are added and removed there.
+/// The text of an event that a [`PathFilter`] is compared with: its key. For a FileBased event (key `Order:/a/b,1`) it
+/// is the part after the kind, so that an observer of a folder sees the objects that are added and removed there.
 fn event_path(event: &Event) -> &str {
     let key = event.key.as_ref().map_or("", |key| key.as_str());
     if event.is_engine_event() && event.event_type.as_str().starts_with("FileBased") {

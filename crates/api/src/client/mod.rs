@@ -170,8 +170,8 @@ impl Client {
         self.read_json(self.send(request.timeout(CALL_TIMEOUT)).await?).await
     }
 
-    /// Sends a request that may create something and parses the JSON of its response; also returns whether something was
-    /// created (201).
+    /// Sends a request that may create something and parses the JSON of its response; also returns whether something
+    /// was created (201).
     async fn send_for_json_and_created_flag<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,

@@ -60,8 +60,8 @@ pub struct EventQuery {
     pub event_type: Option<String>,
     /// Only events after this id.
     pub after: Option<u64>,
-    /// Only events whose key matches: `/` everything, `/a/` the tree below, `/a/*` its children, `/a` that key and, where it
-    /// is a chain, its orders.
+    /// Only events whose key matches: `/` everything, `/a/` the tree below, `/a/*` its children, `/a` that key and,
+    /// where it is a chain, its orders.
     pub path: Option<String>,
     /// Only events of this object.
     pub key: Option<String>,
@@ -132,8 +132,8 @@ impl TaskQuery {
 /// A filter of orders; the default matches all, by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrderQuery {
-    /// Only orders whose key matches: `/` everything, `/a/` the tree below, `/a/*` its children, `/a/chain` the orders of
-    /// that chain.
+    /// Only orders whose key matches: `/` everything, `/a/` the tree below, `/a/*` its children, `/a/chain` the orders
+    /// of that chain.
     pub path: Option<String>,
     /// Only orders of this tenant.
     pub tenant: Option<String>,

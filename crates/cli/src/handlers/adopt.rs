@@ -31,7 +31,8 @@ impl AdoptCommand {
     pub(super) async fn run(self, client: &Client, output: Output) -> CommandResult {
         let body = AdoptMissingTasksBody { replay_from_event_id: self.from_event.map(EventId::get) };
         let progress = Progress::new_spinner();
-        let mut total = AdoptMissingTasksResponse { adopted_task_count: 0, replayed_task_count: 0, has_more: true };
+        let mut total =
+            AdoptMissingTasksResponse { adopted_task_count: 0, replayed_task_count: 0, has_more: true };
         // Each request queues a limited number of tasks, so that none takes too long.
         while total.has_more {
             let response = client.adopt_missing_tasks(&self.name, &body).await;
@@ -51,11 +52,19 @@ impl AdoptCommand {
     }
 }
 
-fn describe_adopted_tasks(total: AdoptMissingTasksResponse, name: &str, request: AdoptMissingTasksBody) -> String {
-    let missing =
-        format!("{} of {name} queued again", format_count(total.adopted_task_count, "missing task", "missing tasks"));
+fn describe_adopted_tasks(
+    total: AdoptMissingTasksResponse,
+    name: &str,
+    request: AdoptMissingTasksBody,
+) -> String {
+    let missing = format!(
+        "{} of {name} queued again",
+        format_count(total.adopted_task_count, "missing task", "missing tasks")
+    );
     match request.replay_from_event_id {
-        Some(_) => format!("{missing}, {} replayed", format_count(total.replayed_task_count, "event", "events")),
+        Some(_) => {
+            format!("{missing}, {} replayed", format_count(total.replayed_task_count, "event", "events"))
+        }
         None => missing,
     }
 }

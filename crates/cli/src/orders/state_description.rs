@@ -103,7 +103,10 @@ pub(super) mod tests {
         for (order, description) in [
             (sample_order(), "waiting"),
             (OrderBody { task: task_with_status("SCHEDULED"), ..sample_order() }, "waiting"),
-            (OrderBody { step_blocked_because: reason(), ..sample_order() }, "blocked: the chain /a is stopped"),
+            (
+                OrderBody { step_blocked_because: reason(), ..sample_order() },
+                "blocked: the chain /a is stopped",
+            ),
             (
                 OrderBody { setback_until: later.into(), ..sample_order() },
                 "set back until 2026-01-31 13:00:00",

@@ -52,8 +52,8 @@ pub struct Order {
     pub task_seq: Option<TaskSeq>,
     /// An attempt of the step is running.
     pub step_running: bool,
-    /// The step at the order's node has succeeded, but the chain no longer has the node: the order moves to the next node
-    /// once the chain has the order's node again.
+    /// The step at the order's node has succeeded, but the chain no longer has the node: the order moves to the next
+    /// node once the chain has the order's node again.
     pub step_succeeded_at_removed_node: bool,
     /// The task whose failure or cancellation suspended the order.
     pub suspended_by_task_seq: Option<TaskSeq>,

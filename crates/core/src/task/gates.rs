@@ -34,8 +34,8 @@ pub struct Gate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateKind {
-    /// The task's handler is defined. Also closed for a task that is still `missing` though its handler is defined again,
-    /// and for one that failed for good and halts its lane.
+    /// The task's handler is defined. Also closed for a task that is still `missing` though its handler is defined
+    /// again, and for one that failed for good and halts its lane.
     #[serde(rename = "handler")]
     HandlerDefined,
     /// The event's earlier synchronous tasks have had their first attempt.
@@ -62,8 +62,8 @@ pub enum GateKind {
     /// The circuit breaker of the handler's target is not open.
     #[serde(rename = "target")]
     BreakerNotOpen,
-    /// A live node has the task's handler; for a pull handler, a worker has claimed its tasks recently. Free slots do not
-    /// matter.
+    /// A live node has the task's handler; for a pull handler, a worker has claimed its tasks recently. Free slots do
+    /// not matter.
     #[serde(rename = "worker")]
     CapableNodeOrWorker,
     /// The task is selected for the next free slot, by fairness and priority.

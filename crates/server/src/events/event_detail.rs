@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use http::Uri;
-use pointsman_api::{EventCauseBody, EventDetail, EventBody, TaskBody};
+use pointsman_api::{EventBody, EventCauseBody, EventDetail, TaskBody};
 use pointsman_core::EventId;
 use pointsman_core::event::Cause;
 use pointsman_core::store::StoreError;

@@ -5,7 +5,8 @@ use pointsman_api::worker::{
     AddLogsBody, ClaimBody, DoneBody, FailBody, HeartbeatBody, NewLogLine, SnoozeBody,
 };
 use pointsman_api::{
-    AdoptMissingTasksBody, ChangeOrderBody, EventSeq, NewOrderBody, RedriveBody, RuleRequestBody, ScheduleActionBody,
+    AdoptMissingTasksBody, ChangeOrderBody, EventSeq, NewOrderBody, RedriveBody, RuleRequestBody,
+    ScheduleActionBody,
 };
 use pointsman_core::chain::{ChainNodeAction, ChainPath, OrderKey};
 use pointsman_core::{EventType, Json, RuleKind};
@@ -42,7 +43,10 @@ async fn a_worker_runs_with_the_typed_client() {
     let beat = HeartbeatBody { fence, lease: Some("5m".into()) };
     assert!(client.send_heartbeat(&task.id, &beat).await.unwrap().lease_until > task.lease_until);
     let logs = vec![NewLogLine { time: None, level: None, message: "hello".into() }];
-    assert_eq!(client.add_task_logs(&task.id, &AddLogsBody { fence, logs }).await.unwrap().added_line_count, 1);
+    assert_eq!(
+        client.add_task_logs(&task.id, &AddLogsBody { fence, logs }).await.unwrap().added_line_count,
+        1
+    );
     let until = Some("2000-01-01T00:00:00Z".into());
     client.snooze_task(&task.id, &SnoozeBody { fence, until, ..SnoozeBody::default() }).await.unwrap();
 
