@@ -75,7 +75,7 @@ delegate_trait!(Journal {
 });
 
 delegate_trait!(TaskQueue {
-    schedule_tasks(limit: usize, now: Timestamp) -> usize;
+    schedule_tasks_ahead(limit: usize, now: Timestamp) -> usize;
     claim_tasks(claim: ClaimRequest, now: Timestamp) -> ClaimResult;
     finish_attempts(attempts: Vec<FinishedAttempt>, claim: Option<ClaimRequest>, now: Timestamp) -> (Vec<Result<FinishReceipt, TaskCommandError>>, ClaimResult);
     append_log_lines(lines: Vec<AttemptLogLine>) -> usize;

@@ -184,7 +184,7 @@ impl<R: StoreReader> Journal for BackendStore<R> {
 
 #[async_trait]
 impl<R: StoreReader> TaskQueue for BackendStore<R> {
-    async fn schedule_tasks(&self, target_count: usize, now: Timestamp) -> StoreResult<usize> {
+    async fn schedule_tasks_ahead(&self, target_count: usize, now: Timestamp) -> StoreResult<usize> {
         self.writer.run_in_transaction(move |txn| txn.schedule_tasks_ahead(target_count, now)).await
     }
 

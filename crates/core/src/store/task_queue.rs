@@ -224,7 +224,7 @@ pub struct RescueReport {
 pub trait TaskQueue: Send + Sync {
     /// Schedules tasks ahead of free slots: `new` → `scheduled`, selected fairly, until `max_scheduled` tasks are
     /// scheduled in all. Returns how many are scheduled then.
-    async fn schedule_tasks(&self, max_scheduled: usize, now: Timestamp) -> StoreResult<usize>;
+    async fn schedule_tasks_ahead(&self, max_scheduled: usize, now: Timestamp) -> StoreResult<usize>;
 
     /// Leases tasks, which become `locked`: scheduled ones first, then ready ones, selected fairly.
     async fn claim_tasks(&self, claim: ClaimRequest, now: Timestamp) -> StoreResult<ClaimResult>;
