@@ -61,9 +61,9 @@ pub struct HandlerBody {
     pub routes: Vec<RouteBody>,
     /// Counts of the handler's tasks by state: the sums over all its queues.
     pub counts: TaskCounts,
-    /// The age of the task that is next among those that could run now; null if there is none.
+    /// The greatest age, over its queues, of the next task of those that could run now; null if there is none.
     #[serde(rename = "oldest_runnable_seconds")]
-    pub next_ready_task_age_seconds: Option<f64>,
+    pub max_next_ready_task_age_seconds: Option<f64>,
     /// The queues: one for each tenant, collection or chain node that has tasks. If there are very many, those with the
     /// most tasks.
     pub queues: Vec<QueueBody>,

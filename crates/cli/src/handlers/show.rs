@@ -26,7 +26,7 @@ pub(super) fn print_handler(output: Output, detail: &HandlerDetail) -> CommandRe
         ("types", format_routes(handler)),
         ("collections", handler.source.as_ref().map(format_collections).unwrap_or_default()),
         ("tenant", handler.source.as_ref().map(|source| source.tenant.clone()).unwrap_or_default()),
-        ("oldest", handler.next_ready_task_age_seconds.map(format_age).unwrap_or_default()),
+        ("oldest", handler.max_next_ready_task_age_seconds.map(format_age).unwrap_or_default()),
     ])?;
     if !handler.rules.is_empty() {
         output.print_line("")?;

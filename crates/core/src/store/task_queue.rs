@@ -205,7 +205,7 @@ pub struct RescueOptions {
 
 impl RescueOptions {
     /// The options of a sweep over all leases and all tasks.
-    pub fn full(node_timeout: Duration) -> Self {
+    pub fn full_sweep(node_timeout: Duration) -> Self {
         Self { node_timeout, pull_worker_leases_since: Timestamp::MIN, mark_missing: true }
     }
 }

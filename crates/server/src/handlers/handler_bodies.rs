@@ -181,7 +181,7 @@ fn add_queue_to_handler(
     let counts = TaskCounts::from(queue);
     let oldest = queue.next_ready_task_created_at.map(|since| now.duration_since(since).as_secs_f64());
     body.counts.add(&counts);
-    body.next_ready_task_age_seconds = match (body.next_ready_task_age_seconds, oldest) {
+    body.max_next_ready_task_age_seconds = match (body.max_next_ready_task_age_seconds, oldest) {
         (Some(a), Some(b)) => Some(a.max(b)),
         (a, b) => a.or(b),
     };
@@ -217,7 +217,7 @@ fn get_or_insert_handler<'a>(
         source: None,
         routes: vec![],
         counts: TaskCounts::default(),
-        next_ready_task_age_seconds: None,
+        max_next_ready_task_age_seconds: None,
         queues: vec![],
         omitted_queue_count: 0,
         rules: vec![],
