@@ -109,7 +109,7 @@ pub struct EventDetail {
     pub cause: Option<EventCauseBody>,
     /// The event's tasks.
     pub tasks: Vec<TaskBody>,
-    /// The events it caused, and those they caused, as far as they have not expired.
+    /// The events that this event caused, and those that they caused in turn, as far as they have not expired.
     #[serde(rename = "caused")]
     pub caused_events: Vec<CausedEventBody>,
     /// Whether there may be more caused events: the tree has at most 1,000 events and is at most 32 deep.
@@ -125,7 +125,7 @@ pub struct CausedEventBody {
     pub event: EventBody,
     /// The task that emitted it; null once the task has expired.
     pub task: Option<String>,
-    /// The events that it caused directly.
+    /// The events that this event caused directly.
     #[serde(rename = "caused")]
     #[schema(no_recursion)]
     pub caused_events: Vec<CausedEventBody>,
@@ -145,12 +145,12 @@ pub struct ObjectDetail {
     /// The id of the object's last event; kept even after that event has expired.
     #[serde(rename = "last")]
     pub last_event_id: u64,
-    /// Its events, newest first, as far as they have not expired.
+    /// The object's events, newest first, as far as they have not expired.
     pub events: Vec<EventBody>,
-    /// Its lanes in which tasks wait, run or are halted, by handler; at most 100. Handlers without ordering have no
-    /// lanes.
+    /// The object's lanes in which tasks wait, run or are halted, by handler; at most 100. Handlers without ordering
+    /// have no lanes.
     pub lanes: Vec<ObjectLaneBody>,
-    /// Whether it has more lanes than these.
+    /// Whether the object has more lanes than are listed.
     #[serde(rename = "moreLanes")]
     pub has_more_lanes: bool,
 }

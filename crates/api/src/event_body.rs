@@ -40,8 +40,8 @@ pub struct EventBody {
     /// The context, such as the request that the event comes from.
     #[schema(required = false)]
     pub context: BTreeMap<String, String>,
-    /// The tenant it belongs to. Engine events have no such member.
-    // Empty for those.
+    /// The tenant to which the event belongs. Engine events have no such member.
+    // Empty for engine events.
     #[schema(required = false)]
     pub tenant: String,
 }

@@ -55,9 +55,9 @@ pub struct HandlerBody {
     pub retry_max: Option<u32>,
     /// The limits on the handler's tasks; null if the handler is not defined.
     pub limits: Option<LimitsBody>,
-    /// The collections it synchronises, if it is a source.
+    /// The collections that the handler synchronises, if it is a source.
     pub source: Option<SourceBody>,
-    /// The event types that are routed to it.
+    /// The event types that are routed to the handler.
     pub routes: Vec<RouteBody>,
     /// Counts of the handler's tasks by state: the sums over all its queues.
     pub counts: TaskCounts,
@@ -70,7 +70,7 @@ pub struct HandlerBody {
     /// The number of queues left out. `counts` includes them.
     #[serde(rename = "more_queues")]
     pub omitted_queue_count: u64,
-    /// The rules that pause or block it.
+    /// The rules that pause or block the handler.
     pub rules: Vec<RuleBody>,
 }
 
@@ -83,7 +83,7 @@ pub struct LimitsBody {
     pub concurrency_per_key: Option<u32>,
     /// The maximal rate of starts, like `100/m`.
     pub rate: Option<String>,
-    /// Its weight in the weighted round robin.
+    /// The handler's weight in the weighted round robin.
     pub weight: u16,
     /// A waiting task gains one point of priority each time this interval passes.
     pub ageing_seconds: Option<f64>,
@@ -106,7 +106,7 @@ impl From<&Limits> for LimitsBody {
 pub struct SourceBody {
     /// The tenant of its tasks.
     pub tenant: String,
-    /// Its collections, by name.
+    /// The source's collections, by name.
     pub collections: Vec<CollectionBody>,
 }
 
@@ -134,7 +134,7 @@ pub struct RouteBody {
     /// The event type.
     #[serde(rename = "type")]
     pub event_type: String,
-    /// Whether it runs before the event's queued handlers.
+    /// Whether the handler's task is synchronous: it runs before the event's queued tasks.
     pub sync: bool,
 }
 

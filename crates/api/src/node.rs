@@ -21,7 +21,7 @@ pub struct NodeBody {
     pub id: i64,
     /// The node's name.
     pub name: String,
-    /// Whether it has neither left nor been declared dead.
+    /// Whether the node has neither left nor been declared dead.
     pub alive: bool,
     /// When the node joined the cluster.
     pub joined_at: String,

@@ -25,7 +25,7 @@ pub struct OrderBody {
     /// The newest event id when this was read. Absent within a list, which has its own.
     #[serde(rename = "eventId", default, skip_serializing_if = "Option::is_none")]
     pub newest_event_id: Option<u64>,
-    /// Its full name: `/chain/path,id`.
+    /// The order's full name: `/chain/path,id`.
     pub path: String,
     /// The chain's path.
     pub chain: String,
@@ -40,7 +40,7 @@ pub struct OrderBody {
     pub tenant: String,
     /// The priority of its tasks.
     pub priority: u16,
-    /// Its first step does not start before this.
+    /// The order's first step does not start before this time.
     pub planned_at: String,
     /// When the order was added.
     pub created_at: String,

@@ -51,10 +51,10 @@ pub struct RedriveBody {
 pub struct RedriveDryRunResponse {
     /// The number of tasks.
     pub matched: u64,
-    /// Whether there are more: counting stops at a limit.
+    /// Whether there are more tasks: counting stops at a limit.
     #[serde(rename = "more")]
     pub has_more: bool,
-    /// The ids of some of them.
+    /// The ids of some of these tasks.
     #[serde(rename = "sample")]
     pub sample_task_ids: Vec<String>,
     /// Always true.

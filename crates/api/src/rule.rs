@@ -44,7 +44,7 @@ impl From<&Rule> for RuleBody {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RuleRequestBody {
-    /// Only the tasks of this tenant; of all tenants if not given.
+    /// The rule applies only to the tasks of this tenant; to those of all tenants if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
     /// Why the rule is set, for those who ask why a task waits.

@@ -32,7 +32,7 @@ pub struct ScheduleDetail {
 /// A schedule: when it fires, what it creates, and its rules.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ScheduleBody {
-    /// Its own name, or `source/collection` for the schedule of a collection.
+    /// The schedule's own name, or `source/collection` for the schedule of a collection.
     pub name: String,
     /// False if it is no longer configured and only its rules are left.
     pub defined: bool,
@@ -63,7 +63,7 @@ pub struct ScheduleBody {
     /// The latest planned time that has passed, and its outcome.
     #[serde(rename = "last")]
     pub last_fire: Option<FireBody>,
-    /// Whether a rule pauses or blocks it: its planned times pass without firing.
+    /// Whether a rule pauses or blocks the schedule: its planned times pass without firing.
     #[serde(rename = "held")]
     pub is_paused_or_blocked: bool,
     /// The rules that pause or block the schedule.

@@ -66,7 +66,7 @@ pub struct ClaimedTaskBody {
     /// The previous event of the object that was delivered to this handler.
     #[serde(rename = "prev_sent")]
     pub prev_sent_event_id: Option<u64>,
-    /// Whether it runs outside the order of its lane.
+    /// Whether the task runs outside the order of its lane.
     #[serde(rename = "late")]
     pub out_of_order: bool,
     /// The event to handle; null for a source's task and an order's step.
@@ -207,7 +207,7 @@ pub struct FailBody {
     pub fence: i64,
     /// The error, for people.
     pub error: String,
-    /// Its return code, such as a program's exit code; 1 if not given.
+    /// The return code of the attempt, such as a program's exit code; 1 if not given.
     #[serde(rename = "code", skip_serializing_if = "Option::is_none")]
     pub return_code: Option<i64>,
     /// Whether to retry, as far as the handler's policy allows; true if not given.

@@ -18,15 +18,16 @@ pub(super) struct DayFields {
 /// Which of the two day fields a day must match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DayFieldMatch {
+    /// A day must match both fields.
     Both,
-    /// One of the fields is enough: Vixie's rule when both fields are restricted.
+    /// A day must match one of the fields: Vixie's rule when both fields are restricted.
     Either,
 }
 
 /// The day-of-month field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MonthDayField {
-    /// From 1 to 31.
+    /// The listed days of the month, from 1 to 31.
     pub(super) listed_days: NumberSet,
     pub(super) special_days: Box<[SpecialMonthDay]>,
     /// Whether the field is written as `?`, or begins with `*`.
@@ -47,7 +48,7 @@ pub(super) enum SpecialMonthDay {
 /// The day-of-week field. Weekdays are counted from Sunday, 0, in both dialects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WeekdayField {
-    /// From 0, Sunday, to 6.
+    /// The listed weekdays, from 0 (Sunday) to 6.
     pub(super) listed_days: NumberSet,
     pub(super) special_days: Box<[SpecialWeekday]>,
     pub(super) is_star: bool,

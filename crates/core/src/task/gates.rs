@@ -13,7 +13,7 @@ use crate::{HandlerName, Rule, Timestamp};
 /// A condition that a task has to meet before it runs: the gate is open if the task meets it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gate {
-    /// The condition.
+    /// The condition that the gate checks.
     #[serde(rename = "gate")]
     pub kind: GateKind,
     /// Whether the task meets the condition.

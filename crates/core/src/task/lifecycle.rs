@@ -110,7 +110,7 @@ pub struct TaskLifecycle {
     /// The task runs out of order: a person retried it after it was parked, or it was adopted or replayed.
     #[serde(rename = "late")]
     pub out_of_order: bool,
-    /// The task belongs to a lane, whether it is in it now or not.
+    /// The task belongs to a lane, even while it is not in the lane.
     #[serde(rename = "laned")]
     pub has_lane: bool,
     /// The task is in its lane, and the tasks behind it wait for it. A missing or ended task is not.

@@ -6,7 +6,7 @@ use super::numbers::{
 use crate::cron::calendar::TimesOfDay;
 use crate::cron::number_set::NumberSet;
 
-/// Up to this many times a day are listed one by one.
+/// The maximum number of times of day that a description lists one by one.
 const MAX_LISTED_TIMES: u32 = 6;
 
 /// The description of the times of a day.
@@ -56,7 +56,7 @@ fn join_clock_times(times: &TimesOfDay) -> String {
     join_with_and(parts)
 }
 
-/// Describes times that recur several times a minute.
+/// Describes the seconds, minutes and hours of an expression that fires at several seconds of a minute.
 fn describe_seconds_minutes_and_hours(times: &TimesOfDay, seconds: ValuePattern) -> String {
     let seconds_text = match seconds {
         ValuePattern::All => "every second".to_owned(),
@@ -76,7 +76,7 @@ fn describe_seconds_minutes_and_hours(times: &TimesOfDay, seconds: ValuePattern)
     format!("{seconds_text}{minutes_text}{}", hours_suffix(times.hours))
 }
 
-/// Describes the minutes and hours of times with one second.
+/// Describes the minutes and hours of an expression that fires at only one second of a minute.
 fn describe_minutes_and_hours(times: &TimesOfDay) -> String {
     let hours = hours_suffix(times.hours);
     match find_pattern(times.minutes, 0, 59) {
@@ -92,7 +92,7 @@ fn describe_minutes_and_hours(times: &TimesOfDay) -> String {
     }
 }
 
-/// Describes the hours of an expression that fires once in each of them: `every 2 hours`.
+/// Describes the hours of an expression that fires once in each of its hours: `every 2 hours`.
 fn describe_hours(hours: NumberSet) -> String {
     match find_pattern(hours, 0, 23) {
         ValuePattern::EvenSteps { first: 0, step } => {
