@@ -178,7 +178,7 @@ fn print_chain(output: Output, detail: &ChainDetail) -> CommandResult {
     output.print_line("")?;
     let head = ["node", "handler", "next", "on error", "retries", "action", "orders"];
     output.print_table(&head, chain.nodes.iter().map(chain_node_row).collect(), "The chain has no nodes.")?;
-    for stranded in &chain.stranded_order_counts {
+    for stranded in &chain.order_counts_at_removed_nodes {
         output.print_line(format!(
             "{} at node {}, which is not in the chain: move them, or add the node again",
             format_count(stranded.order_count, "order is", "orders are"),

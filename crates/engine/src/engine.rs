@@ -326,8 +326,11 @@ async fn warn_of_lost_handlers(
 ) -> Result<(), StoreError> {
     let own_handlers: BTreeSet<_> = setup.handlers.iter().map(|spec| &spec.def.name).collect();
     for other_node in registry.list_nodes().await?.into_iter().filter(|node| !node.has_left_or_died) {
-        let name =
-            other_node.capabilities.registrant.as_deref().filter(|name| *name == settings.registration_name);
+        let name = other_node
+            .capabilities
+            .registration_name
+            .as_deref()
+            .filter(|name| *name == settings.registration_name);
         let lost_handlers =
             other_node.capabilities.handlers.iter().filter(|handler| !own_handlers.contains(handler));
         let lost_handlers: Vec<_> = lost_handlers.map(HandlerName::as_str).collect();

@@ -207,10 +207,14 @@ impl Node {
             true => BTreeSet::clone(&self.active_setup.load().runnable_handlers),
             false => BTreeSet::new(),
         };
-        let registrant = self.settings.bounded_run.is_none().then(|| self.settings.registration_name.clone());
+        let registration_name =
+            self.settings.bounded_run.is_none().then(|| self.settings.registration_name.clone());
         let (slots, clock) = (self.slots.total(), self.time_source.clock_report());
         self.store
-            .store_node_capabilities(self.id(), NodeCapabilities { registrant, handlers, slots, clock })
+            .store_node_capabilities(
+                self.id(),
+                NodeCapabilities { registration_name, handlers, slots, clock },
+            )
             .await
     }
 
@@ -289,7 +293,7 @@ impl ActiveSetup {
 pub(crate) fn build_registration(setup: &Setup, settings: &Settings) -> Registration {
     let handlers = setup.handlers.iter().map(|spec| spec.def.clone()).collect();
     Registration {
-        registrant: settings.registration_name.clone(),
+        registration_name: settings.registration_name.clone(),
         handlers,
         routes: setup.routes.clone(),
         tenant_weights: setup.tenant_weights.clone(),

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::store::{RescueReport, RescueSweep, StoreError};
+use pointsman_core::store::{RescueOptions, RescueReport, StoreError};
 use pointsman_core::{ErrorChain, Timestamp};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -95,7 +95,8 @@ async fn rejoin_as_new_node(node: &Arc<Node>) -> Result<(), StoreError> {
 /// as it is, because other nodes may have changed it since.
 async fn register_setup_if_expired(node: &Arc<Node>) -> Result<(), StoreError> {
     let (store, settings) = (&node.store, &node.settings);
-    if settings.bounded_run.is_some() || store.list_registrants().await?.contains(&settings.registration_name)
+    if settings.bounded_run.is_some()
+        || store.list_registration_names().await?.contains(&settings.registration_name)
     {
         return Ok(());
     }
@@ -120,12 +121,12 @@ pub(crate) async fn rescue_tasks(node: &Arc<Node>) -> Result<(), StoreError> {
     let leased_since = if had_time_to_renew { Timestamp::MIN } else { renewals_possible_since };
     // A bounded run may not know all handlers, so it marks no tasks missing.
     let mark_missing = node.settings.bounded_run.is_none();
-    let sweep = RescueSweep {
+    let sweep = RescueOptions {
         node_timeout: node.settings.node_lease_duration,
         pull_worker_leases_since: leased_since,
         mark_missing,
     };
-    let RescueReport { freed_tasks, marked_missing_count: marked_missing } =
+    let RescueReport { freed_tasks_with_status, marked_missing_count: marked_missing } =
         node.store.rescue_tasks(sweep, at).await?;
     if marked_missing > 0 {
         tracing::warn!(
@@ -134,15 +135,15 @@ pub(crate) async fn rescue_tasks(node: &Arc<Node>) -> Result<(), StoreError> {
              again and they are adopted. Define the handler and adopt them, or cancel them"
         );
     }
-    if !freed_tasks.is_empty() {
+    if !freed_tasks_with_status.is_empty() {
         tracing::warn!(
-            tasks = freed_tasks.len(),
+            tasks = freed_tasks_with_status.len(),
             "tasks of dead nodes or workers were freed; they run again"
         );
         node.wake_signals.notify_work();
     }
     if node.task_changes.has_subscribers() {
-        for (id, _) in &freed_tasks {
+        for (id, _) in &freed_tasks_with_status {
             if let Some((task, _)) = node.store.read_task(id).await? {
                 node.task_changes.notify_task_state(task, at);
             }

@@ -25,7 +25,7 @@ async fn schedule_tasks_ahead(node: Arc<Node>) {
     while is_saturated.wait_for(|saturated| *saturated).await.is_ok() {
         if node.time_source.is_in_service()
             && let Err(error) =
-                node.store.schedule_tasks(2 * node.slots.total(), node.time_source.now()).await
+                node.store.schedule_tasks_ahead(2 * node.slots.total(), node.time_source.now()).await
         {
             node.count_store_error();
             tracing::debug!(error = %ErrorChain(&error), "could not select tasks ahead; retrying, claims select tasks themselves meanwhile");

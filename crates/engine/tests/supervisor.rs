@@ -132,7 +132,7 @@ const STORE_METHOD_OF_EACH_SERVICE: [(&str, &str); 11] = [
     ("sequencer", "append"),
     ("worker", "finish_attempts"),
     ("log writer", "append_log_lines"),
-    ("scheduler", "schedule_tasks"),
+    ("scheduler", "schedule_tasks_ahead"),
     ("long-poll broker", "claim_tasks"),
     ("clock", "execute_fire_requests"),
     ("clock monitor", "read_store_server_clock"),

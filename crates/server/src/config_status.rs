@@ -87,7 +87,7 @@ impl ConfigStatus {
             applied: true,
             error: None,
             faults: vec![],
-            more_faults: 0,
+            omitted_fault_count: 0,
         });
     }
 
@@ -105,7 +105,7 @@ impl ConfigStatus {
             applied: false,
             error: Some(message),
             faults: listed.collect(),
-            more_faults: fault_count.saturating_sub(MAX_KEPT_FAULTS) as u64,
+            omitted_fault_count: fault_count.saturating_sub(MAX_KEPT_FAULTS) as u64,
         });
     }
 
@@ -123,9 +123,9 @@ impl ConfigRecord {
     }
 }
 
-fn config_body(node: String, config: &Config, now: Timestamp) -> ConfigBody {
+fn config_body(node_name: String, config: &Config, now: Timestamp) -> ConfigBody {
     ConfigBody {
-        node,
+        node_name,
         files: config.files.iter().map(|file| file.display().to_string()).collect(),
         loaded_at: now.to_string(),
         watched: false,

@@ -48,7 +48,7 @@ async fn check_store(app: &App) -> (StoreHealthBody, Option<String>) {
             Some("the store does not respond")
         }
     };
-    let write_error = app.store().write_problem();
+    let write_error = app.store().describe_write_problem();
     let (reachable, writable) = (read_error.is_none(), write_error.is_none());
     let error = match (read_error, write_error) {
         (None, None) => None,

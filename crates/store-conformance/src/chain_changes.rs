@@ -41,12 +41,12 @@ pub async fn an_order_at_a_removed_chain_node_is_stranded(harness: &dyn Harness)
     let mut fixture = fixture_with_waiting_order(harness).await;
     fixture.register(registration_without_first_chain_node()).await;
     let view = fixture.read_order(ORDER_KEY).await;
-    assert!(view.node_undefined && !view.order.suspended, "the order is stranded");
+    assert!(view.is_at_removed_node && !view.order.suspended, "the order is stranded");
     assert_eq!((view.order.node.as_str(), view.task), ("a", None));
     fixture.assert_nothing_claimable("its chain node was removed").await;
     assert_eq!(count_unfinished_tasks(&fixture).await, 0);
     let mut fixture = fixture.reopen().await;
-    assert!(fixture.read_order(ORDER_KEY).await.node_undefined, "after a restart, too");
+    assert!(fixture.read_order(ORDER_KEY).await.is_at_removed_node, "after a restart, too");
     assert_eq!(
         fixture.list_chains().await[0].order_counts_by_node,
         [(chain_node_id("a"), 1)],
@@ -54,7 +54,7 @@ pub async fn an_order_at_a_removed_chain_node_is_stranded(harness: &dyn Harness)
     );
     fixture.register(base_registration()).await;
     let view = fixture.read_order(ORDER_KEY).await;
-    assert!(!view.node_undefined && view.task.is_some());
+    assert!(!view.is_at_removed_node && view.task.is_some());
     let task = fixture.claim_one().await;
     assert_eq!((task.step_run().node.as_str(), task.step_run().value.as_str()), ("a", "1"));
 }
@@ -70,7 +70,7 @@ pub async fn a_stranded_order_can_be_moved(harness: &dyn Harness) {
         fixture.summarize_engine_events_after(since).await,
         ["OrderNodeChanged fromNodeId:a,nodeId:b"]
     );
-    assert!(!fixture.read_order(ORDER_KEY).await.node_undefined);
+    assert!(!fixture.read_order(ORDER_KEY).await.is_at_removed_node);
     assert_eq!(format_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
 }
 
@@ -90,7 +90,7 @@ pub async fn a_running_step_can_finish_at_a_removed_chain_node(harness: &dyn Har
     let task = fixture.claim_one().await;
     fixture.register(registration_without_first_chain_node()).await;
     let view = fixture.read_order(ORDER_KEY).await;
-    assert!(view.node_undefined && view.order.step_running, "the running step can finish");
+    assert!(view.is_at_removed_node && view.order.step_running, "the running step can finish");
     let since = fixture.read_journal_head().await;
     assert_eq!(fixture.succeed(&task).await.status, TaskStatus::Done);
     assert_eq!(
@@ -124,7 +124,7 @@ pub async fn a_failed_step_is_not_retried_at_a_removed_chain_node(harness: &dyn 
     fixture.advance_clock(RETRY_DELAY_SECS);
     fixture.assert_nothing_claimable("its chain node was removed").await;
     let view = fixture.read_order(ORDER_KEY).await;
-    assert_eq!((view.task, view.node_undefined), (None, true));
+    assert_eq!((view.task, view.is_at_removed_node), (None, true));
     fixture.register(base_registration()).await;
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
@@ -199,7 +199,7 @@ pub async fn removing_a_chain_strands_its_orders(harness: &dyn Harness) {
     assert_eq!(left[0].order_counts_by_node, [(chain_node_id("a"), 1), (chain_node_id("b"), 1)]);
     let gone = Err(OrderError::NoSuchChain(chain_path("/x/y")));
     assert_eq!(fixture.try_add_order(new_order("/x/y,3")).await, gone.clone().map(|()| unreachable!()));
-    let stranded: Vec<_> = fixture.list_orders("/x/y").await.iter().map(|view| view.node_undefined).collect();
+    let stranded: Vec<_> = fixture.list_orders("/x/y").await.iter().map(|view| view.is_at_removed_node).collect();
     assert_eq!(stranded, [true, true], "its orders still exist");
     fixture.assert_nothing_claimable("there is no such chain").await;
     fixture.succeed(&running[0]).await;

@@ -63,12 +63,12 @@ pub async fn a_stopped_chain_starts_no_step(harness: &dyn Harness) {
         !fixture.read_queue_of_subject("second", step_queue_subject("/x/z", "b")).await.is_paused_or_blocked
     );
     let id = fixture.read_order_task_id("/x/y,1").await;
-    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Order]);
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::OrderNotBlocked]);
     let since = fixture.read_journal_head().await;
     fixture.set_chain_stopped("/x/y", false).await;
     let running = r#"{"key":"/x/y","TYPE":"JobChainStateChanged","state":"running"}"#;
     assert_eq!(fixture.read_engine_event_json_after(since).await, [running]);
-    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Selection]);
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::SelectedToRunNext]);
     assert_eq!(run_startable_steps(&fixture).await, ["/x/y,1 a", "/x/y,2 a", "/x/y,3 a"]);
 }
 
@@ -111,7 +111,7 @@ pub async fn a_stopped_chain_node_blocks_its_orders(harness: &dyn Harness) {
     );
     assert_eq!(
         fixture.list_closed_gate_kinds(&fixture.read_order_task_id("/x/y,1").await).await,
-        [GateKind::Order]
+        [GateKind::OrderNotBlocked]
     );
     let since = fixture.read_journal_head().await;
     fixture.set_chain_node_action("/x/y b", ChainNodeAction::Process).await;
@@ -254,7 +254,7 @@ pub async fn a_rule_blocks_a_chain(harness: &dyn Harness) {
         let closed_gates: Vec<_> = gates.iter().filter(|gate| !gate.open).collect();
         assert_eq!(
             (closed_gates.len(), closed_gates[0].kind, &closed_gates[0].rule),
-            (1, GateKind::Rule, &Some(rule))
+            (1, GateKind::NoBlockingRule, &Some(rule))
         );
         let fixture = fixture.reopen().await;
         assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 b", "/x/z,2 b"]);

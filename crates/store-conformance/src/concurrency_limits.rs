@@ -145,7 +145,7 @@ pub async fn every_attempt_end_frees_a_concurrency_slot(harness: &dyn Harness) {
             _ => {
                 fixture.advance_clock(LEASE_SECS + 1);
                 fixture.node_id = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
-                assert_eq!(fixture.rescue_tasks().await.freed_tasks.len(), 2);
+                assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status.len(), 2);
                 assert_eq!(fixture.claim(10).await.len(), 2, "after a crash");
                 return;
             }

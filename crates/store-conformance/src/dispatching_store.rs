@@ -77,20 +77,20 @@ dispatch_trait!(Journal {
 });
 
 dispatch_trait!(TaskQueue {
-    schedule_tasks(limit: usize, now: Timestamp) -> usize;
+    schedule_tasks_ahead(limit: usize, now: Timestamp) -> usize;
     claim_tasks(claim: ClaimRequest, now: Timestamp) -> ClaimResult;
     finish_attempts(attempts: Vec<FinishedAttempt>, claim: Option<ClaimRequest>, now: Timestamp) -> (Vec<Result<FinishReceipt, TaskCommandError>>, ClaimResult);
     append_log_lines(lines: Vec<AttemptLogLine>) -> usize;
     renew_pull_worker_lease(task: TaskSeq, fence: i64, until: Timestamp) -> Result<(), TaskCommandError>;
     find_lost_attempts(attempts: Vec<(TaskSeq, i64)>) -> Vec<i64>;
     run_collection(run: NewCollectionRun, idempotency: Option<IdempotencyKey>, now: Timestamp) -> Result<CollectionRunReceipt, CollectionRunError>;
-    rescue_tasks(sweep: RescueSweep, now: Timestamp) -> RescueReport;
+    rescue_tasks(sweep: RescueOptions, now: Timestamp) -> RescueReport;
 });
 
 dispatch_trait!(Registry {
     register_definitions(registration: Registration, now: Timestamp) -> ();
     read_merged_registration() -> Registration;
-    list_registrants() -> Vec<String>;
+    list_registration_names() -> Vec<String>;
     read_store_server_clock() -> Option<Timestamp>;
     join_node(name: &str, now: Timestamp) -> NodeId;
     store_node_capabilities(node: NodeId, capabilities: NodeCapabilities) -> ();
@@ -140,8 +140,8 @@ impl Store for DispatchingStore {
         self.stores.iter().for_each(|store| store.add_listener(listener.clone()));
     }
 
-    fn write_problem(&self) -> Option<String> {
-        self.stores.iter().find_map(|store| store.write_problem())
+    fn describe_write_problem(&self) -> Option<String> {
+        self.stores.iter().find_map(|store| store.describe_write_problem())
     }
 
     fn close(&self) {

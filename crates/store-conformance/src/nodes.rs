@@ -1,6 +1,6 @@
 //! The listed nodes, their capabilities and their running tasks.
 
-use pointsman_core::store::{BootReference, ClockReport, ClockStep, NodeCapabilities, NodeId, NodeView};
+use pointsman_core::store::{ClockReport, ClockStep, NodeCapabilities, NodeId, NodeView, TimeAtUptime};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -52,9 +52,10 @@ pub async fn announced_node_capabilities_are_stored(harness: &dyn Harness) {
 pub async fn a_nodes_clock_report_is_stored(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let last_step = Some(ClockStep { at: fixture.now, by_ms: -93_600_000 });
-    let boot = Some(BootReference { boot_id: u64::MAX, uptime_ms: 5, at: fixture.now, unconfirmed: None });
+    let boot =
+        Some(TimeAtUptime { boot_id: u64::MAX, uptime_ms: 5, at: fixture.now, unconfirmed_time: None });
     let clock =
-        ClockReport { offset_ms: 3_456_000_000, out_of_service: true, last_step, boot_reference: boot };
+        ClockReport { offset_ms: 3_456_000_000, out_of_service: true, last_step, time_at_uptime: boot };
     let announced = NodeCapabilities { clock, ..node_capabilities(&["index"], 8) };
     expect_ok(fixture.store.store_node_capabilities(fixture.node_id, announced.clone()).await);
     assert_eq!(read_node(&fixture, fixture.node_id).await.capabilities, announced);

@@ -356,16 +356,16 @@ pub async fn an_order_view_names_the_failure_that_suspended_it(harness: &dyn Har
 pub async fn an_order_view_names_the_rule_or_stop_that_blocks_it(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.add_order(new_order("/a/x,1")).await;
-    assert_eq!(fixture.read_order("/a/x,1").await.paused_because, None);
+    assert_eq!(fixture.read_order("/a/x,1").await.step_blocked_because, None);
     let chain = chain_path("/a/x");
     assert_eq!(expect_ok(fixture.store.set_chain_stopped(&chain, true, fixture.now).await), Ok(()));
     assert_eq!(
-        fixture.read_order("/a/x,1").await.paused_because.as_deref(),
+        fixture.read_order("/a/x,1").await.step_blocked_because.as_deref(),
         Some("the chain /a/x is stopped")
     );
     assert_eq!(expect_ok(fixture.store.set_chain_stopped(&chain, false, fixture.now).await), Ok(()));
     let rule = fixture.new_rule(RuleKind::Pause, "first", None);
     expect_ok(fixture.store.set_rule(Rule { scope: RuleScope::Chain(chain), ..rule }).await);
-    let reason = fixture.read_order("/a/x,1").await.paused_because.unwrap_or_default();
+    let reason = fixture.read_order("/a/x,1").await.step_blocked_because.unwrap_or_default();
     assert!(reason.contains("pause") && reason.contains("/a/x"), "{reason}");
 }

@@ -100,7 +100,7 @@ pub async fn a_renewed_lease_does_not_expire(harness: &dyn Harness) {
     for _ in 0..5 {
         fixture.advance_clock(LEASE_SECS - 5);
         assert_eq!(fixture.renew_lease(&task, LEASE_SECS).await, Ok(()));
-        assert_eq!(fixture.rescue_tasks().await.freed_tasks, []);
+        assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, []);
     }
     let stored = fixture.read_task(&task.id).await;
     assert!(
@@ -108,18 +108,18 @@ pub async fn a_renewed_lease_does_not_expire(harness: &dyn Harness) {
     );
     let mut fixture = fixture.reopen().await;
     fixture.advance_clock(LEASE_SECS - 1);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, []);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, []);
     assert_eq!(fixture.renew_lease(&task, LEASE_SECS).await, Ok(()), "also after a restart");
     fixture.advance_clock(LEASE_SECS + 1);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(task.id, TaskStatus::New)]);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, [(task.id, TaskStatus::New)]);
 }
 
 pub async fn an_expired_lease_counts_as_a_crash(harness: &dyn Harness) {
     let (mut fixture, stale_attempt) = fixture_with_task_claimed_by_worker(harness).await;
     let behind = fixture.emit(new_event("record").with_key("a")).await;
     fixture.advance_clock(LEASE_SECS + 1);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(stale_attempt.id.clone(), TaskStatus::New)]);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [], "once");
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, [(stale_attempt.id.clone(), TaskStatus::New)]);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, [], "once");
     let again = fixture.claim_as_pull_worker(&["remote"], 10).await;
     assert_eq!(again.len(), 1, "its lane still waits for it");
     assert_eq!((&again[0].id, again[0].attempt, again[0].retries), (&stale_attempt.id, 2, 0));
@@ -140,7 +140,9 @@ pub async fn a_task_fails_after_three_expired_leases(harness: &dyn Harness) {
             assert_eq!(fixture.claim_one_as_pull_worker("remote").await.id, task.id);
         }
         fixture.advance_clock(LEASE_SECS + 1);
-        statuses.extend(fixture.rescue_tasks().await.freed_tasks.into_iter().map(|(_, status)| status));
+        statuses.extend(
+            fixture.rescue_tasks().await.freed_tasks_with_status.into_iter().map(|(_, status)| status),
+        );
     }
     assert_eq!(statuses, [TaskStatus::New, TaskStatus::New, TaskStatus::Error]);
     assert_eq!(fixture.read_task(&task.id).await.lifecycle.state.error_reason(), Some(ErrorReason::Crashed));
@@ -224,7 +226,7 @@ pub async fn a_nodes_death_does_not_affect_a_workers_lease(harness: &dyn Harness
     let (mine, theirs) = (fixture.claim_one().await, fixture.claim_one_as_pull_worker("remote").await);
     assert_eq!(fixture.renew_lease(&theirs, 10 * LEASE_SECS).await, Ok(()));
     fixture.advance_clock(LEASE_SECS + 1);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(mine.id, TaskStatus::New)]);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, [(mine.id, TaskStatus::New)]);
     assert_eq!(fixture.succeed(&theirs).await.status, TaskStatus::Done);
 }
 
@@ -234,7 +236,7 @@ pub async fn an_expired_worker_lease_does_not_affect_a_nodes_task(harness: &dyn 
     let (mine, theirs) = (fixture.claim_one().await, fixture.claim_one_as_pull_worker("remote").await);
     fixture.advance_clock(LEASE_SECS + 1);
     assert!(fixture.send_heartbeat().await);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(theirs.id, TaskStatus::New)]);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, [(theirs.id, TaskStatus::New)]);
     assert_eq!(fixture.succeed(&mine).await.status, TaskStatus::Done);
 }
 
@@ -299,7 +301,7 @@ pub async fn workers_can_pull_source_runs(harness: &dyn Harness) {
     assert_eq!(fixture.claim_as_pull_worker(&["shop", "crm"], 10).await.remove(0).id, people);
     assert!(!fixture.request_collection_run("shop/orders").await.created);
     fixture.advance_clock(LEASE_SECS + 1);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks.len(), 2);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status.len(), 2);
     assert!(!fixture.request_collection_run("shop/orders").await.created, "the run continues");
     let again = fixture.claim_as_pull_worker(&["shop", "crm"], 1).await;
     assert_eq!(source_collection_names_of_tasks(&again), ["crm/people"], "the more urgent one first");

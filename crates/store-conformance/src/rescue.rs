@@ -29,11 +29,14 @@ pub async fn a_node_without_heartbeats_loses_its_tasks(harness: &dyn Harness) {
     let events = fixture.emit_copies(3, new_event("record").with_key("a")).await;
     let stale_attempt = fixture.claim_one().await;
     fixture.advance_clock(LEASE_SECS - 1);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [], "not before its lease is over");
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, [], "not before its lease is over");
     fixture.advance_clock(2);
     join_replacement_node(&mut fixture).await;
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(stale_attempt.id.clone(), TaskStatus::New)]);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [], "once");
+    assert_eq!(
+        fixture.rescue_tasks().await.freed_tasks_with_status,
+        [(stale_attempt.id.clone(), TaskStatus::New)]
+    );
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, [], "once");
     assert_eq!(
         fixture.finish_attempt(finished_attempt(&stale_attempt, success())).await,
         Err(TaskCommandError::WrongState(TaskStatus::New))
@@ -59,7 +62,7 @@ pub async fn a_node_with_heartbeats_keeps_its_tasks(harness: &dyn Harness) {
     for _ in 0..10 {
         fixture.advance_clock(LEASE_SECS - 5);
         assert!(fixture.send_heartbeat().await);
-        assert_eq!(fixture.rescue_tasks().await.freed_tasks, []);
+        assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, []);
     }
     assert_eq!(fixture.succeed(&task).await.status, TaskStatus::Done);
 }
@@ -72,7 +75,8 @@ pub async fn a_rescue_frees_only_the_dead_nodes_tasks(harness: &dyn Harness) {
     let alive = fixture.claim(2).await;
     fixture.advance_clock(LEASE_SECS + 1);
     assert!(fixture.send_heartbeat().await);
-    let mut freed: Vec<_> = fixture.rescue_tasks().await.freed_tasks.into_iter().map(|(id, _)| id).collect();
+    let mut freed: Vec<_> =
+        fixture.rescue_tasks().await.freed_tasks_with_status.into_iter().map(|(id, _)| id).collect();
     freed.sort();
     let mut want: Vec<_> = dead.iter().map(|task| task.id.clone()).collect();
     want.sort();
@@ -138,7 +142,9 @@ pub async fn a_task_fails_after_three_crashes(harness: &dyn Harness) {
         assert_eq!(fixture.claim_one().await.id, *id);
         fixture.advance_clock(LEASE_SECS + 1);
         join_replacement_node(&mut fixture).await;
-        statuses.extend(fixture.rescue_tasks().await.freed_tasks.into_iter().map(|(_, status)| status));
+        statuses.extend(
+            fixture.rescue_tasks().await.freed_tasks_with_status.into_iter().map(|(_, status)| status),
+        );
     }
     assert_eq!(statuses, [TaskStatus::New, TaskStatus::New, TaskStatus::Error]);
     let task = fixture.read_task(id).await;
@@ -198,7 +204,7 @@ pub async fn prefetched_tasks_survive_a_nodes_death(harness: &dyn Harness) {
     fixture.schedule_tasks(2).await;
     fixture.advance_clock(LEASE_SECS + 1);
     join_replacement_node(&mut fixture).await;
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, []);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, []);
     assert_eq!(fixture.claim(10).await.len(), 2);
 }
 

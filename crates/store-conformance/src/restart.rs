@@ -49,7 +49,7 @@ pub async fn tasks_of_the_old_process_are_rescued(harness: &dyn Harness) {
     );
     fixture.advance_clock(LEASE_SECS + 1);
     assert!(fixture.send_heartbeat().await);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks.len(), 2);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status.len(), 2);
     let ran = fixture.run_all_ready_tasks().await;
     assert_eq!(ran.len(), 3);
     let attempts: Vec<_> = running[1..].iter().map(|old| ran.iter().find(|new| new.id == old.id)).collect();

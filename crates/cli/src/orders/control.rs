@@ -208,7 +208,7 @@ async fn find_end_node_if_finished(
     changed: &OrderBody,
 ) -> Option<String> {
     // A running order has a task, unless it is suspended or stranded.
-    if changed.suspended || changed.stranded || changed.task.is_some() {
+    if changed.suspended || changed.is_at_removed_node || changed.task.is_some() {
         return None;
     }
     let is_deleted = client.read_order(order).await.is_err_and(|error| error.http_status() == Some(404));

@@ -87,7 +87,7 @@ impl Producers {
             let client = wait_for_server_client(&self.client_of_running_server).await;
             match client.emit(&body, key).await {
                 Ok(emitted) => {
-                    self.newest_acknowledged_id.fetch_max(emitted.event_id, Ordering::SeqCst);
+                    self.newest_acknowledged_id.fetch_max(emitted.last_event_id, Ordering::SeqCst);
                     self.acknowledged_request_count.send_modify(|count| *count += 1);
                     let events = emitted.events.into_iter();
                     return Some(

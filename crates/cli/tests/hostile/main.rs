@@ -153,7 +153,7 @@ async fn the_api_client_sends_unusual_names_unchanged_or_refuses_them() {
     for key in ["a/b", "../x", "a:b#c?d=e&f", "100%", "%2e%2e", "ünï 🚂", "a\u{202e}b", " ", "+", "'\"<>"]
     {
         let event = json!({"type": "routed", "key": key});
-        let id = client.emit(&event, None).await.unwrap().event_id;
+        let id = client.emit(&event, None).await.unwrap().last_event_id;
         let object = client.read_object(key, None).await.unwrap();
         assert_eq!((object.key.as_str(), object.last_event_id), (key, id));
     }
@@ -176,14 +176,14 @@ async fn long_polls_with_very_long_timeouts_return_a_new_event_or_are_refused() 
     let (pointsman, _node) = start_server();
     let client = Client::new(&format!("http://{}", pointsman.address()), Some(pointsman.token())).unwrap();
     for timeout in ["1000000000", "99999999999999", "18446744073709551615", "9999999h", "P99999999D"] {
-        let before = client.emit(&json!({"type": "before"}), None).await.unwrap().event_id;
+        let before = client.emit(&json!({"type": "before"}), None).await.unwrap().last_event_id;
         let query =
             EventQuery { after: Some(before), timeout: Some(timeout.into()), ..EventQuery::default() };
         let polling = client.clone();
         let polled = tokio::spawn(async move { polling.list_events(&query).await });
         let emitted = client.emit(&json!({"type": "after"}), None).await.unwrap();
         match tokio::time::timeout(test_server::WAIT_TIMEOUT, polled).await.expect("an answer").unwrap() {
-            Ok(EventSeq::NonEmpty { event_id, .. }) => assert_eq!(event_id, emitted.event_id),
+            Ok(EventSeq::NonEmpty { event_id, .. }) => assert_eq!(event_id, emitted.last_event_id),
             Ok(other) => panic!("{timeout}: {other:?}"),
             Err(error) => assert_eq!(error.http_status(), Some(400), "{timeout}: {error}"),
         }

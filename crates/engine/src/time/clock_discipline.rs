@@ -235,7 +235,7 @@ impl ClockDiscipline {
             offset_ms: self.machine_clock_ahead_micros / 1000,
             out_of_service: self.is_out_of_service,
             last_step: self.last_step,
-            boot_reference: None,
+            time_at_uptime: None,
         }
     }
 

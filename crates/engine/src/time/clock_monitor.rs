@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::ErrorChain;
-use pointsman_core::store::{BootReference, ClockReport};
+use pointsman_core::store::{ClockReport, TimeAtUptime};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -59,9 +59,10 @@ async fn monitor_clock(node: Arc<Node>) {
 
 /// Whether the clock has changed so much since the last report that it should be reported again.
 fn needs_report(reported: ClockReport, current: ClockReport) -> bool {
-    let ClockReport { offset_ms, out_of_service, last_step, boot_reference: boot } = current;
-    let is_unconfirmed = |boot: Option<BootReference>| boot.is_some_and(|boot| boot.unconfirmed.is_some());
-    is_unconfirmed(boot) != is_unconfirmed(reported.boot_reference)
+    let ClockReport { offset_ms, out_of_service, last_step, time_at_uptime: boot } = current;
+    let is_unconfirmed =
+        |boot: Option<TimeAtUptime>| boot.is_some_and(|boot| boot.unconfirmed_time.is_some());
+    is_unconfirmed(boot) != is_unconfirmed(reported.time_at_uptime)
         || out_of_service != reported.out_of_service
         || last_step != reported.last_step
         || offset_ms.abs_diff(reported.offset_ms) >= MIN_REPORTED_OFFSET_CHANGE_MS

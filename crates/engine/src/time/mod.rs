@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use pointsman_core::Timestamp;
-use pointsman_core::store::{BootReference, ClockReport, Store, StoreError, UnconfirmedTime};
+use pointsman_core::store::{ClockReport, Store, StoreError, TimeAtUptime, UnconfirmedTime};
 
 pub use clock_discipline::ClockReading;
 use clock_discipline::{CLOCK_TOLERANCE, ClockChange, ClockDiscipline, FiringSuspension};
@@ -114,21 +114,17 @@ impl TimeSource {
         // The newest node is found by its id: a node that joined with a clock that was ahead would otherwise count as
         // the newest for long.
         let newest_node = nodes.iter().max_by_key(|node| node.id);
-        let boot_reference = newest_node.and_then(|node| node.capabilities.clock.boot_reference);
-        self.align_with_embedded_store(boot_reference, last_write.filter(|seen| *seen > Timestamp::MIN));
+        let time_at_uptime = newest_node.and_then(|node| node.capabilities.clock.time_at_uptime);
+        self.align_with_embedded_store(time_at_uptime, last_write.filter(|seen| *seen > Timestamp::MIN));
         Ok(())
     }
 
-    fn align_with_embedded_store(
-        &self,
-        boot_reference: Option<BootReference>,
-        last_write: Option<Timestamp>,
-    ) {
+    fn align_with_embedded_store(&self, time_at_uptime: Option<TimeAtUptime>, last_write: Option<Timestamp>) {
         let (boot, reading) = (self.clocks.read_boot(), self.clocks.read());
         let expected =
-            boot_reference.zip(boot).and_then(|(reference, boot)| boot.time_from_boot_reference(reference));
+            time_at_uptime.zip(boot).and_then(|(reference, boot)| boot.compute_current_time(reference));
         // Times that were written by an unconfirmed clock do not show when the store was last written.
-        let unconfirmed = boot_reference.and_then(|reference| reference.unconfirmed);
+        let unconfirmed = time_at_uptime.and_then(|reference| reference.unconfirmed_time);
         let last_write = unconfirmed.map(|unconfirmed| unconfirmed.last_confirmed_write).or(last_write);
         let change = match (expected, last_write) {
             (Some(expected), _) => {
@@ -193,7 +189,7 @@ impl TimeSource {
     pub fn clock_report(&self) -> ClockReport {
         let at = self.now();
         let (monotonic, discipline) = (self.clocks.read().monotonic, self.lock_discipline());
-        let boot_reference = self.clocks.read_boot().map(|boot| {
+        let time_at_uptime = self.clocks.read_boot().map(|boot| {
             let unconfirmed = discipline.firing_suspension().map(
                 |FiringSuspension { until_monotonic: until, last_confirmed_write }| {
                     let until = boot.uptime + until.saturating_sub(monotonic);
@@ -203,9 +199,9 @@ impl TimeSource {
                     }
                 },
             );
-            BootReference { unconfirmed, ..boot.to_boot_reference(at) }
+            TimeAtUptime { unconfirmed_time: unconfirmed, ..boot.to_time_at_uptime(at) }
         });
-        ClockReport { boot_reference, ..discipline.build_clock_report() }
+        ClockReport { time_at_uptime, ..discipline.build_clock_report() }
     }
 
     fn lock_discipline(&self) -> MutexGuard<'_, ClockDiscipline> {

@@ -206,7 +206,7 @@ fn each_further_step_restarts_its_confirmation() {
 fn time_source_after_restart(after: Duration, ahead: bool, offset: Duration) -> (ManualClocks, TimeSource) {
     let manual = ManualClocks::default();
     let first = TimeSource::new(manual.clone());
-    let reference = first.clock_report().boot_reference.unwrap();
+    let reference = first.clock_report().time_at_uptime.unwrap();
     manual.advance(after);
     step_machine_clock(&manual, ahead, offset);
     let time = TimeSource::new(manual.clone());
@@ -241,8 +241,12 @@ fn a_restart_on_a_machine_that_kept_running_uses_its_uptime() {
 #[test]
 fn a_reference_of_another_boot_is_ignored() {
     let (manual, time) = manual_time_source();
-    let reference =
-        BootReference { boot_id: 2, uptime_ms: 0, at: TRUE_START_TIME.minus(DAY * 400), unconfirmed: None };
+    let reference = TimeAtUptime {
+        boot_id: 2,
+        uptime_ms: 0,
+        at: TRUE_START_TIME.minus(DAY * 400),
+        unconfirmed_time: None,
+    };
     time.align_with_embedded_store(Some(reference), Some(TRUE_START_TIME.minus(DAY)));
     assert_eq!(time.now(), manual.true_time());
     assert!(!time.may_fire_and_prune());
@@ -292,11 +296,14 @@ fn time_source_after_boot_ahead(by: Duration) -> (ManualClocks, TimeSource) {
 fn a_restart_does_not_end_the_wait_after_a_boot_with_a_wrong_clock() {
     let (manual, first) = time_source_after_boot_ahead(DAY * 40);
     manual.advance(MINUTE);
-    let reference = first.clock_report().boot_reference;
+    let reference = first.clock_report().time_at_uptime;
     let second = TimeSource::new(manual.clone());
     second.align_with_embedded_store(reference, Some(first.now()));
     assert!(!second.may_fire_and_prune());
-    assert_eq!(second.clock_report().boot_reference.unwrap().unconfirmed, reference.unwrap().unconfirmed);
+    assert_eq!(
+        second.clock_report().time_at_uptime.unwrap().unconfirmed_time,
+        reference.unwrap().unconfirmed_time
+    );
     manual.advance(LARGE_STEP_CONFIRMATION_TIME - MINUTE - SECOND);
     assert!(!second.may_fire_and_prune());
     manual.advance(SECOND);
@@ -306,13 +313,14 @@ fn a_restart_does_not_end_the_wait_after_a_boot_with_a_wrong_clock() {
 #[test]
 fn a_second_boot_with_a_wrong_clock_waits_again() {
     let (manual, first) = time_source_after_boot_ahead(DAY * 40);
-    let reference = BootReference { boot_id: 2, ..first.clock_report().boot_reference.unwrap() };
+    let reference = TimeAtUptime { boot_id: 2, ..first.clock_report().time_at_uptime.unwrap() };
     let second = TimeSource::new(manual.clone());
     second.align_with_embedded_store(Some(reference), Some(first.now()));
     assert!(!second.may_fire_and_prune(), "times that the first node wrote do not confirm the clock");
     manual.advance(LARGE_STEP_CONFIRMATION_TIME);
     assert!(
-        second.may_fire_and_prune() && second.clock_report().boot_reference.unwrap().unconfirmed.is_none()
+        second.may_fire_and_prune()
+            && second.clock_report().time_at_uptime.unwrap().unconfirmed_time.is_none()
     );
 }
 

@@ -32,10 +32,10 @@ async fn orders_of_a_stopped_chain_wait_until_it_is_started() {
     assert!(bus.list_chains().await.unwrap()[0].state.stopped);
     let added = bus.add_order(NewOrder::new(publish())).await.unwrap();
     let order = bus.find_order(&added.tenant, &added.order).await.unwrap().unwrap();
-    assert!(order.paused_because.is_some(), "{order:?}");
+    assert!(order.step_blocked_because.is_some(), "{order:?}");
     let (task, _, _) = order.task.unwrap();
     let gates = bus.explain_waiting(&task).await.unwrap().unwrap();
-    assert!(gates.iter().any(|gate| gate.kind == TaskGateKind::Order && !gate.open), "{gates:?}");
+    assert!(gates.iter().any(|gate| gate.kind == TaskGateKind::OrderNotBlocked && !gate.open), "{gates:?}");
     bus.start_chain(&publish()).await.unwrap();
     wait_for_event_of_type(&bus, "OrderFinished").await;
     assert!(bus.find_order(&added.tenant, &added.order).await.unwrap().is_none());

@@ -128,7 +128,7 @@ fn read_handler(
         on_error,
         retry,
         max_crashes: crashes,
-        observe,
+        attempt_event_policy: observe,
         limits,
         pull,
         ..defaults
@@ -243,7 +243,8 @@ mod tests {
     fn observe_setting_of_a_handler_is_read() {
         let text = "a: {run: pull}\nb: {run: pull, observe: all}\nc: {run: pull, observe: none}";
         let handlers = read_value_from_yaml(text, read_all_handlers).unwrap();
-        let observed: Vec<AttemptEventPolicy> = handlers.iter().map(|handler| handler.def.observe).collect();
+        let observed: Vec<AttemptEventPolicy> =
+            handlers.iter().map(|handler| handler.def.attempt_event_policy).collect();
         assert_eq!(
             observed,
             [AttemptEventPolicy::Failures, AttemptEventPolicy::All, AttemptEventPolicy::None]

@@ -118,7 +118,7 @@ fn read_source(
     let def = HandlerDef {
         retry,
         max_crashes: crashes.unwrap_or(defaults.max_crashes),
-        observe,
+        attempt_event_policy: observe,
         pull: matches!(run, HandlerRunConfig::Pull),
         source: Some(SourceDef { tenant, collections }),
         ..defaults
@@ -307,10 +307,10 @@ mod tests {
             source.collections.iter().map(|(n, p)| (n.as_str(), p.get())).collect();
         assert_eq!(collection_priorities, [("a", 100), ("b", 200)]);
         assert!(section.schedules.is_empty(), "both run on request only");
-        assert_eq!(def.observe, AttemptEventPolicy::All);
+        assert_eq!(def.attempt_event_policy, AttemptEventPolicy::All);
         let unobserved =
             read_value_from_yaml("a: {observe: none, collections: [x]}", read_all_sources).unwrap();
-        assert_eq!(unobserved.sources[0].def.observe, AttemptEventPolicy::None);
+        assert_eq!(unobserved.sources[0].def.attempt_event_policy, AttemptEventPolicy::None);
     }
 
     #[test]

@@ -137,7 +137,7 @@ fn values_in_the_comments_of_default_yml_are_the_real_defaults() {
     let defaults = RetryPolicy { backoff: Backoff::Fixed, ..RetryPolicy::default() };
     assert_eq!(step.retry, Some(defaults), "the setback is the default");
     assert_eq!(config.chain_routes.iter().count(), 1);
-    assert_eq!(config.sources[0].def.observe, pointsman_core::handler::AttemptEventPolicy::All);
+    assert_eq!(config.sources[0].def.attempt_event_policy, pointsman_core::handler::AttemptEventPolicy::All);
 }
 
 const SAMPLE_CONFIG: &str = r#"

@@ -74,12 +74,12 @@ impl CloudEventAttributes {
             event_type: text("type")?,
             key: text("subject")?,
             tenant: text("tenant")?,
-            delay: text("delay")?,
+            task_delay: text("delay")?,
             priority: priority.map(|number| to_raw_json(&number)).transpose()?,
             value: self.data.take(),
             context: Some(to_raw_json(&self.values)?),
-            sub: None,
-            at: None,
+            sub_object: None,
+            tasks_due_at: None,
         })
     }
 }

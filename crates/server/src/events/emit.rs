@@ -80,7 +80,7 @@ fn emit_response_body(receipt: &EmitReceipt) -> EmitResponse {
         tasks: event.tasks.iter().map(ToString::to_string).collect(),
     };
     let events: Vec<_> = receipt.events.iter().map(event).collect();
-    EmitResponse { event_id: events.last().map_or(0, |last| last.event_id), events }
+    EmitResponse { last_event_id: events.last().map_or(0, |last| last.event_id), events }
 }
 
 /// Parses the events of a body: JSON or CloudEvents in any mode.

@@ -87,7 +87,7 @@ impl OrderState {
         match view.order.planned_at {
             _ if view.order.step_running => Self::InProcess,
             _ if view.order.suspended => Self::Suspended,
-            _ if view.node_undefined => Self::Stranded,
+            _ if view.is_at_removed_node => Self::Stranded,
             _ if view.retry_at.is_some() => Self::Setback,
             _ if view.order.started_at.is_some() => Self::InTask,
             Some(planned) if planned > now => Self::Planned,
@@ -232,8 +232,8 @@ mod tests {
             order,
             task: None,
             retry_at: None,
-            node_undefined: false,
-            paused_because: None,
+            is_at_removed_node: false,
+            step_blocked_because: None,
             suspended_by_failed_task: None,
         }
     }
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(state(|view, _| view.order.planned_at = Some(NOW)), OrderState::Due);
         assert_eq!(state(|view, _| view.order.started_at = Some(NOW)), OrderState::InTask);
         assert_eq!(state(|view, later| view.retry_at = Some(later)), OrderState::Setback);
-        assert_eq!(state(|view, _| view.node_undefined = true), OrderState::Stranded);
+        assert_eq!(state(|view, _| view.is_at_removed_node = true), OrderState::Stranded);
         assert_eq!(state(|view, _| view.order.suspended = true), OrderState::Suspended);
         let both = state(|view, _| {
             view.order.suspended = true;

@@ -229,12 +229,12 @@ fn added_orders_response(receipt: &OrderBatchReceipt) -> Response {
         event_id: added.event.get(),
     };
     let orders: Vec<_> = added.iter().map(order).collect();
-    let event_id = orders.last().map_or(0, |last| last.event_id);
+    let last_event_id = orders.last().map_or(0, |last| last.event_id);
     let location = match added.as_slice() {
         [one] => Some([(header::LOCATION, order_url(one))]),
         _ => None,
     };
-    let body = Json(AddOrdersResponse { event_id, orders });
+    let body = Json(AddOrdersResponse { last_event_id, orders });
     let status = if *repeated { StatusCode::OK } else { StatusCode::CREATED };
     match location {
         Some(location) => (status, location, body).into_response(),

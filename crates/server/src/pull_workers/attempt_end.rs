@@ -231,6 +231,6 @@ async fn end_attempt(
         status: finished.status.public_name(None).into(),
         state: finished.status.as_str().into(),
         delay_until: finished.next_attempt_due_at.map(|due| due.to_string()).unwrap_or_default(),
-        events: finished.emitted_events.iter().map(|event| event.id.get()).collect(),
+        emitted_event_ids: finished.emitted_events.iter().map(|event| event.id.get()).collect(),
     }))
 }

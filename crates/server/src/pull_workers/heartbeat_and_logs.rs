@@ -84,5 +84,5 @@ pub(crate) async fn add_logs(
     let lines = parse_log_lines("/logs", &logs, app.now())?;
     find_visible_task_info(&app, &caller, &id, fence).await?;
     let logged = app.engine.append_task_log(&id, fence, lines).await?.map_err(lease_lost_problem)?;
-    Ok(Json(AddLogsResponse { logged: logged as u64 }))
+    Ok(Json(AddLogsResponse { added_line_count: logged as u64 }))
 }

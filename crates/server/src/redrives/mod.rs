@@ -10,7 +10,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, Uri};
-use pointsman_api::{RedriveBody, RedriveCount, RedriveFilter, RedriveJob, RedriveList};
+use pointsman_api::{RedriveBody, RedriveDryRunResponse, RedriveFilter, RedriveJob, RedriveList};
 use pointsman_core::ErrorChain;
 use pointsman_core::store::{IdempotencyKey, StoreError, TaskFilter};
 use pointsman_core::task::ErrorReason;
@@ -54,7 +54,7 @@ pub(crate) fn http_routes() -> OpenApiRouter<App> {
     request_body(content = RedriveBody),
     responses(
         (status = 200, description = "With `dry_run`: what it would do. A repeat under the same idempotency key: the \
-            redrive as it was started", body = RedriveCount),
+            redrive as it was started", body = RedriveDryRunResponse),
         (status = 202, description = "The redrive that was started", body = RedriveJob),
         (status = 404, description = "The handler is not defined and has no tasks",
             body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
@@ -93,7 +93,7 @@ pub(crate) async fn start_redrive(
         let (matched, sample) =
             app.engine.count_and_sample_failed_tasks(filter, MAX_TASKS_COUNTED_IN_DRY_RUN).await?;
         let sample = sample.iter().map(|task| task.id.to_string()).collect();
-        let count = RedriveCount {
+        let count = RedriveDryRunResponse {
             matched,
             has_more: matched >= MAX_TASKS_COUNTED_IN_DRY_RUN,
             sample_task_ids: sample,

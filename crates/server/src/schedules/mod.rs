@@ -200,7 +200,7 @@ async fn run_and_audit_schedule(
     if repeated {
         return Ok((response, true));
     }
-    let order = response.order.as_ref().map(|order| format!("order {order}"));
+    let order = response.order_path.as_ref().map(|path| format!("order {path}"));
     let created =
         response.task_id.clone().or(order).or_else(|| response.event_id.map(|id| format!("event {id}")));
     app.record_audit_entry(caller, "run", format!("schedule {name}"), created.unwrap_or_default()).await;
@@ -212,16 +212,21 @@ fn run_schedule_response(
 ) -> Result<RunScheduleResponse, Problem> {
     Ok(match result {
         pointsman_engine::ScheduleRunResult::Event(id) => {
-            RunScheduleResponse { event_id: Some(id.get()), task_id: None, order: None, created: true }
+            RunScheduleResponse { event_id: Some(id.get()), task_id: None, order_path: None, created: true }
         }
         pointsman_engine::ScheduleRunResult::Task(task) => {
             let task_id = Some(task.task.to_string());
-            RunScheduleResponse { event_id: None, task_id, order: None, created: task.created }
+            RunScheduleResponse { event_id: None, task_id, order_path: None, created: task.created }
         }
         pointsman_engine::ScheduleRunResult::Order(added) => {
             let added = added.map_err(Problem::conflict)?;
-            let order = Some(added.order.to_string());
-            RunScheduleResponse { event_id: Some(added.event.get()), task_id: None, order, created: true }
+            let order_path = Some(added.order.to_string());
+            RunScheduleResponse {
+                event_id: Some(added.event.get()),
+                task_id: None,
+                order_path,
+                created: true,
+            }
         }
     })
 }

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use http::{HeaderMap, StatusCode, Uri};
-use pointsman_api::{SourceRunResponse, SourceTaskLogs, TaskBody};
+use pointsman_api::{CollectionRunResponse, SourceTaskLogs, TaskBody};
 use pointsman_core::store::{
     CollectionRunError, CollectionRunReceipt, IdempotencyKey, NewCollectionRun, Registration,
 };
@@ -92,9 +92,9 @@ pub(crate) async fn read_source_task_logs(
             description = "1 to 255 printable ASCII characters; a repeat gets the same response"),
     ),
     responses(
-        (status = 201, description = "The created task", body = SourceRunResponse),
+        (status = 201, description = "The created task", body = CollectionRunResponse),
         (status = 200, description = "The task that is queued or running already, or the response to the first request \
-            under this idempotency key", body = SourceRunResponse),
+            under this idempotency key", body = CollectionRunResponse),
         (status = 409, description = "The idempotency key was used for another request",
             body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
@@ -105,7 +105,7 @@ pub(crate) async fn run_collection(
     headers: HeaderMap,
     uri: Uri,
     _: EmptyBodyWithQuery,
-) -> Result<(StatusCode, Json<SourceRunResponse>), Problem> {
+) -> Result<(StatusCode, Json<CollectionRunResponse>), Problem> {
     let query = RequestQuery::from_uri(&uri, &["source", "collection"])?;
     let source: HandlerName = query.require_parameter("source", query.parse_parameter("source")?)?;
     let collection: CollectionName =
@@ -117,7 +117,7 @@ pub(crate) async fn run_collection(
     if let Some(receipt) =
         idempotency::read_recorded_response::<CollectionRunReceipt>(&app, idempotency.as_ref()).await?
     {
-        return Ok((StatusCode::OK, Json(SourceRunResponse { task_id: receipt.task.to_string() })));
+        return Ok((StatusCode::OK, Json(CollectionRunResponse { task_id: receipt.task.to_string() })));
     }
     let registration = app.store().read_merged_registration().await?;
     require_collection(&registration, &caller, &source_collection)?;
@@ -128,7 +128,7 @@ pub(crate) async fn run_collection(
         })
         .await?;
     let status = if receipt.created && !receipt.repeated { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(SourceRunResponse { task_id: receipt.task.to_string() })))
+    Ok((status, Json(CollectionRunResponse { task_id: receipt.task.to_string() })))
 }
 
 async fn start_and_audit_run(

@@ -117,7 +117,7 @@ async fn deep_causal_trees_are_truncated_and_marked() {
     wait_for_events_with_value_zero(&server, "job", 1).await;
     let client = Client::new(&format!("http://{}", server.address), Some(&server.token)).unwrap();
     let detail = client.read_event(id).await.unwrap();
-    assert!(detail.is_caused_truncated);
+    assert!(detail.are_caused_events_truncated);
     let mut last: &CausedEventBody = &detail.caused_events[0];
     let mut depth = 1;
     while let Some(below) = last.caused_events.first() {
@@ -125,7 +125,7 @@ async fn deep_causal_trees_are_truncated_and_marked() {
     }
     let rest = client.read_event(last.event.event_id).await.unwrap();
     assert_eq!(
-        (rest.caused_events.len(), rest.is_caused_truncated),
+        (rest.caused_events.len(), rest.are_caused_events_truncated),
         (1, false),
         "the rest can be read separately"
     );

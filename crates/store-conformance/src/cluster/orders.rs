@@ -66,5 +66,5 @@ pub async fn a_changed_chain_definition_applies_to_the_whole_cluster(cluster: &d
     assert!(ran.iter().all(|task| task.handler == handler_name("third")));
     cluster.assert_consistent().await;
     let stranded = one.list_orders("/").await;
-    assert!(stranded.iter().all(|view| view.node_undefined), "{stranded:?}");
+    assert!(stranded.iter().all(|view| view.is_at_removed_node), "{stranded:?}");
 }

@@ -232,7 +232,7 @@ pub async fn an_expired_node_claims_nothing_and_cannot_finish_its_tasks(cluster:
     let running = expired_node.claim_one().await;
     live_node.advance_clock(LEASE_SECS + 1);
     assert!(live_node.send_heartbeat().await);
-    assert_eq!(live_node.rescue_tasks().await.freed_tasks.len(), 1);
+    assert_eq!(live_node.rescue_tasks().await.freed_tasks_with_status.len(), 1);
     expired_node.now = live_node.now;
     assert!(expired_node.claim(10).await.is_empty());
     let refused = expired_node.finish_attempt(finished_attempt(&running, success())).await;

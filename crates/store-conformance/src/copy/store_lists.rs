@@ -51,7 +51,7 @@ async fn add_registration_node_and_queue_lists(
     lists: &mut StoreLists,
 ) {
     lists.add_list("registration", &expect_ok(fixture.store.read_merged_registration().await));
-    lists.add_list("registrants", &expect_ok(fixture.store.list_registrants().await));
+    lists.add_list("registrants", &expect_ok(fixture.store.list_registration_names().await));
     let mut nodes = expect_ok(fixture.store.list_nodes().await);
     nodes.retain(|other| other.id <= node);
     nodes

@@ -149,7 +149,7 @@ impl RandomWalk<'_> {
         .concat();
         gone.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
         assert_eq!(
-            (sort_tasks(rescued.freed_tasks), rescued.marked_missing_count),
+            (sort_tasks(rescued.freed_tasks_with_status), rescued.marked_missing_count),
             (expired, gone.len() as u64)
         );
         for seq in gone {
@@ -195,7 +195,7 @@ impl RandomWalk<'_> {
         assert!(expect_ok(self.fixture.store.record_heartbeat(self.node_ids[alive], self.fixture.now).await));
         let rescued = self.fixture.rescue_tasks().await;
         let expired = self.expire_leases_in_model(Some(self.node_ids[dead]));
-        assert_eq!((sort_tasks(rescued.freed_tasks), rescued.marked_missing_count), (expired, 0));
+        assert_eq!((sort_tasks(rescued.freed_tasks_with_status), rescued.marked_missing_count), (expired, 0));
         self.node_ids[dead] = expect_ok(self.fixture.store.join_node("replacement", self.fixture.now).await);
         self.check_queue_counters(&BTreeSet::new()).await;
     }
