@@ -308,7 +308,7 @@ async fn register_or_restrict_setup(
     match settings.bounded_run {
         Some(_) => Ok(restrict_setup_to_registered(setup, registry.read_merged_registration().await?)),
         None => {
-            warn_of_lost_handlers(registry, settings, &setup).await?;
+            warn_of_handlers_that_registration_removes(registry, settings, &setup).await?;
             registry
                 .register_definitions(build_registration(&setup, settings), settings.time_source.now())
                 .await
@@ -319,7 +319,7 @@ async fn register_or_restrict_setup(
 
 /// Warns if this node's registration removes handlers that another node of the same name still runs: nodes of one name
 /// share a registration, and the last one to register wins.
-async fn warn_of_lost_handlers(
+async fn warn_of_handlers_that_registration_removes(
     registry: &dyn Registry,
     settings: &Settings,
     setup: &Setup,
@@ -328,13 +328,13 @@ async fn warn_of_lost_handlers(
     for other_node in registry.list_nodes().await?.into_iter().filter(|node| !node.has_left_or_died) {
         let name =
             other_node.capabilities.registrant.as_deref().filter(|name| *name == settings.registration_name);
-        let lost_handlers =
+        let removed_handlers =
             other_node.capabilities.handlers.iter().filter(|handler| !own_handlers.contains(handler));
-        let lost_handlers: Vec<_> = lost_handlers.map(HandlerName::as_str).collect();
-        if let Some(name) = name.filter(|_| !lost_handlers.is_empty()) {
+        let removed_handlers: Vec<_> = removed_handlers.map(HandlerName::as_str).collect();
+        if let Some(name) = name.filter(|_| !removed_handlers.is_empty()) {
             tracing::warn!(
                 node = other_node.name,
-                handlers = lost_handlers.join(", "),
+                handlers = removed_handlers.join(", "),
                 "another node with the same name `{name}` has handlers that this node lacks; this node's registration \
                  replaces them and they get no more tasks. If the configurations differ on purpose, give one of the \
                  nodes another `name:`"

@@ -70,7 +70,7 @@ async fn concurrent_producers_each_get_their_own_receipt() {
 }
 
 #[tokio::test]
-async fn a_dropped_emit_does_not_affect_other_producers() {
+async fn a_dropped_emit_is_journaled_and_affects_no_other_producer() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default().start(&store).await;
     for n in 0..50 {
@@ -117,7 +117,7 @@ async fn concurrent_repeats_of_an_idempotency_key_create_one_event() {
 }
 
 #[tokio::test]
-async fn each_task_of_a_large_batch_has_a_slot_from_the_start() {
+async fn tasks_of_a_large_batch_are_claimed_as_they_are_created() {
     const EVENT_COUNT: usize = 300;
     const ROUND_COUNT: usize = 10;
     let store = in_memory_store();

@@ -319,7 +319,7 @@ async fn a_truncated_response_is_a_failure() {
 }
 
 #[tokio::test]
-async fn cancelling_ends_the_request() {
+async fn cancelling_the_attempt_ends_the_request() {
     let arrived = Arc::new(Notify::new());
     let request_arrived = arrived.clone();
     let app = Router::new().fallback(move || {

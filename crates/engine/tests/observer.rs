@@ -63,7 +63,7 @@ async fn filters_apply_to_cached_and_stored_events() {
 }
 
 #[tokio::test]
-async fn an_unknown_cursor_is_torn_and_a_valid_one_is_not() {
+async fn a_cursor_beyond_the_newest_event_is_torn() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default().start(&store).await;
     let last = emit(&engine, vec![keyed_event("a", "x")]).await.events[0].id;

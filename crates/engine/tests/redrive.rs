@@ -60,7 +60,7 @@ impl FailingHandlerFixture {
         };
         let engine = TestEngineBuilder::default()
             .slots(1)
-            .handler_with_spec("h", |spec| spec.def.retry.max_retries = 0, handler)
+            .handler_with_changed_spec("h", |spec| spec.def.retry.max_retries = 0, handler)
             .route("a", "h")
             .start(&store)
             .await;

@@ -14,7 +14,7 @@ struct RecordRead {
 }
 
 /// Counts a view, unless the client is a robot.
-async fn count_view(event: RecordRead, request: RequestContext) -> Result<(), HandlerError> {
+async fn print_view(event: RecordRead, request: RequestContext) -> Result<(), HandlerError> {
     let user_agent = request.user_agent.unwrap_or_default();
     if user_agent.contains("bot") {
         println!("record {}: a robot ({user_agent}), not counted", event.id);
@@ -36,7 +36,7 @@ async fn handle_request(bus: &Bus, id: u64, headers: &HashMap<&str, &str>) -> Re
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
     let bus = Bus::builder("sqlite::memory:")
-        .handler("views", count_view)
+        .handler("views", print_view)
         .on::<RecordRead>("views")
         .start()
         .await?;

@@ -253,7 +253,10 @@ impl Clock {
         let adds_order: Vec<bool> = requests.iter().map(adds_order).collect();
         let rows = self.node.store.execute_fire_requests(requests, now).await?;
         let newly_recorded = rows.iter().zip(adds_order).filter(|((_, is_new), _)| *is_new);
-        self.notify_fire_effects(newly_recorded.map(|((fire, _), adds_order)| (fire, adds_order))).await;
+        self.wake_services_and_watchers_of_fires(
+            newly_recorded.map(|((fire, _), adds_order)| (fire, adds_order)),
+        )
+        .await;
         if has_cancel_overlap {
             // A task that the batch cancelled may be running on this node.
             self.node.attempt_check_requested.notify_one();
@@ -263,7 +266,7 @@ impl Clock {
 
     /// Wakes services and watchers for the events, tasks and orders that these fires created; the flag of a fire is
     /// true if it adds an order.
-    async fn notify_fire_effects<'a>(&self, fires: impl Iterator<Item = (&'a Fire, bool)>) {
+    async fn wake_services_and_watchers_of_fires<'a>(&self, fires: impl Iterator<Item = (&'a Fire, bool)>) {
         let node = &self.node;
         let fires_with_effect: Vec<_> =
             fires.filter(|(fire, _)| !matches!(fire.outcome, FireOutcome::Skipped(_))).collect();

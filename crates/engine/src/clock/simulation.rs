@@ -56,12 +56,12 @@ impl SimulatedNode {
         }
     }
 
-    fn local_time(&self, true_time: Timestamp) -> Timestamp {
+    fn node_time(&self, true_time: Timestamp) -> Timestamp {
         true_time.plus(self.clock_ahead_by).minus(self.clock_behind_by)
     }
 
     async fn run_step(&mut self, true_time: Timestamp, must_refresh: bool) {
-        let now = self.local_time(true_time);
+        let now = self.node_time(true_time);
         if must_refresh {
             self.clock_service.refresh_schedules(now).await.unwrap();
         }

@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_canary_that_expired_is_an_error() {
+    fn a_canary_deleted_by_retention_is_an_error() {
         let reason = has_canary_succeeded(&TaskId::from_text("h_a_1"), None).unwrap_err();
         assert_eq!(reason, "h_a_1 expired before its result could be read");
     }

@@ -241,7 +241,7 @@ fn log_clock_change(change: &ClockChange) {
             tracing::info!("the step of this machine's clock was undone; it had no effect")
         }
         ClockChange::FiringSuspended(by) => tracing::warn!(
-            leap_s = micros_to_seconds(by),
+            since_last_write_s = micros_to_seconds(by),
             "this machine's clock is {:.0} s ahead of the last write to the store: nothing is pruned and no schedule fires \
              for {}. If the machine was off for that long, there is nothing to do; else set its clock",
             micros_to_seconds(by),

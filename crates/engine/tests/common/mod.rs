@@ -67,11 +67,11 @@ impl TestEngineBuilder {
         F: Fn(Delivery) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = HandlerOutcome> + Send + 'static,
     {
-        self.handler_with_spec(handler, |_| {}, function)
+        self.handler_with_changed_spec(handler, |_| {}, function)
     }
 
     /// Like [`handler`](Self::handler), after `change` was applied to the handler's spec.
-    pub(crate) fn handler_with_spec<F, Fut>(
+    pub(crate) fn handler_with_changed_spec<F, Fut>(
         mut self,
         handler: &str,
         change: impl FnOnce(&mut HandlerSpec),

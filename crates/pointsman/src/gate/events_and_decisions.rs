@@ -66,22 +66,22 @@ pub enum GateDecision<T> {
     /// The event was handled or skipped, is in progress, or waits already.
     Duplicate,
     /// The order of the object has a hole before it, and the gate does not buffer it.
-    Hole(EventAfterHole<T>),
+    Returned(ReturnedEvent<T>),
 }
 
 /// An event that is returned to the consumer, because its predecessor is missing or wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventAfterHole<T> {
+pub struct ReturnedEvent<T> {
     /// The returned event. Its `prev` is the missing event, or contradicts the object's position.
     pub event: IncomingEvent<T>,
     /// Why the gate cannot keep the event.
-    pub reason: HoleReason,
+    pub reason: ReturnReason,
 }
 
 /// Why a gate returns an event with a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum HoleReason {
+pub enum ReturnReason {
     /// The buffer of the gate or of the object is full. Pass the event to the gate again when there is space.
     BufferFull,
     /// The event is newer than the last handled one, but its predecessor is neither that one nor a newer one.

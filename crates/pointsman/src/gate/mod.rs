@@ -75,7 +75,7 @@
 //! # Holes
 //!
 //! The gate cannot know whether a missing event will arrive. It reports that its buffer is full
-//! ([`HoleReason::BufferFull`]), that an event contradicts the object's position ([`HoleReason::Fork`]), or that an
+//! ([`ReturnReason::BufferFull`]), that an event contradicts the object's position ([`ReturnReason::Fork`]), or that an
 //! event has been missing for too long ([`Gate::list_overdue_missing_events`]). The consumer then provides the missing event, or skips
 //! it with [`Gate::skip_to`].
 
@@ -93,7 +93,7 @@ use pointsman_core::EventId;
 
 pub use error::GateError;
 pub use events_and_decisions::{
-    EventAfterHole, GateDecision, HoleReason, IncomingEvent, MissingEvent, TenantObjectKey,
+    GateDecision, IncomingEvent, MissingEvent, ReturnReason, ReturnedEvent, TenantObjectKey,
 };
 pub use pointsman_core::{ObjectKey, Tenant};
 pub use positions::{InMemoryPositions, ObjectPosition, PositionStore};
@@ -193,10 +193,10 @@ impl<T, P: PositionStore> Gate<T, P> {
             }
             // If the event is the next one, another event with the same predecessor is in progress.
             SequenceStatus::Next | SequenceStatus::Fork => {
-                GateDecision::Hole(EventAfterHole { event, reason: HoleReason::Fork })
+                GateDecision::Returned(ReturnedEvent { event, reason: ReturnReason::Fork })
             }
             SequenceStatus::Later { .. } if is_full => {
-                GateDecision::Hole(EventAfterHole { event, reason: HoleReason::BufferFull })
+                GateDecision::Returned(ReturnedEvent { event, reason: ReturnReason::BufferFull })
             }
             SequenceStatus::Later { predecessor } => {
                 self.lanes.entry(object).or_default().insert_waiting(
@@ -300,7 +300,7 @@ impl<T, P: PositionStore> Gate<T, P> {
                 return decisions;
             }
             self.waiting_count -= 1;
-            decisions.push(GateDecision::Hole(EventAfterHole { event, reason: HoleReason::Fork }));
+            decisions.push(GateDecision::Returned(ReturnedEvent { event, reason: ReturnReason::Fork }));
         }
         self.remove_empty_lane(object);
         decisions

@@ -155,7 +155,7 @@ impl ProcessScopeState {
         let may_own_group = self.owns_leader_pid() || ProcessStat::read(self.leader.pid).is_none();
         let mut orphans = list_and_reap_orphans();
         orphans.retain(|pid| {
-            (may_own_group && self.is_in_group(*pid))
+            (may_own_group && self.is_in_process_group(*pid))
                 || env_variable_presence(*pid, &self.marker_variable) == EnvVariablePresence::Present
         });
         orphans
@@ -174,7 +174,7 @@ impl ProcessScopeState {
         !self.is_leader_reaped && (self.leader.started_ticks.is_none() || self.leader.exists())
     }
 
-    fn is_in_group(&self, pid: Pid) -> bool {
+    fn is_in_process_group(&self, pid: Pid) -> bool {
         ProcessStat::read(pid).is_some_and(|stat| !stat.is_zombie && stat.process_group_id == self.leader.pid)
     }
 
@@ -189,7 +189,7 @@ impl ProcessScopeState {
         }
         // If this process does not adopt orphans, they cannot be found, and a group without a leader most likely
         // belongs to orphans of the command.
-        !adopts_orphans() || processes.iter().any(|pid| self.is_in_group(*pid))
+        !adopts_orphans() || processes.iter().any(|pid| self.is_in_process_group(*pid))
     }
 
     fn signal_group(&self, signal: Signal, processes: &[Pid]) {
@@ -274,7 +274,7 @@ mod tests {
 
     /// Runs a script to its end in the scope of a test, and returns the pid it printed and how many processes were
     /// killed.
-    async fn run_and_end_scope(test: &str, script: &str, cgroup: Option<Cgroup>) -> (Pid, usize) {
+    async fn run_script_and_end_scope(test: &str, script: &str, cgroup: Option<Cgroup>) -> (Pid, usize) {
         adopt_orphans().unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", script]).env("SCOPE_TEST", test).process_group(0);
@@ -301,7 +301,7 @@ mod tests {
 
     #[tokio::test]
     async fn orphans_are_found_by_their_environment_without_a_control_group() {
-        let (pid, killed) = run_and_end_scope("by-environment", &detached_script(""), None).await;
+        let (pid, killed) = run_script_and_end_scope("by-environment", &detached_script(""), None).await;
         assert!(!is_running(pid));
         assert_eq!(killed, 1);
     }
@@ -312,14 +312,16 @@ mod tests {
         let Some(cgroup) = Cgroup::create() else { return };
         let path = format!("{cgroup:?}");
         let (pid, killed) =
-            run_and_end_scope("by-cgroup", &detached_script("env -i PATH=\"$PATH\""), Some(cgroup)).await;
+            run_script_and_end_scope("by-cgroup", &detached_script("env -i PATH=\"$PATH\""), Some(cgroup))
+                .await;
         assert!(!is_running(pid), "{path}");
         assert_eq!(killed, 1);
     }
 
     #[tokio::test]
     async fn orphans_of_other_scopes_are_not_killed() {
-        let (pid, killed) = run_and_end_scope("own", &detached_script("env SCOPE_TEST=other"), None).await;
+        let (pid, killed) =
+            run_script_and_end_scope("own", &detached_script("env SCOPE_TEST=other"), None).await;
         assert!(is_running(pid));
         assert_eq!(killed, 0);
         kill_process(pid).unwrap();
@@ -328,7 +330,7 @@ mod tests {
     #[tokio::test]
     async fn an_orphan_in_the_group_is_found_without_its_environment() {
         let script = "cat; env -i PATH=\"$PATH\" sh -c 'echo $$; exec sleep 600 >/dev/null' &";
-        let (pid, killed) = run_and_end_scope("by-group", script, None).await;
+        let (pid, killed) = run_script_and_end_scope("by-group", script, None).await;
         assert!(!is_running(pid));
         assert_eq!(killed, 1);
     }
@@ -371,12 +373,12 @@ mod tests {
         let script = "import ctypes, os, threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\n\
                       print(os.getpid(), flush=True)\nos.close(1)\nctypes.CDLL(None).pthread_exit(None)";
         let detach = |test| format!("cat; SCOPE_TEST={test} setsid {} -c '{script}' &", python.trim());
-        let (other, killed) = run_and_end_scope("threads", &detach("thread-of-other"), None).await;
+        let (other, killed) = run_script_and_end_scope("threads", &detach("thread-of-other"), None).await;
         assert_eq!(killed, 0);
         let begun = Instant::now();
-        run_and_end_scope("threadless", "cat; echo 2", None).await;
+        run_script_and_end_scope("threadless", "cat; echo 2", None).await;
         let duration = begun.elapsed();
-        let (own, killed) = run_and_end_scope("threads", &detach("threads"), None).await;
+        let (own, killed) = run_script_and_end_scope("threads", &detach("threads"), None).await;
         let other_exists = ProcessStat::read(other).is_some();
         kill_process(other).unwrap();
         assert_eq!(killed, 1);
