@@ -96,7 +96,7 @@ impl Engine {
         let parts = NodeParts { store, settings, metrics, log_writer, pull_broker, ended_attempt_sender };
         let node = Arc::new(Node::new(parts, id, setup));
         node.store.add_listener(node.wake_signals.clone());
-        node.announce_capabilities().await?;
+        node.store_capabilities().await?;
         if node.settings.enabled_services.rescuer {
             rescuer::rescue_tasks(&node).await?;
         }
@@ -167,7 +167,7 @@ impl Engine {
         let _reconfigure_guard = self.inner.reconfigure_lock.lock().await;
         let node = &self.inner.node;
         node.apply_setup(register_or_restrict_setup(&*node.store, &node.settings, setup).await?);
-        node.announce_capabilities_or_retry_later().await;
+        node.store_capabilities_or_retry_later().await;
         Ok(())
     }
 
@@ -282,7 +282,8 @@ impl Engine {
             // Cancelled attempts end within two grace periods; their log lines get a little more.
             if timeout(CANCEL_GRACE * 4, wait_until_idle(node)).await.is_err() {
                 tracing::warn!(
-                    "some attempts ignore their cancellation; other nodes take over their tasks after the lease"
+                    "some attempts ignore their cancellation and are abandoned; other nodes take over their \
+                     tasks after the lease"
                 );
             }
         }

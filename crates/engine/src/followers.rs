@@ -27,7 +27,7 @@ struct FollowerRegistry {
     followers_by_key: HashMap<ObjectKey, Vec<FollowerEntry>>,
     /// Followers of no particular object.
     followers_without_key: Vec<FollowerEntry>,
-    /// All followers have been notified of events up to this id.
+    /// The id up to which all followers have been notified of events.
     notified_up_to_event: EventId,
     last_follower_id: u64,
 }

@@ -177,7 +177,7 @@ impl LogWriter {
                 Err(error) => {
                     self.metrics.store_errors.inc();
                     tracing::debug!(
-                        error = %ErrorChain(&error), lines = self.unwritten_batch.lines.len(),
+                        error = %ErrorChain(&error), line_count = self.unwritten_batch.lines.len(),
                         "could not store log lines; retrying, and handlers that log wait meanwhile"
                     );
                     tokio::time::sleep(backoff.next_delay()).await;

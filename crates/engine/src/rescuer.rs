@@ -30,7 +30,11 @@ pub(crate) async fn run_attempt_checks(node: Arc<Node>, stop: CancellationToken)
             node.attempt_check_requested.notified().await;
             if let Err(error) = node.running_attempts.stop_lost_attempts(&*node.store).await {
                 node.count_store_error();
-                tracing::debug!(error = %ErrorChain(&error), "could not check running attempts; the next sweep checks them");
+                tracing::debug!(
+                    error = %ErrorChain(&error),
+                    "could not check whether running attempts still own their tasks; those of cancelled tasks keep \
+                     running until the next sweep"
+                );
             }
         }
     };
@@ -65,8 +69,8 @@ async fn sweep_once(
 ) -> Result<(), StoreError> {
     if !node.store.record_heartbeat(node.id(), node.time_source.now()).await? {
         rejoin_as_new_node(node).await?;
-    } else if !node.has_announced_capabilities() {
-        node.announce_capabilities_or_retry_later().await;
+    } else if !node.has_stored_capabilities() {
+        node.store_capabilities_or_retry_later().await;
     }
     permission.record_heartbeat_answer(requested_at, Instant::now());
     node.running_attempts.stop_lost_attempts(&*node.store).await?;
@@ -86,7 +90,7 @@ async fn rejoin_as_new_node(node: &Arc<Node>) -> Result<(), StoreError> {
     );
     node.set_id(node.store.join_node(&node.settings.node_name, node.time_source.now()).await?);
     register_setup_if_expired(node).await?;
-    node.announce_capabilities_or_retry_later().await;
+    node.store_capabilities_or_retry_later().await;
     node.wake_signals.notify_work();
     Ok(())
 }
@@ -129,15 +133,15 @@ pub(crate) async fn rescue_tasks(node: &Arc<Node>) -> Result<(), StoreError> {
         node.store.rescue_tasks(sweep, at).await?;
     if marked_missing > 0 {
         tracing::warn!(
-            tasks = marked_missing,
+            task_count = marked_missing,
             "tasks were marked missing because their handler is no longer defined; they do not run until it is defined \
              again and they are adopted. Define the handler and adopt them, or cancel them"
         );
     }
     if !freed_tasks.is_empty() {
         tracing::warn!(
-            tasks = freed_tasks.len(),
-            "tasks of dead nodes or workers were freed; they run again"
+            task_count = freed_tasks.len(),
+            "tasks of dead nodes or pull workers were freed; they run again"
         );
         node.wake_signals.notify_work();
     }

@@ -13,11 +13,11 @@ use crate::{EmitError, Engine};
 /// The event, task or order that a schedule created when it was run on request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScheduleRunResult {
-    /// The event.
+    /// The schedule emitted this event.
     Event(EventId),
-    /// The task of the collection.
+    /// The schedule ran a collection: its created task, or the task that was already queued or running.
     Task(CollectionRunReceipt),
-    /// An order, or why it could not be added: its chain does not exist, or an order of that id is running.
+    /// The schedule added this order, or could not: the chain does not exist, or an order of that id is running.
     Order(Result<AddedOrder, OrderError>),
 }
 

@@ -28,7 +28,11 @@ async fn select_tasks_ahead_while_saturated(node: Arc<Node>) {
                 node.store.schedule_tasks(2 * node.slots.total(), node.time_source.now()).await
         {
             node.count_store_error();
-            tracing::debug!(error = %ErrorChain(&error), "could not select tasks ahead; retrying, claims select tasks themselves meanwhile");
+            tracing::debug!(
+                error = %ErrorChain(&error),
+                "could not select the next tasks ahead of their claim; retrying, and claims select tasks themselves \
+                 meanwhile"
+            );
         }
         sleep(LOOK_AHEAD_INTERVAL).await;
     }

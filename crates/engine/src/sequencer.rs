@@ -284,7 +284,7 @@ impl Sequencer {
             Err(error) => {
                 node.count_store_error();
                 tracing::debug!(
-                    error = %ErrorChain(&error), emissions = producers.len(),
+                    error = %ErrorChain(&error), emission_count = producers.len(),
                     "could not append to the journal; the producers get the error and may retry"
                 );
                 for (reply_sender, _reservation) in producers {

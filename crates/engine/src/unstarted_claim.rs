@@ -21,7 +21,7 @@ pub(crate) struct UnstartedClaim {
     tasks_in_reverse_order: Vec<ClaimedTask>,
     /// Whether more tasks are ready than this claim could take.
     pub(crate) has_more_ready_tasks: bool,
-    /// See [`ClaimResult::new_task_count_without_slot`].
+    /// The number of tasks that were created together with this claim and found no slot.
     pub(crate) new_tasks_without_slot: usize,
     /// When the next waiting task is due, or a limit admits the next one.
     pub(crate) next_claim_due_at: Option<Timestamp>,

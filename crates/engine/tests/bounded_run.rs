@@ -20,14 +20,14 @@ fn two_handler_engine_builder(calls: &CallLog) -> TestEngineBuilder {
         .route("b", "other")
 }
 
-fn bounded_engine_builder(calls: &CallLog, handlers: &[&str], max_events: u64) -> TestEngineBuilder {
+fn bounded_engine_builder(calls: &CallLog, handlers: &[&str], max_attempts: u64) -> TestEngineBuilder {
     let mut builder = two_handler_engine_builder(calls);
-    builder.settings.bounded_run = Some(bounded_run(handlers, max_events));
+    builder.settings.bounded_run = Some(bounded_run(handlers, max_attempts));
     builder
 }
 
-fn bounded_run(handlers: &[&str], max_events: u64) -> BoundedRun {
-    BoundedRun { handlers: handlers.iter().map(|h| handler_name(h)).collect(), max_attempts: max_events }
+fn bounded_run(handlers: &[&str], max_attempts: u64) -> BoundedRun {
+    BoundedRun { handlers: handlers.iter().map(|h| handler_name(h)).collect(), max_attempts }
 }
 
 /// Registers the handlers with a node that runs nothing, and emits these events.

@@ -13,7 +13,7 @@ struct RecordRead {
     id: u64,
 }
 
-/// Counts a view, unless the client is a robot.
+/// Prints where a record was viewed from; a robot is printed as not counted.
 async fn print_view(event: RecordRead, request: RequestContext) -> Result<(), HandlerError> {
     let user_agent = request.user_agent.unwrap_or_default();
     if user_agent.contains("bot") {

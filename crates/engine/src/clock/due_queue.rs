@@ -18,7 +18,7 @@ impl DueQueue {
         Self::default()
     }
 
-    /// Replaces the due time of an item; with `None` it is never due.
+    /// Replaces the due time of an item; with `None` the item is never due.
     pub fn set_due_time(&mut self, item: usize, time: Option<Timestamp>) {
         if self.due_times.len() <= item {
             self.due_times.resize(item + 1, None);

@@ -106,6 +106,7 @@ impl Clock {
         }
     }
 
+    /// Whether a store call succeeded. Logs and counts a failure.
     fn is_ok_or_log(&self, result: Result<(), StoreError>) -> bool {
         if let Err(error) = &result {
             self.node.count_store_error();
@@ -188,8 +189,8 @@ impl Clock {
             if has_omitted_older {
                 tracing::warn!(
                     schedule = %schedule.name,
-                    after = %self.processed_up_to[index],
-                    recorded = times.len(),
+                    missed_since = %self.processed_up_to[index],
+                    recorded_count = times.len(),
                     "schedule has more missed times than its ledger records; only the newest ones are recorded, \
                      older ones are dropped"
                 );
@@ -287,7 +288,10 @@ impl Clock {
             && let Err(error) = self.notify_watchers_of_created_tasks(&fires_with_effect).await
         {
             node.count_store_error();
-            tracing::warn!(error = %ErrorChain(&error), "watchers were not notified of some scheduled tasks; the tasks run all the same");
+            tracing::warn!(
+                error = %ErrorChain(&error),
+                "watchers were not notified of some tasks that schedules created; the tasks run all the same"
+            );
         }
     }
 

@@ -31,7 +31,7 @@ const MAX_REQUESTS_PER_BATCH: usize = 1024;
 /// The pause of a queue after a claim that found no task. Without it every commit of a busy store would cost a claim.
 const EMPTY_CLAIM_PAUSE: Duration = Duration::from_millis(10);
 
-/// The tasks that a pull worker requests, and for how long it leases them. Workers with the same key share a queue.
+/// The tasks that a pull worker requests, and for how long it leases them. Workers with equal filters share a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PullFilter {
     pub(crate) handlers: Arc<BTreeSet<HandlerName>>,
@@ -132,7 +132,7 @@ impl Drop for GrantedTasks {
 /// The receiver of requests to the long-poll service.
 pub(crate) struct BrokerRequestReceiver(mpsc::UnboundedReceiver<BrokerRequest>);
 
-/// Workers that wait in the queue of one key.
+/// The queue of the pull workers that wait for tasks with equal filters, first come first served.
 struct WaiterQueue {
     waiters: VecDeque<Waiter>,
     /// Whether the store may have tasks for the waiters.
@@ -316,7 +316,7 @@ impl LongPollService {
             Err(error) => {
                 self.node.count_store_error();
                 tracing::debug!(
-                    error = %ErrorChain(&error), workers = queue.waiters.len(),
+                    error = %ErrorChain(&error), pull_worker_count = queue.waiters.len(),
                     "could not claim tasks for waiting pull workers; they get the error and may retry"
                 );
                 for waiter in queue.waiters.drain(..) {
@@ -375,7 +375,7 @@ impl LongPollService {
             Err(error) => {
                 self.node.count_store_error();
                 tracing::debug!(
-                    error = %ErrorChain(&error), tasks = ended.len(),
+                    error = %ErrorChain(&error), task_count = ended.len(),
                     "could not release undelivered tasks; they run again after their leases have expired"
                 );
             }

@@ -52,7 +52,7 @@ async fn monitor_clock(node: Arc<Node>) {
         let report = node.time_source.clock_report();
         if needs_report(reported, report) {
             reported = report;
-            node.announce_capabilities_or_retry_later().await;
+            node.store_capabilities_or_retry_later().await;
         }
     }
 }

@@ -101,8 +101,8 @@ impl TimeSource {
         Ok(())
     }
 
-    /// Compares the clocks before the first write to a store: with its server's, or with the last time that an embedded
-    /// store was written.
+    /// Sets the time before the first write to a store: to the clock of its server, or for an embedded store to the
+    /// machine's clock, after a check against the last time that the store was written.
     pub(crate) async fn align_with_store(&self, store: &dyn Store) -> Result<(), StoreError> {
         self.measure_server_clock(async || store.read_store_server_clock().await).await?;
         if self.lock_discipline().uses_store_clock() {
@@ -223,7 +223,10 @@ fn log_clock_change(change: &ClockChange) {
             CLOCK_TOLERANCE.as_secs()
         ),
         ClockChange::ReturnedToService => {
-            tracing::info!("this machine's clock agrees with the store's again; the node is back in service");
+            tracing::info!(
+                "this machine's clock agrees with the store's again; the node is back in service, and claims and \
+                 accepts work"
+            );
         }
         ClockChange::StepPending(by) => tracing::warn!(
             step_s = micros_to_seconds(by),
@@ -238,7 +241,9 @@ fn log_clock_change(change: &ClockChange) {
             micros_to_seconds(by)
         ),
         ClockChange::StepUndone => {
-            tracing::info!("the step of this machine's clock was undone; it had no effect")
+            tracing::info!(
+                "the step of this machine's clock was undone before the node followed it; it had no effect"
+            )
         }
         ClockChange::FiringSuspended(by) => tracing::warn!(
             since_last_write_s = micros_to_seconds(by),
@@ -248,7 +253,7 @@ fn log_clock_change(change: &ClockChange) {
             format_minutes(clock_discipline::LARGE_STEP_CONFIRMATION_TIME)
         ),
         ClockChange::FiringResumed => {
-            tracing::info!("the wait after the clock jump is over; pruning and schedules continue")
+            tracing::info!("the wait for a confirmed clock is over; pruning and schedules continue")
         }
     }
 }

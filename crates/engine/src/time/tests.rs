@@ -36,6 +36,7 @@ impl ManualClocks {
         TRUE_START_TIME.plus(self.read().monotonic)
     }
 
+    /// Has the time source measure the clock of a server that shows the true time.
     async fn measure_server_with_true_time(&self, time: &TimeSource) {
         time.measure_server_clock(async || Ok::<_, ()>(Some(self.true_time()))).await.unwrap();
     }

@@ -70,7 +70,7 @@ impl TestEngineBuilder {
         self.handler_with_changed_spec(handler, |_| {}, function)
     }
 
-    /// Like [`handler`](Self::handler), after `change` was applied to the handler's spec.
+    /// Like [`handler`](Self::handler), but `change` is applied to the handler's spec first.
     pub(crate) fn handler_with_changed_spec<F, Fut>(
         mut self,
         handler: &str,
@@ -114,7 +114,7 @@ impl TestEngineBuilder {
         self.handler_with_runner(handler, None, |_| {})
     }
 
-    /// Adds a source with these collections, which a shell script synchronises.
+    /// Adds a source with these collections; a shell script synchronises each of them.
     pub(crate) fn source(self, source: &str, collections: &[&str], script: &str) -> Self {
         let argv = ["sh", "-c", script].map(ToOwned::to_owned).to_vec();
         let command =

@@ -106,7 +106,7 @@ async fn an_order_schedule_can_be_run_manually() {
     engine.stop(TEST_TIMEOUT).await;
 }
 
-/// The types and states of scheduler events so far.
+/// Lists the types and states of the engine events about nodes so far.
 async fn list_node_state_events(engine: &Engine) -> Vec<String> {
     let filter = EventFilter { event_types: vec![event_type("SchedulerEvent")], ..EventFilter::default() };
     let page = engine.observer().read_page(&filter, EventId::ZERO, None, 100).await.unwrap();

@@ -6,7 +6,7 @@ use pointsman_engine::{HandlerOutcome, HandlerSpec, ScheduleRunResult};
 
 use super::*;
 
-/// Makes a handler a source of orders.
+/// Turns a handler into a source with the collection `orders`.
 pub(crate) fn set_source_with_orders_collection(def: &mut HandlerDef) {
     let orders = CollectionName::new("orders").unwrap();
     def.source = Some(SourceDef { collections: [(orders, Default::default())].into(), ..Default::default() });

@@ -72,7 +72,7 @@
 //! # }
 //! ```
 //!
-//! # Holes
+//! # Missing events
 //!
 //! The gate cannot know whether a missing event will arrive. It reports that its buffer is full
 //! ([`ReturnReason::BufferFull`]), that an event contradicts the object's position ([`ReturnReason::Fork`]), or that an
@@ -239,8 +239,8 @@ impl<T, P: PositionStore> Gate<T, P> {
     }
 
     /// Continues with this event of the object: all events before it count as handled. If it waits, it is returned as
-    /// ready; if it was returned with a hole, pass it to [`receive`](Self::receive) again. Fails while an older one
-    /// waits or is in progress, because that one would be lost.
+    /// ready; if the gate had returned it as [`GateDecision::Returned`], pass it to [`receive`](Self::receive) again.
+    /// Fails while an older event waits or is in progress, because the older event would be lost.
     pub fn skip_to(
         &mut self,
         object: &TenantObjectKey,

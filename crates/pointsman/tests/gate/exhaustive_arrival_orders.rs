@@ -67,7 +67,7 @@ impl ModelCheck {
         match decision {
             GateDecision::Ready(event) => self.model.in_progress.push(event),
             GateDecision::Wait => self.model.waiting.push(event.clone()),
-            GateDecision::Returned(hole) => self.returned_events.push(hole.event),
+            GateDecision::Returned(returned) => self.returned_events.push(returned.event),
             GateDecision::Duplicate => {}
         }
         self.check_waiting_count();
@@ -98,7 +98,7 @@ impl ModelCheck {
         }
     }
 
-    /// Passes returned events again, and skips every hole, the oldest first.
+    /// Passes returned events again, and skips every missing event, the oldest first.
     fn skip_all_missing_events(&mut self, history: &[NumberedEvent]) {
         loop {
             for event in std::mem::take(&mut self.returned_events) {

@@ -75,7 +75,7 @@ fn with_one_duplicated(arrivals: &[NumberedEvent]) -> Vec<Vec<NumberedEvent>> {
     all
 }
 
-/// Handles a ready event and those that become ready after it. Returns their payloads, in order.
+/// Handles the event if it is ready, and those that become ready after it. Returns their payloads, in order.
 fn handle_ready_events<P: PositionStore>(gate: &mut Gate<u64, P>, decision: GateDecision<u64>) -> Vec<u64> {
     let (mut handled, mut decisions) = (vec![], vec![decision]);
     while let Some(decision) = decisions.pop() {

@@ -46,6 +46,7 @@ impl CrashingConsumer {
         (Gate::new(positions).with_limits(ample_limits()), open_connection_without_syncs(&path))
     }
 
+    /// Counts a step; an error at the step at which the consumer is to crash.
     fn count_step_and_crash_at_chosen_step(&mut self) -> Result<(), SimulatedCrash> {
         self.step_count += 1;
         if self.step_count == self.crash_step { Err(SimulatedCrash) } else { Ok(()) }

@@ -44,7 +44,7 @@ fn handle_through_gate(arrivals: Vec<IncomingEvent<RawEvent>>) -> Vec<(Option<Te
                     decisions.extend(gate.mark_done(&event).unwrap());
                 }
                 GateDecision::Wait | GateDecision::Duplicate => {}
-                GateDecision::Returned(hole) => panic!("{hole:?}"),
+                GateDecision::Returned(returned) => panic!("{returned:?}"),
             }
         }
     }

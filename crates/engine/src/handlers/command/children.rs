@@ -1,9 +1,9 @@
 //! The children of this process: commands whose attempts wait for them, and orphans.
 //!
 //! A process whose parent ends gets another parent: init, unless a process in between is a subreaper. [`adopt_orphans`]
-//! makes this process one, so that a process which a command leaves behind stays below it, where its attempt finds it,
-//! and where [`kill_orphans`] kills it after the last attempt. Adopted children must also be reaped, and only they: the
-//! exit status of a command belongs to its attempt.
+//! makes this process a subreaper, so that a process which a command leaves behind stays below it, where its attempt
+//! finds it, and where [`kill_orphans`] kills it after the last attempt. Adopted children must also be reaped, and only
+//! they: the exit status of a command belongs to its attempt.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -19,7 +19,7 @@ use tokio::process::{Child, Command};
 use super::process::{Process, kill_process};
 use super::procfs::{list_children_of_main_thread, list_descendants_except};
 
-/// How long [`kill_orphans`] waits for killed processes to end. One that hangs in the kernel may take longer.
+/// How long [`kill_orphans`] waits for killed processes to end. A process that hangs in the kernel may take longer.
 const ORPHAN_KILL_TIMEOUT: Duration = Duration::from_secs(1);
 /// The interval between two kills of the orphans that still run.
 const ORPHAN_KILL_INTERVAL: Duration = Duration::from_millis(2);

@@ -1,4 +1,4 @@
-//! The file that a command writes its effects to: private, bounded, and gone when the attempt is over.
+//! The file that a command writes its effects to: private, limited in size, and deleted when the attempt is over.
 
 use std::fs::{OpenOptions, Permissions};
 use std::io;

@@ -22,7 +22,7 @@ use super::children::{adopts_orphans, list_and_reap_orphans};
 use super::process::{Process, ProcessStat, kill_process, signal_process_group};
 use super::procfs::{EnvVariablePresence, env_variable_presence, list_descendants};
 
-/// How long killed processes may take to end. One that hangs in the kernel may take longer.
+/// How long killed processes may take to end. A process that hangs in the kernel may take longer.
 const SCOPE_KILL_TIMEOUT: Duration = Duration::from_secs(1);
 /// The interval between two kills of the processes that still run.
 const SCOPE_KILL_INTERVAL: Duration = Duration::from_millis(2);
@@ -215,7 +215,8 @@ impl ProcessScopeState {
         {
             tracing::warn!(
                 %error, %pid,
-                "cannot signal a process of a command; it may outlive its attempt. If it keeps running, end it by hand"
+                "cannot signal a process of a command; the process may outlive its attempt. If it keeps running, \
+                 end it by hand"
             );
         }
     }
