@@ -59,7 +59,7 @@ struct EngineInner {
     failure_recorder: ServiceFailureRecorder,
     /// Serialises reconfigurations, so that the store and the node agree on the last one.
     reconfigure_lock: tokio::sync::Mutex<()>,
-    /// Whether the journal has the event that this node stops.
+    /// Whether the journal has the engine event that announces the stop of this node.
     is_stop_published: AtomicBool,
 }
 

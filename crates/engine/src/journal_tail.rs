@@ -31,7 +31,7 @@ impl JournalTail {
         }
     }
 
-    /// The newest id of the tail.
+    /// The id up to which the tail has the events of the journal.
     pub(crate) fn head(&self) -> EventId {
         self.journal_range.newest_event_id
     }
@@ -95,7 +95,7 @@ impl JournalTail {
             }
             if filter.matches(event) {
                 page.events.push(event.clone());
-                // Events after the last returned one were not examined.
+                // If the page is full, events after its last event were not examined.
                 if page.events.len() == limit {
                     page.last_scanned_event_id = event.id;
                 }

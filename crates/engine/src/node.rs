@@ -193,7 +193,7 @@ impl Node {
         let waits = |status| matches!(status, TaskStatus::New | TaskStatus::Scheduled);
         let step = self.store.read_order(tenant, order).await?.and_then(|(view, _)| view.task);
         let Some((id, ..)) = step.filter(|(_, status, _)| waits(*status)) else { return Ok(()) };
-        // The step may have been run between the two reads.
+        // The step may have run between the read of the order and the read of its task.
         let task = self.store.read_task(&id).await?.map(|(task, _)| task);
         if let Some(task) = task.filter(|task| waits(task.lifecycle.state.status())) {
             self.task_changes.notify_task_state(task, self.time_source.now());

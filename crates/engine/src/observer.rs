@@ -46,7 +46,7 @@ pub struct Observer {
     followers: Arc<Followers>,
     /// The number of followers that wait for new events.
     waiting_follower_count: AtomicUsize,
-    /// `None` before the first read.
+    /// When somebody last read the journal through this observer; `None` before the first read.
     last_read_at: Mutex<Option<Instant>>,
     filler_wakeup: Notify,
     stopped_signal: CancellationToken,

@@ -132,7 +132,7 @@ pub(crate) struct EmissionSender {
 }
 
 impl EmissionSender {
-    /// Returns when the events are durable.
+    /// Hands events to the sequencer, and returns when they are durable.
     pub(crate) async fn emit(&self, emission: EmitBatch) -> EmitResult {
         let reservation =
             LoadReservation::try_reserve(&self.waiting_load, EmissionLoad::from_emission(&emission))

@@ -17,7 +17,7 @@ use crate::start_gate::PauseVersion;
 /// The result of a claim, whose tasks are to be started. Dropping it releases those that were not started.
 pub(crate) struct UnstartedClaim {
     node: Arc<Node>,
-    /// In reverse order, so that the first is taken from the end.
+    /// The claimed tasks in reverse order, so that the first is taken from the end.
     tasks_in_reverse_order: Vec<ClaimedTask>,
     /// Whether more tasks are ready than this claim could take.
     pub(crate) has_more_ready_tasks: bool,

@@ -76,7 +76,7 @@ async fn a_dropped_emit_is_journaled_and_affects_no_other_producer() {
     for n in 0..50 {
         let emission = EmitBatch { events: vec![keyed_event("a", "x")], idempotency_key: None };
         if n % 2 == 0 {
-            // Polled once, so that it was handed over, and then dropped.
+            // The emit is polled once, so that its event was handed over, and then dropped.
             let dropped_emit = engine.emit(emission);
             futures::pin_mut!(dropped_emit);
             let _ = futures::poll!(dropped_emit);
@@ -143,7 +143,7 @@ async fn tasks_of_a_large_batch_are_claimed_as_they_are_created() {
             .unwrap();
         least_written = least_written.min(store.writer().status().rows_written() - before);
     }
-    // The worker may have reserved all slots in some rounds, but not in all.
+    // In some rounds the worker may have reserved all slots, so that the sequencer claimed nothing, but not in all.
     let expected_rows = 3 * EVENT_COUNT as u64; // events, objects, tasks
     assert!(
         (expected_rows..expected_rows + 20).contains(&least_written),

@@ -25,7 +25,7 @@ async fn emitted_events_are_read_at_once_and_in_order() {
         let receipt = emit(&engine, vec![keyed_event("a", &format!("k{}", n % 3))]).await;
         ids.push(receipt.events[0].id);
         let read = read_page(&engine, ids[ids.len().saturating_sub(2)], 10).await;
-        // Before the first there is nothing to read after; then always exactly the new one.
+        // The first read begins after the first event and finds nothing; each later read finds exactly the new event.
         let expected = if n == 0 { 0 } else { 1 };
         assert_eq!(read.events.len(), expected);
         assert_eq!(read.last_scanned_event_id, ids[n]);

@@ -356,7 +356,7 @@ impl Clock {
                 is_paused_again |=
                     rows.iter().any(|(row, _)| row.outcome == FireOutcome::Skipped(SkipReason::PausedByRule));
             }
-            // If a new rule pauses them again, they are caught up when that rule is lifted.
+            // If a new rule pauses the times again, they are caught up when that rule is lifted.
             if !is_paused_again {
                 self.node.store.mark_caught_up(&schedule.name, *processed_up_to).await?;
             }

@@ -48,7 +48,7 @@ pub(crate) struct LongPollBroker {
 #[derive(Debug)]
 enum BrokerRequest {
     WaitForTasks(PullFilter, Waiter),
-    /// Tasks that were not delivered.
+    /// Returns claimed tasks that were not delivered to their pull worker.
     ReturnUndeliveredTasks(Vec<ClaimedTask>),
 }
 
@@ -85,7 +85,7 @@ impl LongPollBroker {
             },
         );
         self.request_sender.send(request).map_err(|_| StoreError::Closed)?;
-        // This also returns when the waiter gets its reply or is dropped.
+        // This wait also ends when the waiter gets its reply or is dropped.
         let _ = store_queried_receiver.await;
         match timeout_at(deadline, &mut reply_receiver).await {
             Ok(Ok(granted)) => granted.map(Some),

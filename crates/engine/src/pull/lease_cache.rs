@@ -76,7 +76,7 @@ impl LeaseCache {
             lease_duration: duration,
             log_quota,
         };
-        // A concurrent request may have inserted it and counted lines already.
+        // A concurrent request may have inserted the lease and counted log lines already.
         self.lock_leases().entry(fence).or_insert(cached_lease);
         Ok(Ok(task))
     }
@@ -95,7 +95,7 @@ impl LeaseCache {
         Ok(lease)
     }
 
-    /// The duration of a renewal that gives none.
+    /// The duration of a renewal that names none: that of the lease when it was granted.
     pub(crate) fn lease_duration(&self, fence: i64) -> Option<Duration> {
         self.lock_leases().get(&fence).map(|cached_lease| cached_lease.lease_duration)
     }

@@ -81,10 +81,10 @@ fn recent_times_fire_under_every_policy() {
 #[test]
 fn missed_times_follow_the_catch_up_policy() {
     for (catch_up, window, processed_up_to, now, expected) in [
-        // The latest fires, the others do not.
+        // The latest missed time fires, the others do not.
         (CatchUpPolicy::One, DAY, "07:00:00", "10:30:00", vec![SKIP, SKIP, FIRE_CAUGHT_UP]),
         (CatchUpPolicy::One, DAY, "09:00:00", "10:30:00", vec![FIRE_CAUGHT_UP]),
-        // Something newer fires anyway.
+        // A newer time fires anyway, so no missed time does.
         (CatchUpPolicy::One, DAY, "07:00:00", "10:00:30", vec![SKIP, SKIP, FIRE_LATE]),
         (CatchUpPolicy::One, DAY, "07:00:00", "10:00:01", vec![SKIP, SKIP, FIRE_ON_TIME]),
         // The missed time is older than the window.
@@ -215,12 +215,12 @@ fn paused_times_are_caught_up_by_the_policy() {
         (CatchUpPolicy::One, DAY, "10:00:00", "10:30:00", vec!["10:00:00"]),
         (CatchUpPolicy::All, DAY, "10:00:00", "10:30:00", vec!["08:00:00", "09:00:00", "10:00:00"]),
         (CatchUpPolicy::None, DAY, "10:00:00", "10:30:00", vec![]),
-        // Also a time that was paused a moment ago.
+        // A time that was paused a moment ago is caught up too.
         (CatchUpPolicy::One, DAY, "10:00:00", "10:00:02", vec!["10:00:00"]),
-        // Too long ago.
+        // The paused times are older than the window.
         (CatchUpPolicy::One, HOUR / 4, "10:00:00", "10:30:00", vec![]),
         (CatchUpPolicy::All, HOUR * 2, "10:00:00", "10:30:00", vec!["09:00:00", "10:00:00"]),
-        // A newer time is due, which fires.
+        // A newer time is due and fires, so no paused time is caught up.
         (CatchUpPolicy::One, DAY, "09:00:00", "10:00:02", vec![]),
         (CatchUpPolicy::All, DAY, "09:00:00", "10:00:02", vec!["08:00:00", "09:00:00"]),
     ] {

@@ -221,7 +221,7 @@ mod tests {
         adopt_orphans().unwrap();
         let mut command = Command::new("sleep");
         let (child, process, awaited) = spawn_awaited_child(command.arg("600").kill_on_drop(true)).unwrap();
-        // Dropped before the child, it is certainly not reaped yet.
+        // The guard is dropped before the child, which is certainly not reaped yet.
         drop(awaited);
         assert!(!list_and_reap_orphans().contains(&process.pid));
         assert!(lock_non_orphan_children().children_reaped_by_runtime.contains(&process));

@@ -122,7 +122,7 @@ impl ProcessScopeState {
             let new_pids: Vec<Pid> =
                 self.list_processes_without_cgroup().into_iter().filter(|pid| moved.insert(*pid)).collect();
             for pid in &new_pids {
-                // It may have ended meanwhile.
+                // The process may have ended meanwhile.
                 let _ = cgroup.add_process(*pid);
             }
             if new_pids.is_empty() {
@@ -295,7 +295,8 @@ mod tests {
         !stat.is_empty() && !stat.contains(") Z ")
     }
 
-    /// Waits until it is in its scope, starts a process in a session of its own that prints its pid, and ends.
+    /// A script that waits until it is in its scope, starts a process in a session of its own that prints its pid, and
+    /// ends.
     fn detached_script(prefix: &str) -> String {
         format!("cat; {prefix} setsid sh -c 'echo $$; exec sleep 600 >/dev/null' &")
     }
@@ -309,7 +310,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_control_group_contains_orphans_that_cleared_their_environment() {
-        // Where this process may create none there is nothing to test.
+        // Where this process may not create control groups there is nothing to test.
         let Some(cgroup) = Cgroup::create() else { return };
         let path = format!("{cgroup:?}");
         let (pid, killed) =
@@ -384,7 +385,7 @@ mod tests {
         kill_process(other).unwrap();
         assert_eq!(killed, 1);
         assert!(other_exists && duration < SCOPE_KILL_TIMEOUT, "{duration:?}");
-        // It is reaped when no other test starts a command.
+        // The orphan is reaped when no other test starts a command.
         let deadline = Instant::now() + Duration::from_secs(10);
         while ProcessStat::read(own).is_some() {
             assert!(Instant::now() < deadline);

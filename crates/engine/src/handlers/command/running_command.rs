@@ -55,7 +55,8 @@ impl RunningCommand {
     /// Writes the command's stdin, logs its output, and waits for it to end, or ends it when the attempt is cancelled.
     /// Then kills what it has left running.
     pub(super) async fn run_to_end(self, delivery: &Delivery) -> io::Result<CommandEnd> {
-        // If the attempt is dropped, these are dropped in reverse order.
+        // If the attempt is dropped, these variables are dropped in reverse order: the scope, which kills the processes,
+        // comes first.
         let Self { awaited_child, mut child, process_scope: mut scope } = self;
         let child = &mut child;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());

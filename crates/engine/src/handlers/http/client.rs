@@ -16,7 +16,7 @@ use super::resolver::AccessCheckingResolver;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A client that lives as long as a handler uses it.
+/// An HTTP client that all handlers with the same network policy share. It lives as long as one of them uses it.
 #[derive(Debug)]
 pub(super) struct SharedClient {
     access: NetworkAccess,
@@ -32,7 +32,7 @@ impl Deref for SharedClient {
 
 static SHARED_CLIENTS: Mutex<Vec<Weak<SharedClient>>> = Mutex::new(Vec::new());
 
-/// The client for this policy, created if there is none.
+/// Returns the client for this network policy, and builds it if no handler has it yet.
 pub(super) fn find_or_build_client(access: &NetworkAccess) -> reqwest::Result<Arc<SharedClient>> {
     let mut clients = SHARED_CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     clients.retain(|client| client.strong_count() > 0);
@@ -45,7 +45,7 @@ pub(super) fn find_or_build_client(access: &NetworkAccess) -> reqwest::Result<Ar
 }
 
 fn build_client(access: &NetworkAccess) -> reqwest::Result<Client> {
-    // Fails when the program has chosen a provider already, which is as good.
+    // Fails if the program has already chosen a cryptography provider, which is then used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     client_builder(access).build().or_else(|error| {
         // A machine without any root certificates can still deliver to plain HTTP targets.

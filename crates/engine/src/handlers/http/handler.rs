@@ -140,7 +140,7 @@ impl Runner for HttpHandler {
             .run_until_cancelled(self.send_request(&delivery, delivery.log_sink.now()))
             .await;
         let response = match result {
-            // The worker decides whether it was a timeout of the target.
+            // The worker knows whether a timeout caused the cancellation.
             None => return failing_target_outcome("cancelled before the target responded"),
             Some(Err(outcome)) => return outcome,
             Some(Ok(response)) => response,

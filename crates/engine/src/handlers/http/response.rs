@@ -51,7 +51,7 @@ impl TargetResponse {
         if self.status.is_success() { LogLevel::Info } else { LogLevel::Error }
     }
 
-    /// The response as a line of the log.
+    /// The status of the response, as a line of the task's log.
     pub(super) fn summary(&self) -> String {
         match excerpt_for_error(&self.body) {
             text if text.is_empty() => format!("HTTP {}", self.status),
@@ -59,7 +59,7 @@ impl TargetResponse {
         }
     }
 
-    /// The outcome of the delivery for this tenant.
+    /// The outcome of the attempt that follows from the response; `tenant` is that of the task.
     pub(super) fn to_outcome(&self, tenant: &Tenant, now: Timestamp) -> HandlerOutcome {
         HandlerOutcome {
             target_health: Some(self.target_health(now)),
@@ -120,7 +120,7 @@ impl TargetResponse {
             return Ok(Effects::default());
         }
         if self.is_body_truncated {
-            // The rest was not read, and ignoring it could lose events.
+            // The rest of the body was not read, and ignoring it could lose events.
             return Err(JsonError::new("", format!("the reply has more than {MAX_EFFECTS_BYTES} bytes")));
         }
         let text =
