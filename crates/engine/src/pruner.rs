@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::{Engine, Settings, Setup};
 
-    /// The observer is not notified of pruning by a commit, so the pruner does it.
+    /// No commit notifies the observer of pruning, so the pruner notifies it.
     #[tokio::test]
     async fn a_cursor_is_torn_as_soon_as_events_after_it_expire() {
         let store = Arc::new(Sqlite::in_memory(crate::machine_clock_now()).unwrap());

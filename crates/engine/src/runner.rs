@@ -52,7 +52,7 @@ impl fmt::Debug for dyn Runner {
 pub struct Delivery {
     /// The task, with the number and the token of the attempt.
     pub task: ClaimedTask,
-    /// Takes the attempt's log lines while it runs.
+    /// Receives the log lines of the attempt while it runs.
     pub log_sink: LogSink,
     /// Cancelled when the attempt's time is up, when the task was cancelled, or when the node stops.
     pub cancel_token: CancellationToken,

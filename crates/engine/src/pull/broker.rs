@@ -28,7 +28,8 @@ use crate::supervisor::Service;
 const MAX_TASKS_PER_CLAIM: usize = 256;
 /// The maximum number of requests that are handled at a time.
 const MAX_REQUESTS_PER_BATCH: usize = 1024;
-/// The pause of a queue after a claim that found no task. Without it every commit of a busy store would cost a claim.
+/// The pause of a queue after a claim that found no task. Without this pause every commit of a busy store would cost a
+/// claim.
 const EMPTY_CLAIM_PAUSE: Duration = Duration::from_millis(10);
 
 /// The tasks that a pull worker requests, and for how long it leases them. Workers with equal filters share a queue.
@@ -55,7 +56,7 @@ enum BrokerRequest {
 #[derive(Debug)]
 struct Waiter {
     max_tasks: usize,
-    /// Notified once the store has been queried for this waiter; its deadline does not end before that.
+    /// Notified once the store has been queried for this waiter; the waiter's deadline does not end before that.
     store_queried_sender: Option<oneshot::Sender<()>>,
     reply_sender: oneshot::Sender<Result<GrantedTasks, StoreError>>,
 }
@@ -107,7 +108,7 @@ impl LongPollBroker {
     }
 }
 
-/// Claimed tasks for a worker. Those that are not taken are returned when this is dropped.
+/// Claimed tasks for a pull worker. Tasks that are not taken are returned to the broker when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct GrantedTasks {
     tasks: Vec<ClaimedTask>,

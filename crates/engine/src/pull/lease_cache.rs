@@ -30,7 +30,7 @@ struct CachedLease {
     task_summary: ClaimedTaskSummary,
     leased_at: Timestamp,
     expires_at: Timestamp,
-    /// The duration of the lease when it was granted, and of renewals that give none.
+    /// The duration of the lease when it was granted, and of renewals that name no duration.
     lease_duration: Duration,
     log_quota: LogQuota,
 }
@@ -156,7 +156,7 @@ async fn read_task_with_lease(
     Ok(match task.lifecycle.state {
         TaskState::Locked(lease) => match lease.until {
             Some(until) if lease.fence == fence => Ok((task, lease.since, until)),
-            // A worker must not end a task that a node runs, whatever fence it names.
+            // A pull worker must not end a task that a node runs, whatever fence the request names.
             Some(_) | None => Err(TaskCommandError::StaleFence),
         },
         TaskState::New { .. }

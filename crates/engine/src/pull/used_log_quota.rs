@@ -12,7 +12,7 @@ use crate::log_writer::{LogQuota, MAX_LOG_LINES_PER_ATTEMPT};
 /// The number of lines that are read at a time.
 const LOG_LINES_PER_READ: usize = 1000;
 
-/// Reads the log quota of an attempt with the lines counted that it has stored.
+/// Computes the log quota of an attempt from the lines that the attempt has already stored.
 pub(super) async fn read_used_log_quota(
     tasks: &dyn Tasks,
     task: &ClaimedTaskSummary,

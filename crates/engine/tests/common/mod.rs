@@ -25,7 +25,7 @@ use pointsman_engine::{
 use pointsman_store_sqlite::{Sqlite, SqliteStore};
 use tokio::sync::broadcast;
 
-/// Far more than any test needs; only a test that hangs reaches it.
+/// The timeout of everything that a test waits for. It is so long that only a test that hangs reaches it.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn now() -> Timestamp {

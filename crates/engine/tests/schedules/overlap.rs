@@ -26,7 +26,7 @@ impl GatedRunner {
         Self { gate: Arc::new(Semaphore::new(0)), call_log: CallLog::default() }
     }
 
-    /// A node that runs this as the handler `h`, at every tick.
+    /// Builds a node on which this runner handles every `tick` event, as the handler `h`.
     fn builder_with_tick_handler(&self) -> TestEngineBuilder {
         self.builder_with_gated_handler("h", |_| {}).route("tick", "h")
     }

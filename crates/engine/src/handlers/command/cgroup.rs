@@ -61,7 +61,7 @@ impl Cgroup {
         Ok(Self { path })
     }
 
-    /// Moves a process into the group. Processes that it starts from then on are born there.
+    /// Moves a process into the group. Processes that it starts from then on belong to the group too.
     pub(super) fn add_process(&self, pid: Pid) -> io::Result<()> {
         if !may_be_command_pid(pid) {
             return Err(io::Error::other(format!("{pid} is not the pid of a command")));

@@ -107,7 +107,8 @@ pub fn kill_orphans() {
     }
 }
 
-/// A child that does not count as an orphan while this value lives, nor later if the runtime has yet to reap it.
+/// A child process that does not count as an orphan while this value exists, nor later if the runtime has yet to reap
+/// it.
 #[derive(Debug)]
 pub(super) struct AwaitedChild(Process);
 
@@ -121,7 +122,7 @@ impl Drop for AwaitedChild {
     }
 }
 
-/// Guards the start of a command: while it lives, unknown children are not reaped.
+/// Guards the start of a command: while this value exists, unknown children are not reaped.
 struct CommandStartGuard;
 
 impl CommandStartGuard {

@@ -169,7 +169,7 @@ impl ProcessScopeState {
             .any(|pid| env_variable_presence(pid, &self.marker_variable) != EnvVariablePresence::Absent)
     }
 
-    /// Whether the leader's pid is certainly still its own.
+    /// Whether the leader's pid certainly still belongs to the leader.
     fn owns_leader_pid(&self) -> bool {
         !self.is_leader_reaped && (self.leader.started_ticks.is_none() || self.leader.exists())
     }

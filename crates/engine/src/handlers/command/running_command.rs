@@ -36,9 +36,9 @@ pub(super) struct CommandEnd {
     pub(super) exit_status: ExitStatus,
     /// Whether the attempt was cancelled.
     pub(super) is_cancelled: bool,
-    /// The last line on its stderr.
+    /// The last line on the command's stderr.
     pub(super) last_stderr_line: Vec<u8>,
-    /// The number of processes that it had left running, which were killed.
+    /// The number of processes that the command had left running and that were killed.
     pub(super) killed_process_count: usize,
 }
 

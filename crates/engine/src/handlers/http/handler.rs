@@ -146,7 +146,7 @@ impl Runner for HttpHandler {
             Some(Ok(response)) => response,
         };
         let now = delivery.log_sink.now();
-        delivery.log_sink.write_line(now, response.log_level(), response.summary()).await;
+        delivery.log_sink.write_line(now, response.log_level(), response.to_log_line()).await;
         response.to_outcome(delivery.task.subject.tenant(), now)
     }
 }

@@ -51,8 +51,8 @@ impl TargetResponse {
         if self.status.is_success() { LogLevel::Info } else { LogLevel::Error }
     }
 
-    /// The status of the response, as a line of the task's log.
-    pub(super) fn summary(&self) -> String {
+    /// The status of the response and an excerpt of its body, as a line of the task's log.
+    pub(super) fn to_log_line(&self) -> String {
         match excerpt_for_error(&self.body) {
             text if text.is_empty() => format!("HTTP {}", self.status),
             text => format!("HTTP {}: {text}", self.status),
@@ -103,7 +103,7 @@ impl TargetResponse {
         match self.status {
             StatusCode::GONE => "the target is gone (HTTP 410); not retrying".into(),
             status if status.is_redirection() => format!("HTTP {status}: redirects are not followed"),
-            _ => self.summary(),
+            _ => self.to_log_line(),
         }
     }
 
