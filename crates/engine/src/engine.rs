@@ -34,7 +34,7 @@ const BACKLOG_READ_TIMEOUT: Duration = Duration::from_secs(2);
 pub enum EmitError {
     /// The idempotency key was used for another request. Nothing was stored.
     #[error(transparent)]
-    IdempotencyRefused(#[from] IdempotencyError),
+    IdempotencyKeyConflict(#[from] IdempotencyError),
     /// The node's queue of unjournaled emissions is full. Nothing was stored.
     #[error("too many events are waiting to be journaled")]
     Overloaded,

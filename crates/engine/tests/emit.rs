@@ -110,7 +110,7 @@ async fn concurrent_repeats_of_an_idempotency_key_create_one_event() {
     assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
     assert!(receipts.iter().all(|receipt| receipt.events == receipts[0].events));
     let conflict = engine.emit(emission(2)).await;
-    assert!(matches!(conflict, Err(EmitError::IdempotencyRefused(IdempotencyError::Conflict(_)))));
+    assert!(matches!(conflict, Err(EmitError::IdempotencyKeyConflict(IdempotencyError::Conflict(_)))));
     assert_eq!(list_emitted_event_ids(&engine).await.len(), 1);
     assert_eq!(read_metric(&engine, "pointsman_events_emitted_total"), 1);
     engine.stop(TEST_TIMEOUT).await;

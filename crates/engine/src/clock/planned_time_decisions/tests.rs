@@ -276,7 +276,7 @@ fn a_jittered_time_is_on_time_at_its_due_time() {
 }
 
 #[test]
-fn a_scheduled_event_names_its_schedule_and_planned_time() {
+fn the_event_of_a_fire_names_its_schedule_and_planned_time() {
     let mut hourly = utc_schedule("@hourly", CatchUpPolicy::One, DAY);
     if let FireAction::EmitEvent(event) = &mut hourly.action {
         event.context.insert("team".into(), "books".into());
