@@ -122,11 +122,11 @@ mod tests {
         EventId::new(number).unwrap()
     }
 
-    fn build_event(number: u64, kind: &str) -> Arc<Event> {
+    fn build_event(number: u64, event_type: &str) -> Arc<Event> {
         Arc::new(Event {
             id: event_id(number),
             prev: None,
-            event_type: EventType::new(kind).unwrap(),
+            event_type: EventType::new(event_type).unwrap(),
             key: None,
             sub_object: None,
             value: Json::null(),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn scanned_up_to_is_the_last_examined_event() {
+    fn a_page_names_the_last_event_that_was_examined() {
         let tail = tail_with_three_events();
         let b_filter =
             EventFilter { event_types: vec![EventType::new("b").unwrap()], ..EventFilter::default() };

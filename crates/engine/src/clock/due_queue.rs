@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_has_one_due_time() {
+    fn a_new_due_time_replaces_that_of_the_item() {
         let mut queue = DueQueue::new();
         queue.set_due_time(7, Some(timestamp(10)));
         queue.set_due_time(7, Some(timestamp(50)));

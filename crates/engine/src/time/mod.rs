@@ -102,7 +102,7 @@ impl TimeSource {
     }
 
     /// Sets the time before the first write to a store: to the clock of its server, or for an embedded store to the
-    /// machine's clock, after a check against the last time that the store was written.
+    /// machine's clock, after a check against the machine's uptime or the last write to the store.
     pub(crate) async fn align_with_store(&self, store: &dyn Store) -> Result<(), StoreError> {
         self.measure_server_clock(async || store.read_store_server_clock().await).await?;
         if self.lock_discipline().uses_store_clock() {

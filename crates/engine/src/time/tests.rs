@@ -271,7 +271,7 @@ fn an_embedded_store_that_was_written_long_ago_waits_before_it_prunes_or_fires()
 }
 
 #[test]
-fn an_embedded_store_that_was_written_later_than_now_starts_nothing_early() {
+fn after_a_last_write_in_the_future_the_machine_clock_is_used_as_it_is() {
     let (manual, time) = manual_time_source();
     assert_eq!(time.lock_discipline().start_from_last_write(manual.read(), TRUE_START_TIME.plus(DAY)), None);
     manual.advance(MINUTE);

@@ -112,7 +112,7 @@ fn missed_times_follow_the_catch_up_policy() {
 }
 
 #[test]
-fn frequent_schedules_fire_once_after_a_short_gap() {
+fn late_times_of_a_frequent_schedule_count_as_missed_if_a_newer_one_is_due() {
     for (catch_up, now, expected) in [
         (CatchUpPolicy::One, "10:00:46", vec![SKIP, SKIP, FIRE_LATE]),
         (CatchUpPolicy::One, "10:00:42", vec![SKIP, SKIP, FIRE_ON_TIME]),

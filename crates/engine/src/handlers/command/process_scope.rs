@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_orphan_in_the_group_is_found_without_its_environment() {
+    async fn an_orphan_in_the_process_group_is_found_without_its_environment() {
         let script = "cat; env -i PATH=\"$PATH\" sh -c 'echo $$; exec sleep 600 >/dev/null' &";
         let (pid, killed) = run_script_and_end_scope("by-group", script, None).await;
         assert!(!is_running(pid));

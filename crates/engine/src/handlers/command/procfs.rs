@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_has_ended_has_no_variable() {
+    fn a_process_that_has_ended_shows_no_environment_variable() {
         let mut child = start_process_with_variable("cat", &[]);
         let mut echo = BufReader::new(child.stdout.take().unwrap());
         child.stdin.as_mut().unwrap().write_all(b"runs\n").unwrap();
