@@ -42,9 +42,9 @@
 //! The id of the last handled event of each object is stored through the trait [`PositionStore`]:
 //! [`InMemoryPositions`], or [`SqlitePositions`], which survive the process. Waiting events and events in progress are
 //! only in memory. So acknowledge an event to its sender after `mark_done`, not while it waits: then a crash loses
-//! nothing, and an event that was handled without `mark_done` is ready once more. With [`Gate::write_position_in_transaction`] the
-//! position is part of the consumer's own transaction, and each event is handled exactly once as far as that database
-//! is concerned:
+//! nothing, and an event that was handled without `mark_done` is ready once more. With
+//! [`Gate::write_position_in_transaction`] the position is part of the consumer's own transaction, and each event is
+//! handled exactly once as far as that database is concerned:
 //!
 //! ```
 //! # use std::time::Instant;
@@ -76,8 +76,8 @@
 //!
 //! The gate cannot know whether a missing event will arrive. It reports that its buffer is full
 //! ([`ReturnReason::BufferFull`]), that an event contradicts the object's position ([`ReturnReason::Fork`]), or that an
-//! event has been missing for too long ([`Gate::list_overdue_missing_events`]). The consumer then provides the missing event, or skips
-//! it with [`Gate::skip_to`].
+//! event has been missing for too long ([`Gate::list_overdue_missing_events`]). The consumer then provides the missing
+//! event, or skips it with [`Gate::skip_to`].
 
 mod error;
 mod events_and_decisions;
