@@ -96,7 +96,7 @@ impl ServiceFailureRecorder {
         tracing::error!(
             service = failure.service,
             reason = failure.reason,
-            failures = MAX_RESTARTS + 1,
+            failure_count = MAX_RESTARTS + 1,
             "service failed too often and is not restarted again; this node stops, and other nodes take over its tasks"
         );
         self.first_failure.send_if_modified(|first| match first {
