@@ -28,7 +28,7 @@ fn set_short_node_lease(mut builder: TestEngineBuilder) -> TestEngineBuilder {
 }
 
 #[tokio::test]
-async fn tasks_of_a_dead_node_are_retried() {
+async fn tasks_of_a_dead_node_run_again_without_a_counted_retry() {
     let store = in_memory_store();
     let producer = builder_without_worker().start(&store).await;
     let receipt = emit(&producer, vec![keyed_event("a", "x")]).await;

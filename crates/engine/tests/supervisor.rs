@@ -146,7 +146,7 @@ const STORE_METHOD_OF_EACH_SERVICE: [(&str, &str); 11] = [
 async fn every_service_is_restarted_after_a_panic_and_continues() {
     for (service, method) in STORE_METHOD_OF_EACH_SERVICE {
         let store = in_memory_store();
-        // The worker claims too, so the first panics may hit either service; two of them hit both.
+        // The worker calls this method too, so several panics are needed until one of them hits the broker.
         let panics = if method == "claim_tasks" { 3 } else { 1 };
         let engine = start_busy_node(store_with_panics(&store, method, panics)).await;
         exercise_all_services(&engine, &store).await;

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_outside_an_attempt_are_ignored() {
+    async fn tracing_events_outside_an_attempt_are_ignored() {
         let lines = run_and_collect_log_lines(TaskLogLayer::new(), async || ()).await;
         tracing::info!("a line outside any attempt");
         assert!(lines.is_empty());

@@ -272,7 +272,7 @@ impl From<IdempotencyError> for Problem {
 impl From<EmitError> for Problem {
     fn from(error: EmitError) -> Self {
         match error {
-            EmitError::IdempotencyRefused(refused) => refused.into(),
+            EmitError::IdempotencyKeyConflict(refused) => refused.into(),
             EmitError::Overloaded => Self::unavailable(EmitError::Overloaded),
             EmitError::NodeClockWrong(reason) => Self::unavailable(format!("{reason}; nothing was stored")),
             EmitError::Store(error) => error.into(),

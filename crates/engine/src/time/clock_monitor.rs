@@ -15,7 +15,7 @@ use crate::node::Node;
 const CLOCK_READ_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the store's clock is measured while the node is in service.
 const STORE_CLOCK_MEASURE_INTERVAL: Duration = Duration::from_secs(3);
-/// A smaller change of the offset is not reported.
+/// The minimum change of the clock's offset that is reported with the node, in milliseconds.
 const MIN_REPORTED_OFFSET_CHANGE_MS: u64 = 1000;
 
 pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
@@ -52,7 +52,7 @@ async fn monitor_clock(node: Arc<Node>) {
         let report = node.time_source.clock_report();
         if needs_report(reported, report) {
             reported = report;
-            node.announce_capabilities_or_retry_later().await;
+            node.store_capabilities_or_retry_later().await;
         }
     }
 }

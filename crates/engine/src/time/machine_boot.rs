@@ -9,7 +9,7 @@ use pointsman_core::store::TimeAtUptime;
 /// A boot of a machine, and for how long the machine has been running since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineBoot {
-    /// Differs for each boot of each machine.
+    /// Identifies one boot of one machine.
     pub boot_id: u64,
     /// How long the machine has been running.
     pub uptime: Duration,

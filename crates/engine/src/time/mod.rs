@@ -101,8 +101,8 @@ impl TimeSource {
         Ok(())
     }
 
-    /// Compares the clocks before the first write to a store: with its server's, or with the last time that an embedded
-    /// store was written.
+    /// Sets the time before the first write to a store: to the clock of its server, or for an embedded store to the
+    /// machine's clock, after a check against the machine's uptime or the last write to the store.
     pub(crate) async fn align_with_store(&self, store: &dyn Store) -> Result<(), StoreError> {
         self.measure_server_clock(async || store.read_store_server_clock().await).await?;
         if self.lock_discipline().uses_store_clock() {
@@ -219,7 +219,10 @@ fn log_clock_change(change: &ClockChange) {
             CLOCK_TOLERANCE.as_secs()
         ),
         ClockChange::ReturnedToService => {
-            tracing::info!("this machine's clock agrees with the store's again; the node is back in service");
+            tracing::info!(
+                "this machine's clock agrees with the store's again; the node is back in service, and claims and \
+                 accepts work"
+            );
         }
         ClockChange::StepPending(by) => tracing::warn!(
             step_s = micros_to_seconds(by),
@@ -234,17 +237,19 @@ fn log_clock_change(change: &ClockChange) {
             micros_to_seconds(by)
         ),
         ClockChange::StepUndone => {
-            tracing::info!("the step of this machine's clock was undone; it had no effect")
+            tracing::info!(
+                "the step of this machine's clock was undone before the node followed it; it had no effect"
+            )
         }
         ClockChange::FiringSuspended(by) => tracing::warn!(
-            leap_s = micros_to_seconds(by),
+            since_last_write_s = micros_to_seconds(by),
             "this machine's clock is {:.0} s ahead of the last write to the store: nothing is pruned and no schedule fires \
              for {}. If the machine was off for that long, there is nothing to do; else set its clock",
             micros_to_seconds(by),
             format_minutes(clock_discipline::LARGE_STEP_CONFIRMATION_TIME)
         ),
         ClockChange::FiringResumed => {
-            tracing::info!("the wait after the clock jump is over; pruning and schedules continue")
+            tracing::info!("the wait for a confirmed clock is over; pruning and schedules continue")
         }
     }
 }

@@ -18,7 +18,7 @@ async fn an_order_waits_at_a_removed_chain_node_until_it_is_restored() {
     let order = add_order(&engine, "/x,1", "1").await;
     gate.wait_for_arrival().await;
 
-    // While the step runs, its chain node is changed to lead to another one.
+    // While the step runs, its chain node is changed to lead to another chain node.
     engine
         .reconfigure(
             builder_with_nodes(vec![step_node("a", "c"), step_node("c", "end"), end_node("end")]).setup,
