@@ -102,6 +102,7 @@ pub(crate) fn read_last_event_id(headers: &HeaderMap) -> Result<Option<EventId>,
     text.parse().map(Some).map_err(|e: pointsman_core::event_id::BadEventId| bad(e.to_string()))
 }
 
+/// A stream that sends the journal from a cursor on, and task changes, as server-sent events.
 struct JournalFollower {
     app: App,
     caller: Caller,
@@ -153,7 +154,7 @@ impl JournalFollower {
                 Ok(PageReadOutcome::Events(events)) => {
                     self.accept_page_if_memory_allows(events).await.then(|| self.encode_next_chunk())
                 }
-                Ok(PageReadOutcome::NoMatch) => None,
+                Ok(PageReadOutcome::NoMatchInPage) => None,
                 Ok(PageReadOutcome::End) => self.next_task_frames_or_wait().await,
                 Ok(PageReadOutcome::GapAfterCursor { head }) => {
                     self.is_finished = true;

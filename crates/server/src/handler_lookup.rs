@@ -40,7 +40,8 @@ async fn has_queues(app: &App, caller: &Caller, name: &HandlerName) -> Result<bo
     Ok(queues.iter().any(|queue| caller.can_see_tenant(&queue.tenant)))
 }
 
-/// An empty page only means that the store stopped scanning; later pages may have tasks.
+/// Whether the history has a task of the handler that the caller may see. An empty page only means that the store
+/// stopped scanning; later pages may have tasks.
 async fn has_retained_tasks(app: &App, caller: &Caller, name: &HandlerName) -> Result<bool, Problem> {
     let (handler, tenant) = (Some(name.clone()), caller.bound_tenant.clone());
     let filter = TaskFilter { handler, tenant, ..TaskFilter::default() };

@@ -23,7 +23,7 @@ pub(crate) enum PageReadOutcome {
     /// Events that match.
     Events(Vec<Arc<Event>>),
     /// The page has no match; there is more to read.
-    NoMatch,
+    NoMatchInPage,
     /// The read has ended, at the head that the journal had when it began or at the requested number of events.
     End,
     /// Events after the cursor have expired, or the cursor was never given out.
@@ -111,7 +111,11 @@ impl JournalReader {
             // The cache of this node may be behind the store.
             let journal_range = self.app.engine.observer().read_journal_range().await?;
             let torn = PageReadOutcome::GapAfterCursor { head: journal_range.newest_event_id };
-            return Ok(if journal_range.has_gap_after(self.after) { torn } else { PageReadOutcome::NoMatch });
+            return Ok(if journal_range.has_gap_after(self.after) {
+                torn
+            } else {
+                PageReadOutcome::NoMatchInPage
+            });
         }
         if self.until.is_none() {
             self.head = page.journal_range.newest_event_id;
@@ -122,7 +126,7 @@ impl JournalReader {
             self.advance_forwards(page.last_scanned_event_id, page.events.is_empty());
         }
         Ok(if page.events.is_empty() {
-            PageReadOutcome::NoMatch
+            PageReadOutcome::NoMatchInPage
         } else {
             PageReadOutcome::Events(page.events)
         })

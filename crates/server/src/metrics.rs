@@ -114,10 +114,10 @@ impl HttpMetrics {
         for (kind, count) in
             [("authenticated", authenticated), ("unauthenticated", unauthenticated), ("reserve", reserve)]
         {
-            self.open_connections.get_or_create(&ConnectionLabels { kind }).set(gauge_value(count as u64));
+            self.open_connections.get_or_create(&ConnectionLabels { kind }).set(to_gauge_value(count as u64));
         }
-        self.open_streams.set(gauge_value(streams as u64));
-        self.unread_response_bytes.set(gauge_value(response_bytes));
+        self.open_streams.set(to_gauge_value(streams as u64));
+        self.unread_response_bytes.set(to_gauge_value(response_bytes));
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = encode_registry(&mut text, &self.registry);
@@ -125,7 +125,7 @@ impl HttpMetrics {
     }
 }
 
-fn gauge_value(count: u64) -> i64 {
+fn to_gauge_value(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 

@@ -44,7 +44,7 @@ fn shorten_detail(mut text: String) -> String {
     text
 }
 
-/// The kind of a problem; it decides the status and the type.
+/// The kind of a problem, which decides the HTTP status and the `type` of the problem document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProblemKind {
     Malformed,
@@ -52,7 +52,7 @@ enum ProblemKind {
     Forbidden,
     NotFound,
     MethodNotAllowed,
-    TooSlow,
+    BodyTooSlow,
     Conflict,
     TooLarge,
     UriTooLong,
@@ -73,7 +73,7 @@ impl ProblemKind {
             Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden"),
             Self::NotFound => (StatusCode::NOT_FOUND, "not-found"),
             Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed"),
-            Self::TooSlow => (StatusCode::REQUEST_TIMEOUT, "too-slow"),
+            Self::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, "too-slow"),
             Self::Conflict => (StatusCode::CONFLICT, "conflict"),
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large"),
             Self::UriTooLong => (StatusCode::URI_TOO_LONG, "address-too-long"),
@@ -133,8 +133,8 @@ impl Problem {
         Self::new(ProblemKind::MethodNotAllowed, detail)
     }
 
-    pub(crate) fn too_slow(detail: impl fmt::Display) -> Self {
-        Self::new(ProblemKind::TooSlow, detail)
+    pub(crate) fn body_too_slow(detail: impl fmt::Display) -> Self {
+        Self::new(ProblemKind::BodyTooSlow, detail)
     }
 
     pub(crate) fn conflict(detail: impl fmt::Display) -> Self {
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn problems_truncate_what_the_client_sent() {
+    async fn problems_truncate_long_details_and_omit_long_parameters_and_pointers() {
         let name = "ü".repeat(1 << 20);
         let problem = Problem::malformed(&name).with_parameter(&name).with_pointer(&name);
         let body = problem.into_response().into_body().collect().await.unwrap().to_bytes();

@@ -62,7 +62,7 @@ async fn receive_body(
     let started_at = Instant::now();
     loop {
         let frame = match timeout_at(timeouts.deadline(started_at, bytes.len()), body.frame()).await {
-            Err(_) => return Err(Problem::too_slow("the body arrived too slowly")),
+            Err(_) => return Err(Problem::body_too_slow("the body arrived too slowly")),
             Ok(None) => return Ok(ReceivedBody { bytes: bytes.freeze(), _budget_permit: budget_permit }),
             Ok(Some(Err(_))) => {
                 return Err(Problem::malformed("the body is incomplete or framed incorrectly"));

@@ -129,7 +129,7 @@ fn check_whole_chain(path: &str, nodes: Vec<ChainNode>, list: &[YamlNode], findi
     }
 }
 
-/// Reads a node. It needs an id; other faults do not prevent a result.
+/// Reads a chain node. Returns `None` if the node is not a map or has no valid id. Other faults are only reported.
 fn read_chain_node(item: &YamlNode, handlers: &DefinedNames, findings: &mut Findings) -> Option<ChainNode> {
     let fields = CheckedMap::from_node_with_known_keys(item, &CHAIN_NODE_KEYS, findings)?;
     let id = fields
@@ -213,7 +213,7 @@ pub(super) fn read_chain_reference(
     check_chain_exists(node, &path, defined, findings).then_some(path)
 }
 
-/// Whether the chain is defined; reports a fault if it is not.
+/// Whether the chain is defined. Reports a fault if the chain is not defined.
 pub(super) fn check_chain_exists(
     node: &YamlNode,
     path: &ChainPath,

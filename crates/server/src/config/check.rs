@@ -377,7 +377,7 @@ impl fmt::Display for SourceSummary {
 impl fmt::Display for ScheduleSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let times: Vec<String> =
-            self.upcoming_times.iter().map(|time| format_without_zero_fraction(*time)).collect();
+            self.upcoming_times.iter().map(|time| format_time_without_zero_fraction(*time)).collect();
         let next = if times.is_empty() { "never".into() } else { format!("at {}", times.join(", ")) };
         write!(f, "schedule {}: {}; next {next}", self.name, self.description)
     }
@@ -400,7 +400,7 @@ fn format_run_summary(kind: &str, target: &str, run_as: Option<&str>) -> String 
 }
 
 /// A time without its fraction of a second if that is zero, as it mostly is for schedules.
-fn format_without_zero_fraction(time: Timestamp) -> String {
+fn format_time_without_zero_fraction(time: Timestamp) -> String {
     time.to_string().replace(".000000Z", "Z")
 }
 

@@ -40,7 +40,7 @@ fn read_concurrency(node: &YamlNode, findings: &mut Findings) -> Option<u32> {
     read_integer(node, findings, 1..=MAX_CONCURRENCY).and_then(|count| u32::try_from(count).ok())
 }
 
-/// Reads a weight of the weighted round robin; 1 if none is set.
+/// Reads `weight`, the weight in the weighted round robin; 1 if it is not set.
 pub(super) fn read_weight(fields: &CheckedMap, findings: &mut Findings) -> Weight {
     fields.read_or_default("weight", Weight::default(), findings, |n, f| {
         let weight = read_integer(n, f, 1..=Weight::MAX.into())?;

@@ -24,7 +24,7 @@ mod decode;
 mod digest;
 mod engine_setup;
 mod fault;
-mod file_snapshot;
+mod file_contents;
 mod handler_limits;
 mod handler_run;
 mod handlers;
@@ -129,7 +129,7 @@ pub struct Config {
     /// The merged tree that the configuration was read from.
     merged_tree: yaml::YamlNode,
     /// The fingerprint of the configuration files, used to detect changes.
-    fingerprint: file_snapshot::ConfigFingerprint,
+    fingerprint: file_contents::ConfigFingerprint,
 }
 
 impl Config {
@@ -139,7 +139,7 @@ impl Config {
     }
 
     /// The settings that differ from `running` and cannot change while the process runs.
-    pub fn changed_fixed_settings(&self, running: &Self) -> Vec<&'static str> {
+    pub fn changed_settings_needing_restart(&self, running: &Self) -> Vec<&'static str> {
         let compared = [
             ("store", self.store_url == running.store_url),
             ("name", self.registration_name == running.registration_name),

@@ -108,7 +108,7 @@ impl<'a> TreePosition<'a> {
 fn redact_node(node: &YamlNode, at: &TreePosition<'_>, audience: Audience) -> YamlNode {
     let kind = match &node.kind {
         YamlKind::Null => YamlKind::Null,
-        YamlKind::Scalar { text, is_plain: plain } => match redacted_text(text, at, audience) {
+        YamlKind::Scalar { text, is_plain: plain } => match replacement_if_hidden(text, at, audience) {
             Some(text) => YamlKind::Scalar { text, is_plain: true },
             None => YamlKind::Scalar { text: text.clone(), is_plain: *plain },
         },
@@ -138,8 +138,8 @@ fn scalar_texts(items: &[YamlNode]) -> Vec<String> {
     items.iter().map(text).collect()
 }
 
-/// The text to show instead of a value; none if the value itself may be shown.
-fn redacted_text(text: &str, at: &TreePosition<'_>, audience: Audience) -> Option<String> {
+/// The text to show instead of a value; `None` if the value itself may be shown.
+fn replacement_if_hidden(text: &str, at: &TreePosition<'_>, audience: Audience) -> Option<String> {
     match audience {
         _ if at.is_store_url() => redact_store_url(text, audience),
         _ if at.hides_value(text) => Some(MASK.into()),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn store_urls_are_shown_without_user_and_parameters() {
+    fn store_urls_are_shown_to_api_clients_without_user_and_parameters() {
         let redact_for_api = |url| redact_store_url(url, Audience::ApiClient);
         assert_eq!(redact_for_api("sqlite:pointsman.db"), None);
         assert_eq!(

@@ -105,7 +105,7 @@ mod tests {
     use super::super::testing::{fault_messages, read_value_from_yaml};
     use super::*;
 
-    fn read_test_routes(node: &YamlNode, findings: &mut Findings) -> Option<RoutesSection> {
+    fn read_routes_to_known_targets(node: &YamlNode, findings: &mut Findings) -> Option<RoutesSection> {
         let names = |names: &[&str]| names.iter().map(|name| HandlerName::new(name).unwrap()).collect();
         let defined = DefinedNames { handlers: names(&["index", "notify"]), sources: names(&["shop"]) };
         let chains = [(ChainPath::new("/publish/article").unwrap(), vec![])].into();
@@ -114,9 +114,12 @@ mod tests {
 
     #[test]
     fn handlers_of_a_route_keep_their_order() {
-        let routes = read_value_from_yaml("record: [notify, {handler: index, sync: true}]", read_test_routes)
-            .unwrap()
-            .routes;
+        let routes = read_value_from_yaml(
+            "record: [notify, {handler: index, sync: true}]",
+            read_routes_to_known_targets,
+        )
+        .unwrap()
+        .routes;
         let (key, list) = routes.iter().next().unwrap();
         assert_eq!(key.as_str(), "record");
         assert_eq!(
@@ -128,7 +131,8 @@ mod tests {
     #[test]
     fn route_entries_with_a_leading_slash_are_chains() {
         let text = "record: [/publish/article, index]\nother: [{chain: /publish/article}]";
-        let RoutesSection { routes, chain_routes } = read_value_from_yaml(text, read_test_routes).unwrap();
+        let RoutesSection { routes, chain_routes } =
+            read_value_from_yaml(text, read_routes_to_known_targets).unwrap();
         assert_eq!(
             routes.iter().map(|(key, list)| (key.as_str(), list.len())).collect::<Vec<_>>(),
             [("record", 1)]
@@ -140,7 +144,7 @@ mod tests {
             fault_messages(
                 "a: [/publish/artcle, /publish/article, {chain: /publish/article}, /x//y]\n\
                  b: [{chain: publish}, {chain: /publish/article, handler: index, sync: true}]\n",
-                read_test_routes
+                read_routes_to_known_targets
             ),
             [
                 "there is no chain /publish/artcle; did you mean `/publish/article`?",
@@ -159,7 +163,7 @@ mod tests {
         assert_eq!(
             fault_messages(
                 "a..b: [index]\nrecord: [indx, notify, notify, {handler: banana, sync: maybe}]\nc: index\nd: [shop]\n",
-                read_test_routes
+                read_routes_to_known_targets
             ),
             [
                 "\"a..b\" has an empty segment between its dots",

@@ -99,8 +99,8 @@ impl StoreUrl {
         }
     }
 
-    /// The error of a program that was compiled without this kind of store.
-    pub fn missing_feature(&self) -> MissingStoreFeature {
+    /// The error of a program that was compiled without the Cargo feature for this kind of store.
+    pub fn missing_feature_error(&self) -> MissingStoreFeature {
         MissingStoreFeature(self.kind())
     }
 

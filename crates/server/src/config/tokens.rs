@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_hashed_as_soon_as_it_is_read() {
+    fn a_token_from_a_variable_equals_the_token_given_by_its_hash() {
         let env = test_environment();
         let hex: String =
             Sha256::digest("a token that is long enough").iter().map(|byte| format!("{byte:02x}")).collect();

@@ -276,14 +276,14 @@ mod tests {
     use super::super::location::SettingOrigin;
     use super::*;
 
-    fn parse_tree(text: &str) -> YamlNode {
+    fn parse_yaml_text(text: &str) -> YamlNode {
         let config_text = ConfigText::new(SettingOrigin::File("a.yml".into()), 0, text.into());
         parse_yaml(&config_text, &mut Findings::default()).unwrap()
     }
 
     #[test]
     fn nodes_and_keys_have_line_and_column() {
-        let root = parse_tree("# first\na:\n  - x\n  - {k: \"v\", é: w}\nb: |\n  one\n  two\n");
+        let root = parse_yaml_text("# first\na:\n  - x\n  - {k: \"v\", é: w}\nb: |\n  one\n  two\n");
         let YamlKind::List(items) = &root.get("a").unwrap().kind else { panic!("{root:?}") };
         assert_eq!(items[0].location.to_string(), "a.yml:3:5");
         let inner = items[1].entries();
@@ -297,9 +297,11 @@ mod tests {
 
     #[test]
     fn only_unquoted_scalars_can_be_null() {
-        let root = parse_tree("{a: , b: ~, c: null, d: 'null', e: '', f: nil}");
+        let root = parse_yaml_text("{a: , b: ~, c: null, d: 'null', e: '', f: nil}");
         let is_null = |key: &str| matches!(root.get(key).unwrap().kind, YamlKind::Null);
         assert_eq!(["a", "b", "c", "d", "e", "f"].map(is_null), [true, true, true, false, false, false]);
-        assert!(parse_tree("").entries().is_empty() && parse_tree("# nothing\n").entries().is_empty());
+        assert!(
+            parse_yaml_text("").entries().is_empty() && parse_yaml_text("# nothing\n").entries().is_empty()
+        );
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn http_routes() -> Router<App> {
 }
 
 async fn serve_root(headers: HeaderMap) -> Response {
-    let mut response = match prefers_html(&headers) {
+    let mut response = match accepts_html(&headers) {
         true => asset_response(&pointsman_console::index_page(), &headers, REVALIDATE_CACHE_CONTROL),
         false => {
             ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], PLAIN_TEXT_ROOT_RESPONSE).into_response()
@@ -69,7 +69,7 @@ async fn serve_file(
 }
 
 /// Whether the client accepts HTML by name, as browsers do.
-fn prefers_html(headers: &HeaderMap) -> bool {
+fn accepts_html(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|list| list.split(',')).any(|media| {
         let essence = media.split(';').next().unwrap_or_default().trim();

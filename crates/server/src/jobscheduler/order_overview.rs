@@ -150,9 +150,9 @@ fn stream_orders(
     app: &App,
     caller: &Caller,
     orders: Vec<OrderView>,
-    head: EventId,
+    newest_event_id: EventId,
 ) -> Result<Response, Problem> {
-    let chunks = encode_order_chunks(orders, head, app.now());
+    let chunks = encode_order_chunks(orders, newest_event_id, app.now());
     let bytes: usize = chunks.iter().map(Bytes::len).sum();
     let memory = (bytes > MAX_UNCOUNTED_RESPONSE_BYTES)
         .then(|| app.response_memory_budget.reserve(caller, bytes))
@@ -162,14 +162,14 @@ fn stream_orders(
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-fn encode_order_chunks(orders: Vec<OrderView>, head: EventId, now: Timestamp) -> Vec<Bytes> {
-    OrderChunks { orders: orders.into_iter(), head, has_started: false, now }.collect()
+fn encode_order_chunks(orders: Vec<OrderView>, newest_event_id: EventId, now: Timestamp) -> Vec<Bytes> {
+    OrderChunks { orders: orders.into_iter(), newest_event_id, has_started: false, now }.collect()
 }
 
 /// The orders that are still to be encoded.
 struct OrderChunks {
     orders: std::vec::IntoIter<OrderView>,
-    head: EventId,
+    newest_event_id: EventId,
     has_started: bool,
     now: Timestamp,
 }
@@ -194,7 +194,7 @@ impl Iterator for OrderChunks {
         }
         self.has_started = true;
         if self.orders.len() == 0 {
-            text.push_str(&format!("],\"eventId\":{}}}", self.head));
+            text.push_str(&format!("],\"eventId\":{}}}", self.newest_event_id));
         }
         Some(text.into())
     }

@@ -74,7 +74,7 @@ impl OrderStatisticsReader {
         self.count_or_share(None).await
     }
 
-    /// Counts, or uses a recent count that is consistent at this event id or a later one.
+    /// Counts the orders, or shares a recent count that is consistent at this event id or a later one.
     pub(super) async fn count_at_or_after(
         &self,
         min_event_id: EventId,
@@ -82,7 +82,8 @@ impl OrderStatisticsReader {
         self.count_or_share(Some(min_event_id)).await
     }
 
-    /// A count that started finishes even if its request is cancelled, because the next request can use it.
+    /// Returns the latest count if it is usable, else counts the orders. A count that has started finishes even if its
+    /// request is cancelled, because the next request can use it.
     async fn count_or_share(&self, min_event_id: Option<EventId>) -> Result<CountedStatistics, StoreError> {
         let requested_at = Instant::now();
         let (app, scope, slot) = (self.app.clone(), self.scope.clone(), self.slot.clone());

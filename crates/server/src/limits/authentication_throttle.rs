@@ -105,13 +105,13 @@ impl AuthenticationThrottle {
             for (address, failures) in addresses {
                 tracing::warn!(
                     %address,
-                    failures,
+                    refused_requests = failures,
                     "requests with unknown tokens were refused; if the client is yours, give it a valid token"
                 );
             }
             if other_failures > 0 {
                 tracing::warn!(
-                    failures = other_failures,
+                    refused_requests = other_failures,
                     "requests with unknown tokens were refused, from more addresses than are logged one by one; if this \
                      persists, let only known networks reach the server"
                 );

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::connection_permits::{ConnectionPermits, CountedPermit};
+use super::connection_memory_permits::{ConnectionMemoryPermits, CountedPermit};
 use crate::auth::{Caller, TokenHash};
 use crate::config::ServerLimits;
 use crate::metrics::HttpMetrics;
@@ -43,7 +43,7 @@ struct MemoryPool {
 pub(crate) struct ResponseMemoryPermit {
     _token_permit: OwnedSemaphorePermit,
     total_permit: OwnedSemaphorePermit,
-    _connection_permit: Option<CountedPermit>,
+    _connection_memory_permit: Option<CountedPermit>,
 }
 
 impl ResponseMemoryBudget {
@@ -148,7 +148,7 @@ impl MemoryPool {
             * BUDGET_UNIT_BYTES
     }
 
-    /// The units for a response. One larger than the share of a token needs the whole share.
+    /// The number of units that a response needs. A response larger than the share of a token needs the whole share.
     fn units_capped_at_share(&self, bytes: usize) -> u32 {
         bytes_to_units(bytes as u64).min(self.units_per_token)
     }
@@ -172,7 +172,7 @@ impl ResponseMemoryPermit {
         Self {
             _token_permit: token_permit,
             total_permit,
-            _connection_permit: ConnectionPermits::count_permit_of_current_connection(),
+            _connection_memory_permit: ConnectionMemoryPermits::count_permit_of_current_connection(),
         }
     }
 
@@ -245,8 +245,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn permits_are_counted_for_their_connection() {
-        let (budget, memory) = (test_budget(), ConnectionPermits::default());
+    async fn memory_permits_are_counted_for_their_connection() {
+        let (budget, memory) = (test_budget(), ConnectionMemoryPermits::default());
         let held =
             memory.run_and_count_permits(async { budget.reserve(&test_caller("one"), MIB) }).await.unwrap();
         let _other = budget.reserve(&test_caller("one"), 1).unwrap();

@@ -112,15 +112,15 @@ pub(crate) enum RequestAdmission {
     Refused(ConnectionShortage),
 }
 
-/// The share that is used up.
+/// The reason why a request is refused: the share of connections that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionShortage {
-    /// All ordinary connections, or those of the address.
-    OrdinarySlots,
-    /// The share of the token.
-    TokenShare,
-    /// The emits on the reserve.
-    ReserveEmits,
+    /// All ordinary connections are in use, or all those that the client's address may have.
+    OrdinarySlotsUsedUp,
+    /// The token has as many ordinary connections as it may have.
+    TokenShareUsedUp,
+    /// As many emits as allowed are being served on connections of the reserve.
+    ReserveEmitsUsedUp,
 }
 
 type ConnectionId = u64;
@@ -151,7 +151,7 @@ struct ConnectionTable {
 #[derive(Clone, Copy, Debug)]
 struct EvictionCandidate {
     id: ConnectionId,
-    /// Whether its client has had the grace period to send a request.
+    /// Whether the client has had the whole grace period to send a request.
     is_past_grace_period: bool,
 }
 
@@ -173,7 +173,7 @@ struct TokenConnections {
 struct ConnectionEntry {
     address: IpAddr,
     slot: ConnectionSlot,
-    /// The token that it is counted for. Connections that have one are not evicted.
+    /// The token that the connection is counted for, if any. Connections that are counted for a token are not evicted.
     counted_token: Option<TokenHash>,
     activity_number: u64,
     last_active_at: Instant,
@@ -210,7 +210,7 @@ pub(super) struct AdmittedConnection {
 }
 
 impl AdmittedConnection {
-    /// Whether it was admitted within the grace period, so that its first request may still arrive.
+    /// Whether the connection was admitted less than the grace period ago, so that its first request may still arrive.
     pub(super) fn is_within_grace_period(&self, now: Instant) -> bool {
         now.duration_since(self.admitted_at) < IDLE_GRACE_PERIOD
     }
@@ -280,7 +280,7 @@ impl ConnectionHandle {
         let ConnectionAdmission { limits, metrics, .. } = &*self.admission;
         let recorded = self.admission.lock_table().admit_request(limits, self.id, identity, purpose, now);
         let admission = recorded.unwrap_or_else(|| {
-            RequestAdmission::decide_for_reserve_slot(purpose, ConnectionShortage::OrdinarySlots)
+            RequestAdmission::decide_for_reserve_slot(purpose, ConnectionShortage::OrdinarySlotsUsedUp)
         });
         if matches!(admission, RequestAdmission::Refused(_)) {
             metrics.count_refused_connection();
@@ -491,9 +491,10 @@ impl ConnectionTable {
                 }
                 match entry.slot {
                     ConnectionSlot::Ordinary => RequestAdmission::Served,
-                    ConnectionSlot::Reserve => {
-                        RequestAdmission::decide_for_reserve_slot(purpose, ConnectionShortage::OrdinarySlots)
-                    }
+                    ConnectionSlot::Reserve => RequestAdmission::decide_for_reserve_slot(
+                        purpose,
+                        ConnectionShortage::OrdinarySlotsUsedUp,
+                    ),
                 }
             }
         };
@@ -501,7 +502,8 @@ impl ConnectionTable {
         Some(admission)
     }
 
-    /// Counts a connection for a token, within the token's shares. One of the reserve becomes an ordinary one if it can.
+    /// Counts a connection for a token, within the token's shares, and decides whether its request is served. A
+    /// connection of the reserve becomes an ordinary one if an ordinary slot can be freed.
     fn admit_with_token(
         &mut self,
         limits: &ConnectionLimits,
@@ -522,16 +524,20 @@ impl ConnectionTable {
             if self.reserve_emit_count >= limits.max_reserve_emits
                 || token_connections.reserve_count >= limits.max_reserve_emits_per_token
             {
-                return RequestAdmission::Refused(ConnectionShortage::ReserveEmits);
+                return RequestAdmission::Refused(ConnectionShortage::ReserveEmitsUsedUp);
             }
             entry.counted_token = Some(token);
         }
-        let shortage =
-            if is_within_share { ConnectionShortage::OrdinarySlots } else { ConnectionShortage::TokenShare };
+        let shortage = if is_within_share {
+            ConnectionShortage::OrdinarySlotsUsedUp
+        } else {
+            ConnectionShortage::TokenShareUsedUp
+        };
         RequestAdmission::decide_for_reserve_slot(purpose, shortage)
     }
 
-    /// Frees a slot for a connection with a valid token, evicting one without if needed. False if there is none.
+    /// Frees an ordinary slot for a connection with a valid token, evicting a connection without a valid token if
+    /// needed. Returns false if there is neither a free slot nor a connection to evict.
     fn try_free_ordinary_slot(&mut self, limits: &ConnectionLimits, address: IpAddr) -> bool {
         let Some(evictable_connections) = self.select_evictable_connections(limits, address) else {
             return true;

@@ -14,9 +14,10 @@ use tokio::time::{Sleep, sleep};
 
 use crate::problem::Problem;
 
-/// Limits, in bytes and time, for reading what the client still sends after the response: closing with unread data would
-/// reset the connection before the client has read the response.
+/// Maximum bytes that are read and discarded after the response: closing a connection with unread data would reset it
+/// before the client has read the response.
 const MAX_DRAINED_BYTES: usize = 1 << 20;
+/// Maximum time for reading and discarding what the client sends after the response.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A stream that adds a body to the responses to requests that cannot be parsed.

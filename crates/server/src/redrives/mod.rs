@@ -123,7 +123,7 @@ async fn record_and_start_redrive(
     let recorded =
         idempotency::record_response(app, idempotency.as_ref(), redrive_body(&prepared.status())).await;
     if let (Err(StoreError::Unavailable(_)), Some(idempotency)) = (&recorded, idempotency) {
-        // A repeat that starts it again must find its slot free.
+        // A repeat of the request that starts the redrive must find its slot free.
         prepared.release_reservation();
         app.changes_in_flight.spawn(start_redrive_if_recorded(
             app.clone(),
@@ -138,6 +138,7 @@ async fn record_and_start_redrive(
     recorded?
 }
 
+/// Starts a prepared redrive and records an audit entry.
 async fn start_and_audit_redrive(app: &App, caller: &Caller, prepared: PreparedRedrive, description: String) {
     let id = prepared.start();
     app.record_audit_entry(caller, "redrive", format!("redrive {id}"), description).await;
@@ -165,7 +166,8 @@ async fn start_redrive_if_recorded(
                         tracing::warn!(
                             redrive = id,
                             error = %ErrorChain(&error),
-                            "a recorded redrive cannot start yet; retrying. If this persists, stop other redrives"
+                            "a recorded redrive cannot start yet, because other redrives are running; retrying. If this \
+                             persists, stop other redrives"
                         )
                     }
                 },
@@ -174,7 +176,8 @@ async fn start_redrive_if_recorded(
                     tracing::debug!(
                         redrive = id,
                         error = %ErrorChain(&error),
-                        "cannot read whether the store recorded this redrive; it starts once that is known; retrying"
+                        "cannot read whether the store recorded this redrive; retrying. The redrive starts if the store \
+                         recorded it"
                     )
                 }
             }

@@ -20,14 +20,14 @@ use crate::auth::{Admin, Caller, Operator};
 use crate::json_body::RuleRequest;
 use crate::path_segment::PathSegment;
 use crate::problem::Problem;
-use openapi::RuleCallDocs;
+use openapi::RuleCallOpenApiTexts;
 
 /// A thing that a rule can be set on, as the API names it.
 pub(crate) trait RuleTarget: FromStr<Err: Display> + Send + Sync + 'static {
     /// The response of a call: the target after the change.
     type Detail: Serialize + ToSchema + Send;
 
-    const DOCS: RuleCallDocs;
+    const OPENAPI_TEXTS: RuleCallOpenApiTexts;
 
     fn scope(&self) -> RuleScope;
 
@@ -42,14 +42,15 @@ pub(crate) trait RuleTarget: FromStr<Err: Display> + Send + Sync + 'static {
         caller: &Caller,
     ) -> impl Future<Output = Result<Self::Detail, Problem>> + Send;
 
-    fn clear_rules(detail: &mut Self::Detail);
+    /// Removes the rules from a response that was built before the last rule was lifted.
+    fn clear_rules_in_body(detail: &mut Self::Detail);
 }
 
 /// The calls `…/{name}/pause` and `…/{name}/block` of a kind of target.
 pub(crate) fn http_routes<T: RuleTarget>() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(openapi::build_document::<T>())
-        .route(&T::DOCS.url_path(RuleKind::Pause), put(pause::<T>).delete(unpause::<T>))
-        .route(&T::DOCS.url_path(RuleKind::Block), put(block::<T>).delete(unblock::<T>))
+        .route(&T::OPENAPI_TEXTS.url_path(RuleKind::Pause), put(pause::<T>).delete(unpause::<T>))
+        .route(&T::OPENAPI_TEXTS.url_path(RuleKind::Block), put(block::<T>).delete(unblock::<T>))
 }
 
 async fn pause<T: RuleTarget>(
@@ -135,7 +136,7 @@ pub(crate) async fn lift_rule<T: RuleTarget>(
     })
     .await?;
     Ok(Json(target.find_detail(app, caller).await.unwrap_or_else(|_| {
-        T::clear_rules(&mut before);
+        T::clear_rules_in_body(&mut before);
         before
     })))
 }

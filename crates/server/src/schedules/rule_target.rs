@@ -8,12 +8,12 @@ use crate::app_state::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::rules::RuleTarget;
-use crate::rules::openapi::RuleCallDocs;
+use crate::rules::openapi::RuleCallOpenApiTexts;
 
 impl RuleTarget for ScheduleName {
     type Detail = ScheduleDetail;
 
-    const DOCS: RuleCallDocs = RuleCallDocs {
+    const OPENAPI_TEXTS: RuleCallOpenApiTexts = RuleCallOpenApiTexts {
         tag: "schedules",
         noun: "schedule",
         parameter: ("name", "a schedule's name, or `source%2Fcollection`"),
@@ -37,7 +37,7 @@ impl RuleTarget for ScheduleName {
         find_schedule(app, caller, self).await
     }
 
-    fn clear_rules(detail: &mut ScheduleDetail) {
+    fn clear_rules_in_body(detail: &mut ScheduleDetail) {
         detail.schedule.rules.clear();
         detail.schedule.is_paused_or_blocked = false;
     }

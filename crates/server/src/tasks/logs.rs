@@ -187,6 +187,7 @@ async fn encode_next_log_chunk(remaining: RemainingLog) -> Option<(io::Result<By
     Some((Ok(written.into()), Some((reader, String::new(), has_lines))))
 }
 
+/// A stream that sends the log of a task as server-sent events until the task ends.
 struct LogFollower {
     reader: LogReader,
     caller: Caller,

@@ -133,7 +133,7 @@ async fn deep_causal_trees_are_truncated_and_marked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn engine_events_are_shown_as_in_the_stream() {
+async fn an_engine_event_is_shown_as_in_the_event_list() {
     let server =
         TestServer::start_with_config("", in_process_handler_setup("job", |_| HandlerOutcome::failed("no")))
             .await;

@@ -246,13 +246,13 @@ async fn the_stop_event_is_sent_before_streams_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_is_reported_done_after_its_journal_events() {
-    const ORDERS: usize = 150;
+    const ORDER_COUNT: usize = 150;
     let server =
         TestServer::start_with_config("", chain_setup(&StepGate::new_open(), vec![two_step_chain("/a/x")]))
             .await;
     let mut frames = SseClient::connect(&server, "/api/v1/stream?path=/a/", &[]).await;
     let adding = async {
-        for number in 0..ORDERS {
+        for number in 0..ORDER_COUNT {
             server.add_order_to_engine(new_order(&format!("/a/x,{number}"))).await;
         }
     };
@@ -260,7 +260,7 @@ async fn a_step_is_reported_done_after_its_journal_events() {
         // By order: the ends of steps in the journal, and in task changes.
         let mut ends: HashMap<String, (usize, usize)> = HashMap::new();
         let mut removed = 0;
-        while removed < ORDERS {
+        while removed < ORDER_COUNT {
             let frame = frames.next_frame().await.expect("a frame");
             let json = frame.json();
             let (journaled, done) = ends.entry(json["key"].as_str().unwrap_or_default().into()).or_default();
