@@ -12,7 +12,7 @@ use crate::problem::Problem;
 const MAX_HISTORY_PAGES: usize = 4;
 
 /// Returns 404 unless a handler of this name is defined or tasks of it are left, as far as the caller may see. Tasks
-/// older than the searched pages do not count. `noun` is the word for it in the message: handler or source.
+/// older than the searched pages do not count. `noun` is what the message calls the handler: handler or source.
 pub(crate) async fn check_handler_exists_or_has_tasks(
     app: &App,
     caller: &Caller,

@@ -36,9 +36,10 @@ pub(crate) struct JournalReader {
     is_backwards: bool,
     /// Whether the cursor was given by the client, so that a gap must be reported to it.
     reports_gaps: bool,
-    /// Only ids above this one are read. It moves up when reading forwards, and past events that have expired.
+    /// Only events with ids above this cursor are read. The cursor moves up when reading forwards, and past events that
+    /// have expired.
     after: EventId,
-    /// Only ids up to this one are read. It is set by the first page and moves down when reading backwards.
+    /// Only events with ids up to this one are read. The first page sets it, and it moves down when reading backwards.
     until: Option<EventId>,
     /// The newest id when the read began.
     head: EventId,

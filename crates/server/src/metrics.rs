@@ -7,7 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// Counters and gauges, exported before the engine's.
+/// The counters and gauges of the HTTP server. `/metrics` has them before those of the engine.
 #[derive(Debug)]
 pub(crate) struct HttpMetrics {
     registry: Registry,
@@ -19,7 +19,7 @@ pub(crate) struct HttpMetrics {
     failed_authentications: Counter,
 }
 
-/// Numbers of open connections, by what they may be used for.
+/// Numbers of open connections: ordinary ones with and without a valid token, and those of the reserve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpenConnectionCounts {
     pub(crate) authenticated: usize,

@@ -14,7 +14,7 @@ use crate::server::StartOrReloadError;
 /// An open store.
 pub(crate) struct OpenedStore {
     store: Arc<dyn Store>,
-    /// Stores the hash of the first token for all nodes. None for SQLite, which has one node.
+    /// Stores the hash of the first token for all nodes. `None` for SQLite, which has one node.
     first_token_hash_store: Option<Arc<dyn FirstTokenHashStore>>,
 }
 
@@ -137,7 +137,8 @@ async fn open_redis(url: &str, time: &TimeSource) -> Result<OpenedStore, pointsm
     Ok(OpenedStore { store: store.clone(), first_token_hash_store: Some(store) })
 }
 
-/// The first token of all nodes on a database. The node that created it knows the token, the others only its hash.
+/// Stores the hash of the new token as that of the first token, unless another node has stored one before. Returns the
+/// new token, or the stored hash of the other node's token.
 async fn get_or_store_first_token(
     new_token: FirstToken,
     shared: &dyn FirstTokenHashStore,

@@ -32,7 +32,8 @@ const UNAVAILABLE_RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 /// as long as a body. Longer parameters and pointers are left out, because a part of a pointer would point elsewhere.
 const MAX_DETAIL_BYTES: usize = 2 << 10;
 
-/// The detail if the store is unavailable: either the request could not start, or the result of its commit was lost.
+/// The detail of the problem if the store is unavailable: the request could not start, or the result of its commit was
+/// lost.
 const STORE_UNAVAILABLE_DETAIL: &str = "the store is not available; run `pointsman doctor` to find out why. If the request changes \
      something, it is not known whether the change is durable; with an idempotency key it can be repeated safely";
 
@@ -233,14 +234,15 @@ impl IntoResponse for Problem {
     }
 }
 
-/// A fault in a JSON body.
+/// Converts a fault in a JSON body to 400 with its pointer.
 impl From<JsonError> for Problem {
     fn from(fault: JsonError) -> Self {
         Self::malformed(fault.detail).with_pointer(fault.pointer)
     }
 }
 
-/// A failure of the store is never the caller's fault. Its details go to the log only, because they may name files.
+/// Converts an error of the store to 500 or 503. Details of unavailable and damaged stores go to the log only, because
+/// they may name files.
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
@@ -260,7 +262,7 @@ impl From<StoreError> for Problem {
     }
 }
 
-/// The idempotency key was used for another request.
+/// Converts the refusal of an idempotency key that was used for another request.
 impl From<IdempotencyError> for Problem {
     fn from(refused: IdempotencyError) -> Self {
         match refused {

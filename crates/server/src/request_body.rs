@@ -28,7 +28,7 @@ const RECEIVE_TIMEOUTS: ReceiveTimeouts = ReceiveTimeouts {
     min_bytes_per_second: 16 << 10,
     max_duration: Duration::from_secs(300),
 };
-/// Maximum bytes of a body that is not needed that are read and discarded.
+/// Maximum bytes that are read and discarded of a body that is not needed.
 const MAX_DRAIN_BYTES: usize = 64 << 20;
 /// Maximum time for reading and discarding a body that is not needed.
 const MAX_DRAIN_TIME: Duration = Duration::from_secs(5);

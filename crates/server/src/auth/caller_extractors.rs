@@ -9,7 +9,7 @@ use crate::app_state::App;
 use crate::listen::ConnectionHandle;
 use crate::problem::Problem;
 
-/// Defines an extractor for each role: a caller whose role includes it.
+/// Defines an extractor for each role: it extracts a caller whose role includes that role, and refuses others with 403.
 macro_rules! define_caller_extractors {
     ($($name:ident),+) => {$(
         pub(crate) struct $name(pub(crate) Caller);

@@ -17,7 +17,7 @@ use crate::config::TokenDef;
 #[derive(Clone, Debug)]
 pub(crate) struct FirstToken {
     pub(crate) token_def: TokenDef,
-    /// The token itself, if it was generated just now.
+    /// The plain token, if this process has just generated it. Otherwise only the hash is known.
     pub(crate) newly_generated_plain_text: Option<String>,
 }
 

@@ -399,7 +399,7 @@ fn format_run_summary(kind: &str, target: &str, run_as: Option<&str>) -> String 
     run_as.map_or(run.clone(), |run_as| format!("{run} as {run_as}"))
 }
 
-/// A time without its fraction of a second if that is zero, as it mostly is for schedules.
+/// Formats a time without its fraction of a second if the fraction is zero, as in most planned times.
 fn format_time_without_zero_fraction(time: Timestamp) -> String {
     time.to_string().replace(".000000Z", "Z")
 }

@@ -35,7 +35,7 @@ impl ConfigFileContents {
     }
 }
 
-/// Reads a file up to one byte more than the limit, so that a file that is too large is noticed.
+/// Reads a file, but at most one byte more than [`MAX_YAML_BYTES`], so that a file that is too large is noticed.
 fn read_file_content(path: &Path) -> Result<Vec<u8>, String> {
     let read_error = |error: std::io::Error| format!("cannot be read: {error}");
     // Opening a pipe would block until a writer opens it.

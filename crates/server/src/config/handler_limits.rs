@@ -8,10 +8,10 @@ use super::decode::{CheckedMap, parse_scalar, read_duration, read_integer};
 use super::fault::Findings;
 use super::yaml::YamlNode;
 
-/// A larger concurrency is taken for a typing error.
+/// The largest accepted concurrency. Larger ones are taken for typing errors.
 const MAX_CONCURRENCY: u64 = 1_000_000;
 
-/// With a shorter interval, waiting would soon outweigh every configured priority.
+/// The shortest accepted ageing interval. With a shorter one, waiting would soon outweigh every configured priority.
 const MIN_AGEING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reads the limits of a handler with this lane ordering.

@@ -29,7 +29,8 @@ pub(super) const COMMAND_RUN_KEYS: AllowedKeys = AllowedKeys {
     names: &["command", "timeout", "env", "dir", "user", "group"],
     not_yet_supported: &[],
 };
-/// The keys of both kinds, for a `run` with neither or both of `http` and `command`.
+/// The keys of an HTTP handler's and of a command's `run` together, for a `run` that has both `http` and `command`, or
+/// neither.
 pub(super) const ANY_RUN_KEYS: AllowedKeys = AllowedKeys {
     described_thing: "`run`",
     names: &["http", "command", "timeout", "secret", "secrets", "headers", "env", "dir", "user", "group"],
@@ -84,7 +85,7 @@ pub struct HttpRunConfig {
     pub timeout: Duration,
     /// The signing secrets, newest first.
     pub signing_secrets: Vec<WebhookSecret>,
-    /// The hash of each secret, used to detect a replaced one.
+    /// The hash of each signing secret, used to detect that a secret was replaced.
     pub(super) signing_secret_hashes: Vec<String>,
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }

@@ -2,8 +2,8 @@
 //!
 //! `POINTSMAN_SERVER__LISTEN` is `server.listen`: a double underscore separates levels. Names of tenants, handlers,
 //! sources and schedules and the paths of chains are matched case-insensitively, with `_` for `-`, `.` and `/`
-//! (`/publish/article` is `PUBLISH_ARTICLE`), and only those that the files define can be changed. `…_FILE` names a file
-//! that contains the value. A value that begins with `[` or `{` is parsed as YAML, any other is used as text.
+//! (`/publish/article` is `PUBLISH_ARTICLE`), and only those that the files define can be changed. `…_FILE` names a
+//! file that contains the value. A value that begins with `[` or `{` is parsed as YAML, any other is used as text.
 //!
 //! A `POINTSMAN_` variable that is not a setting is warned about and ignored: container platforms add variables of
 //! their own.

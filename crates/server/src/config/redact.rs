@@ -8,8 +8,8 @@
 //! | any other URL | as it is | scheme, host, port and first path segment |
 //! | a command | as it is | its program's name and the number of its arguments |
 //!
-//! Names that the author of the configuration has chosen are not treated as names of settings: an event type `ev` is not
-//! a mistyped `env`.
+//! Names that the author of the configuration has chosen are not treated as names of settings: an event type `ev` is
+//! not a mistyped `env`.
 
 use std::collections::BTreeSet;
 
@@ -85,7 +85,7 @@ impl<'a> TreePosition<'a> {
         }
     }
 
-    /// Whether a value here is a secret, or could be one.
+    /// Whether a value at this position is a secret, or could be a secret.
     fn hides_value(&self, value: &str) -> bool {
         must_hide_value(self.path.last().copied().unwrap_or_default(), value, self.is_below_secret_key)
     }
@@ -187,7 +187,7 @@ fn shorten_url(text: &str) -> String {
 #[derive(Debug, Default)]
 struct HiddenLines {
     hidden_from_all: BTreeSet<usize>,
-    /// Includes those of `hidden_from_all`.
+    /// The lines that must not be shown over the API, including those of `hidden_from_all`.
     hidden_from_api: BTreeSet<usize>,
 }
 

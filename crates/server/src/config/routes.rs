@@ -35,7 +35,7 @@ impl RouteTarget {
     }
 }
 
-/// Reads the routes. Every handler and chain that they name must be defined.
+/// Reads the routes. A route to a handler or chain that is not defined is a fault.
 pub(super) fn read_routes(
     node: &YamlNode,
     defined: &DefinedNames,

@@ -18,10 +18,11 @@ pub(super) const SERVER_LIMIT_KEYS: AllowedKeys = AllowedKeys {
     not_yet_supported: &[],
 };
 
-/// Larger counts are taken for typing errors.
+/// The largest accepted number of connections or streams. Larger numbers are taken for typing errors.
 const MAX_LIMIT_VALUE: u64 = 1_000_000;
 
-/// A single response can be this large, so that a smaller budget would refuse it even on an idle server.
+/// The smallest budget. A single response can have this size, and a smaller budget would refuse it even on an idle
+/// server.
 const MIN_RESPONSE_MEMORY: u64 = 16 << 20;
 const MAX_RESPONSE_MEMORY: u64 = 1 << 40;
 

@@ -24,7 +24,7 @@ pub enum StoreUrl {
     Redis(DatabaseUrl),
 }
 
-/// The URL of a database on a server. It is displayed without the password.
+/// The URL of a database on a server. `Display` and `Debug` leave out the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DatabaseUrl {
     full_url: String,

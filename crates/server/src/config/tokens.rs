@@ -21,7 +21,7 @@ const TOKEN_KEYS: AllowedKeys = AllowedKeys {
     not_yet_supported: &[],
 };
 
-/// Shorter tokens are warned about, because they can be guessed.
+/// The length in characters below which a token is warned about, because it can be guessed.
 const MIN_RECOMMENDED_TOKEN_LENGTH: usize = 16;
 
 /// A configured token: its hash, role and tenant.

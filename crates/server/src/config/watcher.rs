@@ -91,7 +91,7 @@ impl WatchLoop {
         matches!(self.stop_receiver.recv_timeout(time), Err(RecvTimeoutError::Timeout))
     }
 
-    /// Waits until the files no longer change and returns them; none if the watcher has been stopped.
+    /// Waits until the files no longer change and returns their contents; `None` if the watcher has been stopped.
     fn wait_until_stable(&self, mut contents: ConfigFileContents) -> Option<ConfigFileContents> {
         let mut fingerprint = self.fingerprint.recompute(&contents);
         for _ in 0..MAX_STABILITY_CHECKS {

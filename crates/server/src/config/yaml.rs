@@ -1,8 +1,8 @@
 //! Parses YAML into a tree in which every node has its location. The only module that uses the YAML library.
 //!
-//! Dangerous or surprising features are refused: anchors and aliases (a few lines can expand to gigabytes), tags, several
-//! documents in a file, duplicate keys, keys that are not text. Size and depth are bounded, so that recursion over the
-//! tree is safe.
+//! Dangerous or surprising features are refused: anchors and aliases (a few lines can expand to gigabytes), tags,
+//! several documents in a file, duplicate keys, keys that are not text. Size and depth are bounded, so that recursion
+//! over the tree is safe.
 
 use std::fmt;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ impl YamlNode {
         self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
-    /// The entries of a map; none if it is something else.
+    /// The entries of a map; empty if this node is not a map.
     pub(super) fn entries(&self) -> &[YamlEntry] {
         match &self.kind {
             YamlKind::Map(entries) => entries,

@@ -23,8 +23,9 @@ use crate::problem::Problem;
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// The page must be revalidated, since it names the version of the other files; those never change.
+/// `Cache-Control` of the page: it must be revalidated, since it names the version of the other files.
 const REVALIDATE_CACHE_CONTROL: &str = "no-cache";
+/// `Cache-Control` of the other files, whose URLs change with their content.
 const IMMUTABLE_CACHE_CONTROL: &str = "public, max-age=31536000, immutable";
 
 /// The response of `/` to programs that do not accept HTML.

@@ -32,10 +32,10 @@ use crate::request_query::RequestQuery;
 
 /// Time that a search without a match may take beyond its deadline, so that a client that does not wait still gets an
 /// event that follows many others.
-const SEARCH_GRACE: Duration = Duration::from_millis(150);
+const SEARCH_GRACE_PERIOD: Duration = Duration::from_millis(150);
 /// Time that the first read may take beyond the deadline: otherwise a client that does not wait would get an empty
 /// response from a store that is merely slow.
-const FIRST_READ_GRACE: Duration = Duration::from_secs(1);
+const FIRST_READ_GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Reads the journal as an EventSeq, waiting for the first match until the timeout.
 #[utoipa::path(
@@ -228,7 +228,7 @@ pub(crate) async fn find_first_match(
                 WaitOutcome::TimedOutOrRevoked => break,
             },
         }
-        let give_up = deadline.map(|deadline| deadline + SEARCH_GRACE);
+        let give_up = deadline.map(|deadline| deadline + SEARCH_GRACE_PERIOD);
         step = match give_up.is_some_and(|end| end <= Instant::now()) {
             true => None,
             false => run_until_deadline(give_up, reader.read_page(max_events)).await.transpose()?,
@@ -239,7 +239,7 @@ pub(crate) async fn find_first_match(
 
 /// The deadline of the first read for a response that is due at `deadline`.
 pub(crate) fn first_read_deadline(deadline: Instant) -> Instant {
-    deadline + FIRST_READ_GRACE
+    deadline + FIRST_READ_GRACE_PERIOD
 }
 
 /// Runs a future until `end`; `None` if it does not finish. Without an end it always finishes.

@@ -66,19 +66,19 @@ pub(super) struct OrderOverview {
 pub(super) enum OrderState {
     /// A step is running.
     InProcess,
-    /// It is suspended and continues when it is resumed.
+    /// The order is suspended, and continues when it is resumed.
     Suspended,
-    /// Its node or chain is no longer defined: it waits until it is defined again.
+    /// The order's node or chain is no longer defined. The order waits until the node is defined again.
     Stranded,
-    /// Its step failed and is retried later.
+    /// A step of the order failed and is retried later.
     Setback,
-    /// It has started, and its next step waits to run.
+    /// The order has started, and the task of its next step waits to run.
     InTask,
-    /// It has not started, and its planned time is in the future.
+    /// The order has not started, and its planned time is in the future.
     Planned,
-    /// It has not started, and its planned time has passed.
+    /// The order has not started, and its planned time has passed.
     Due,
-    /// It has not started and has no planned time.
+    /// The order has not started and has no planned time.
     NotPlanned,
 }
 
@@ -145,7 +145,8 @@ pub(super) struct SnapshotBody<T> {
     pub(super) event_id: u64,
 }
 
-/// Streams all orders as one JSON document. It is encoded before anything is sent, so that the orders are freed.
+/// Streams orders as one JSON document. The whole document is encoded before anything is sent, so that the memory of
+/// the orders is freed.
 fn stream_orders(
     app: &App,
     caller: &Caller,

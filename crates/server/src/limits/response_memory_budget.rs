@@ -13,10 +13,10 @@ use crate::config::ServerLimits;
 use crate::metrics::HttpMetrics;
 use crate::problem::Problem;
 
-/// The budget is counted in units of this many bytes.
+/// Size in bytes of the units in which the budget is counted.
 const BUDGET_UNIT_BYTES: u64 = 1 << 10;
 
-/// This fraction (one divided by it) of the budget is for claims only.
+/// The budget divided by this number is for claims only.
 const CLAIMS_POOL_DIVISOR: u32 = 4;
 
 /// One budget for all responses in flight, in two parts with a share per token each. A client that reads slowly keeps
@@ -38,7 +38,7 @@ struct MemoryPool {
     token_semaphores: Mutex<HashMap<TokenHash, Arc<Semaphore>>>,
 }
 
-/// A reserved part of the budget, released when it is dropped.
+/// A reserved part of the budget, released when the permit is dropped.
 #[derive(Debug)]
 pub(crate) struct ResponseMemoryPermit {
     _token_permit: OwnedSemaphorePermit,
@@ -76,7 +76,7 @@ impl ResponseMemoryBudget {
         whole.or_else(|| self.claims_pool.reserve_up_to(caller, bytes))
     }
 
-    /// Waits until memory is available; none after the timeout.
+    /// Waits until memory is available and reserves it. Returns `None` after the timeout.
     pub(crate) async fn reserve_with_timeout(
         &self,
         caller: &Caller,
@@ -153,7 +153,8 @@ impl MemoryPool {
         bytes_to_units(bytes as u64).min(self.units_per_token)
     }
 
-    /// The share of a token. Unused shares are dropped when another one is added.
+    /// The semaphore of a token's share. Shares that no permit uses are dropped when the share of another token is
+    /// added.
     fn token_semaphore(&self, caller: &Caller) -> Arc<Semaphore> {
         let mut tokens = self.token_semaphores.lock().unwrap_or_else(PoisonError::into_inner);
         let id = caller.token_hash();

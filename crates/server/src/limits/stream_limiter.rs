@@ -7,8 +7,8 @@ use crate::auth::{Caller, TokenHash};
 use crate::metrics::HttpMetrics;
 use crate::problem::Problem;
 
-/// Counts the open streams and long polls of each token. Each of them occupies a connection as long as its reader keeps
-/// it open.
+/// Limits the open streams and long polls of each token. A stream or long poll occupies a connection as long as its
+/// client keeps it open.
 #[derive(Debug)]
 pub(crate) struct StreamLimiter {
     max_per_token: usize,
@@ -28,7 +28,7 @@ impl StreamLimiter {
         Arc::new(Self { max_per_token, open_streams_by_token: Mutex::default(), metrics })
     }
 
-    /// Counts one more stream of a token, or refuses it.
+    /// Counts one more stream of a token, or refuses the request if the token has reached its limit.
     pub(crate) fn try_acquire_permit(self: &Arc<Self>, caller: &Caller) -> Result<StreamPermit, Problem> {
         let token = caller.token_hash();
         let mut counts = self.lock_counts();

@@ -6,7 +6,7 @@ use super::{MAX_UNCOUNTED_RESPONSE_BYTES, ResponseMemoryPermit};
 use crate::app_state::App;
 use crate::auth::Caller;
 
-/// How long a stream waits for memory. It is shorter than the interval of keep-alive messages that a reader expects.
+/// How long a stream waits for memory: less than the interval of keep-alive messages, which its client expects.
 const MAX_MEMORY_WAIT: Duration = Duration::from_secs(10);
 
 /// The memory of the page that a stream is sending, reserved until the next page is read.

@@ -21,8 +21,8 @@
 //! Each token has a share of the ordinary connections. Beyond it, connections of the token stay unauthenticated: they
 //! are served like those of the reserve and can be evicted.
 //!
-//! Emits on the reserve are not evicted, so they get only a part of it. The rest is for health checks, whose connections
-//! can be evicted at any time.
+//! Emits on the reserve are not evicted, so they get only a part of it. The rest is for health checks, whose
+//! connections can be evicted at any time.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -37,10 +37,10 @@ use crate::auth::{Identity, TokenHash};
 use crate::config::ServerLimits;
 use crate::metrics::{HttpMetrics, OpenConnectionCounts};
 
-/// The reserve is at most this fraction (one divided by it) of all connections.
+/// The reserve has at most the number of all connections divided by this number.
 const MAX_RESERVE_DIVISOR: usize = 4;
 
-/// This fraction (one divided by it) of the reserve, at least one connection, is for health checks only.
+/// The size of the reserve divided by this number, at least one connection, is for health checks only.
 const HEALTH_CHECK_RESERVE_DIVISOR: usize = 4;
 
 /// How long a client has to send a request before its connection counts as idle.
@@ -90,7 +90,7 @@ pub(crate) struct ConnectionAdmission {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConnectionSlot {
     Ordinary,
-    /// For one health check or emit.
+    /// A connection of the reserve, which is closed after one health check or emit.
     Reserve,
 }
 
@@ -142,7 +142,7 @@ struct ConnectionTable {
     connections_by_token: HashMap<TokenHash, TokenConnections>,
     /// Emits that are served on the reserve.
     reserve_emit_count: usize,
-    /// The number of the last activity. New connections and requests get the next one.
+    /// The number of the last activity. A new connection or request gets the next number.
     last_activity_number: u64,
     metrics: Arc<HttpMetrics>,
 }
@@ -226,7 +226,8 @@ impl ConnectionAdmission {
         })
     }
 
-    /// Admits a connection, closing another one if it must. None if all connections are in use and none can be closed.
+    /// Admits a connection, evicting another connection if needed. Returns `None` if all connections are in use and
+    /// none can be evicted.
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Option<AdmittedConnection> {
         let address = client_network(address);
         let mut table = self.lock_table();
@@ -329,8 +330,8 @@ impl ConnectionTable {
         }
     }
 
-    /// The connections one of which must be evicted for another ordinary one from this address; none if there is a free
-    /// slot.
+    /// The connections of which one must be evicted before this address can have another ordinary connection; `None` if
+    /// a slot is free.
     fn select_evictable_connections(
         &self,
         limits: &ConnectionLimits,
@@ -580,7 +581,7 @@ impl ConnectionTable {
     }
 }
 
-/// The address that identifies a client: for IPv6 its /64 network, since one client can have all of it.
+/// The address that identifies a client: for IPv6 the /64 network, since one client can have all addresses of it.
 fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),

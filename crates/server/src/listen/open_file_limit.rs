@@ -1,5 +1,5 @@
-//! Limits connections by the open file limit of the process. Each connection uses a file descriptor, and so do the store,
-//! commands and HTTP handlers, for which some are reserved.
+//! Limits connections by the open file limit of the process. Each connection uses a file descriptor, and so do the
+//! store, commands and HTTP handlers, for which some are reserved.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 

@@ -40,8 +40,9 @@ impl<S> ParseErrorResponseStream<S> {
         Self { stream, response: None }
     }
 
-    /// Replaces a response that has no body with one that has. Returns whether it did; the replacement is written with
-    /// the next flush.
+    /// If `head` is the library's response without a body to a request that cannot be parsed, replaces it with a
+    /// response that has a problem body. Returns whether it was replaced; the replacement is written with the next
+    /// flush.
     fn replace_bodyless_response(&mut self, head: &[u8]) -> bool {
         let Some(problem) = problem_for_library_response(head) else { return false };
         let text = problem.into_raw_response().into_bytes();

@@ -28,7 +28,7 @@ use crate::problem::Problem;
 const MAX_EMITTED_EVENTS: usize = 1000;
 /// Maximum length of an error.
 const MAX_ERROR_BYTES: usize = 64 << 10;
-/// Duration of a snooze that names none.
+/// Duration of a snooze if the request has neither `for` nor `until`.
 const DEFAULT_SNOOZE_DURATION: Duration = Duration::from_secs(300);
 
 #[derive(Default, Deserialize)]

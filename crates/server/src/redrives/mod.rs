@@ -31,7 +31,7 @@ use request::{RedriveParameters, StartRedriveRequest};
 
 /// Maximum number of tasks that a dry run counts.
 const MAX_TASKS_COUNTED_IN_DRY_RUN: u64 = 1_000_000;
-/// The wait before an unavailable store is queried again for the first time. It doubles with each query.
+/// The wait before an unavailable store is queried again for the first time. The wait doubles with each query.
 const MIN_STORE_RETRY_WAIT: Duration = Duration::from_millis(50);
 /// The longest wait before an unavailable store is queried again.
 const MAX_STORE_RETRY_WAIT: Duration = Duration::from_secs(5);
@@ -111,7 +111,8 @@ pub(crate) async fn start_redrive(
     Ok((status, Json(job)).into_response())
 }
 
-/// Starts a redrive. Its response is recorded first, so that only one of racing requests with the same key starts it.
+/// Starts a redrive. The response is recorded first, so that of concurrent requests with the same idempotency key only
+/// one starts the redrive.
 async fn record_and_start_redrive(
     app: &App,
     caller: &Caller,

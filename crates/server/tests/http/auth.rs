@@ -125,7 +125,7 @@ async fn tokens_are_accepted_in_two_headers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_bound_to_a_tenant_cannot_read_totals_of_all_tenants() {
+async fn a_token_bound_to_a_tenant_cannot_read_metrics_nodes_or_the_audit_log() {
     let list = [("shop", "admin", Some("shop")), ("all", "viewer", None)];
     let test_server = TestServer::start_with_config(&tokens_yaml(&list), Setup::default()).await;
     for path in ["/metrics", "/api/v1/nodes", "/api/v1/audit"] {

@@ -164,8 +164,8 @@ async fn an_idempotency_key_makes_runs_of_sources_and_schedules_safe_to_repeat()
     assert_eq!(events["eventSnapshots"].as_array().map(Vec::len), Some(1), "{events}");
 }
 
-/// The order id that a schedule fixes can be used again once the schedule's last order has ended, whether it was planned
-/// or run by hand.
+/// The order id that a schedule fixes can be used again once the schedule's last order has ended, whether it was
+/// planned or run by hand.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schedule_with_a_fixed_id_runs_again_when_its_order_has_ended() {
     let server = TestServer::start_with_config(PAY_CONFIG, Setup::default()).await;

@@ -182,7 +182,7 @@ async fn read_frames_until_order_ends(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_is_followed_with_the_tasks_of_its_steps() {
+async fn a_stream_by_path_has_the_events_and_task_changes_of_its_orders() {
     let gate = StepGate::new_closed();
     let server = TestServer::start_with_config(
         "",
