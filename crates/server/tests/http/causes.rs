@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::auth::tokens_yaml;
 use crate::test_server::{TestServer, in_process_handler_setup};
 
-/// A handler that emits an event with the next lower number. For an event of the type `job.fork` it also emits one of
-/// another tenant.
+/// A handler that emits an event with the next lower number, down to zero. For an event of the type `job.fork` the
+/// handler also emits the same event for the tenant `other`.
 fn emit_next_lower_number(delivery: &Delivery) -> HandlerOutcome {
     let event = delivery.task.subject.event().expect("an event");
     let number: u64 = event.value.decode().expect("a number");

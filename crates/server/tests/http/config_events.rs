@@ -23,7 +23,7 @@ chains:
   /publish/article: {nodes: [{id: render, handler: render, next: done}, {id: done, end: true}]}
 "#;
 
-/// The FileBased events after an event, each as `CHANGE KEY`, sorted by key. `Activated` is left out.
+/// Reads the FileBased events after an event, each as `CHANGE KEY`, sorted by key. `Activated` is left out.
 async fn read_file_based_event_summaries(test_server: &TestServer, after: u64) -> Vec<String> {
     let journal =
         test_server.get(&format!("/api/v1/events?return=FileBasedEvent&after={after}")).await.json();

@@ -5,7 +5,7 @@ use crate::auth::tokens_yaml;
 use crate::raw_http_client::TestResponse;
 use crate::test_server::TestServer;
 
-/// Steps are claimed by the test, so that it decides when each runs and how it ends.
+/// Chains whose steps the test claims, so that the test decides when each step runs and how it ends.
 pub(crate) const CHAINS_CONFIG: &str = "
 handlers:
   render: {run: pull, retry: {max: 0}}

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::auth::tokens_yaml;
 use crate::test_server::{TestServer, in_process_handler_setup};
 
-/// A handler that fails until the returned switch is set.
+/// A setup with the handler `job`, which fails until the returned switch is set.
 fn failing_handler_setup_with_switch() -> (Setup, Arc<AtomicBool>) {
     let works = Arc::new(AtomicBool::new(false));
     let switch = works.clone();
@@ -171,7 +171,7 @@ async fn a_redrive_shows_its_filter() {
 async fn redrives_beyond_the_limit_are_refused() {
     let (setup, _) = failing_handler_setup_with_switch();
     let server = TestServer::start_with_config("", setup).await;
-    // Two tasks each, so that no slow redrive finishes.
+    // Two tasks for each tenant, so that no slow redrive finishes.
     for tenant in 0..12 {
         let one = format!(r#"{{"type":"job","tenant":"t{tenant}"}}"#);
         server.emit(&format!("[{one},{one}]")).await;

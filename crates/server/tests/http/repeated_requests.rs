@@ -1,5 +1,5 @@
-//! Requests that are repeated: an order id runs once, and an idempotency key makes every request that creates something
-//! safe to repeat.
+//! Requests that are repeated: the id of an ended order is refused, and an idempotency key makes every request that
+//! creates something safe to repeat.
 
 use pointsman_engine::{HandlerOutcome, Setup};
 use pointsman_testing::{FaultProxy, PostgresServer, PostgresSettings};
@@ -33,8 +33,8 @@ async fn post_with_idempotency_key(server: &TestServer, path: &str, key: &str, b
     server.call("POST", path, &headers, body.as_bytes()).await
 }
 
-/// Sends the same request three times, and returns the response: the first one has the status `first_status`, and the
-/// repeats get the same body with 200.
+/// Sends the same request three times with an idempotency key. Expects `first_status` for the first request, and 200
+/// with the same body for the repeats. Returns the body.
 async fn post_three_times_and_expect_one_response(
     server: &TestServer,
     path: &str,

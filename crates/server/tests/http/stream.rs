@@ -161,7 +161,7 @@ async fn a_stream_of_selected_event_types_has_no_task_changes() {
     assert_eq!(frames.next_frame().await.unwrap().id, Some(second));
 }
 
-/// Reads frames until an order was removed and `done` of its tasks have succeeded. Returns its events with their ids,
+/// Reads frames until an order was removed and `done` of its tasks have succeeded. Returns the events with their ids,
 /// and the task changes, of which the last may arrive after the order was removed.
 async fn read_frames_until_order_ends(
     frames: &mut SseClient,
@@ -257,7 +257,7 @@ async fn a_step_is_reported_done_after_its_journal_events() {
         }
     };
     let following = async {
-        // By order: the ends of steps in the journal, and in task changes.
+        // For each order, the number of steps that have ended according to the journal, and according to task changes.
         let mut ends: HashMap<String, (usize, usize)> = HashMap::new();
         let mut removed = 0;
         while removed < ORDER_COUNT {

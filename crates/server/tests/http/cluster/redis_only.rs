@@ -1,4 +1,5 @@
-//! Conditions that only Redis has: settings that lose acknowledged data, and full memory.
+//! Conditions that only Redis has: settings that lose acknowledged data, Redis Cluster and Sentinel, full memory,
+//! deleted keys.
 
 use pointsman_core::{EventType, NewEvent};
 use pointsman_engine::{Delivery, HandlerOutcome, Setup};
