@@ -26,7 +26,7 @@ impl RuleTarget for ChainPath {
         RuleScope::Chain(self.clone())
     }
 
-    async fn find_detail(&self, app: &App, caller: &Caller) -> Result<ChainDetail, Problem> {
+    async fn find_target_detail(&self, app: &App, caller: &Caller) -> Result<ChainDetail, Problem> {
         find_chain(app, caller, self).await
     }
 

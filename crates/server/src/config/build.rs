@@ -13,7 +13,7 @@ use pointsman_engine::handlers::http::NetworkAccess;
 use super::decode::{CheckedMap, parse_scalar, read_integer};
 use super::fault::{ConfigFaults, Findings};
 use super::file_contents::{ConfigFileContents, ConfigFingerprint};
-use super::handlers::{DefinedNames, NameLocations};
+use super::handlers::{DefinedHandlersAndSources, NameLocations};
 use super::inputs::ConfigInputs;
 use super::location::{ConfigText, SettingLocation, SettingOrigin};
 use super::redact;
@@ -246,7 +246,8 @@ fn read_work_definitions(
     let sources_section = root
         .get_required("sources", owner, findings)
         .map(|n| sources::read_sources(n, network, &mut names, resolver, findings));
-    let defined = DefinedNames { sources: &parse_names(&names) - &handler_names, handlers: handler_names };
+    let defined =
+        DefinedHandlersAndSources { sources: &parse_names(&names) - &handler_names, handlers: handler_names };
     let chains_section =
         root.get_required("chains", owner, findings).map(|n| chains::read_chains(n, &defined, findings));
     let chains::ChainsSection { chains, node_ids_of_defined_chains: defined_chains } =

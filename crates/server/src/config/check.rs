@@ -22,7 +22,7 @@ use super::schedules::ScheduleConfig;
 use super::secrets::Environment;
 
 /// The maximum number of upcoming times in the summary of a schedule.
-const MAX_UPCOMING_TIMES: usize = 3;
+const MAX_UPCOMING_FIRE_TIMES: usize = 3;
 
 /// The result of `config check`.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ pub struct ScheduleSummary {
     /// When the schedule fires and what it does, as a phrase.
     #[serde(rename = "does")]
     pub description: String,
-    /// The next times at which the schedule fires, at most `MAX_UPCOMING_TIMES`.
+    /// The next times at which the schedule fires, at most `MAX_UPCOMING_FIRE_TIMES`.
     #[serde(rename = "next")]
     pub upcoming_times: Vec<Timestamp>,
 }
@@ -214,7 +214,7 @@ fn summarize_schedule(schedule: &ScheduleSpec, now: Timestamp) -> ScheduleSummar
     ScheduleSummary {
         name: schedule.name.to_string(),
         description: format!("{when}{zone}, {effect}"),
-        upcoming_times: schedule.cron.upcoming(now).take(MAX_UPCOMING_TIMES).collect(),
+        upcoming_times: schedule.cron.upcoming(now).take(MAX_UPCOMING_FIRE_TIMES).collect(),
     }
 }
 

@@ -153,7 +153,7 @@ pub(super) fn read_observe_policy(node: &YamlNode, findings: &mut Findings) -> O
 
 /// The names of handlers and sources that routes and chains can refer to.
 #[derive(Debug)]
-pub(super) struct DefinedNames {
+pub(super) struct DefinedHandlersAndSources {
     pub(super) handlers: BTreeSet<HandlerName>,
     pub(super) sources: BTreeSet<HandlerName>,
 }
@@ -161,7 +161,7 @@ pub(super) struct DefinedNames {
 /// Reads the name of a handler that must exist.
 pub(super) fn read_handler_reference(
     node: &YamlNode,
-    defined: &DefinedNames,
+    defined: &DefinedHandlersAndSources,
     findings: &mut Findings,
 ) -> Option<HandlerName> {
     let name = parse_scalar(node, findings, str::parse::<HandlerName>)?;
@@ -173,11 +173,11 @@ pub(super) fn read_handler_reference(
 pub(super) fn check_handler_exists(
     node: &YamlNode,
     name: &HandlerName,
-    defined: &DefinedNames,
+    defined: &DefinedHandlersAndSources,
     source_restriction: &str,
     findings: &mut Findings,
 ) -> bool {
-    let DefinedNames { handlers, sources } = defined;
+    let DefinedHandlersAndSources { handlers, sources } = defined;
     let exists = handlers.contains(name);
     if sources.contains(name) {
         findings.add_fault(

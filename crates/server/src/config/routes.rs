@@ -7,7 +7,7 @@ use pointsman_core::{EventType, Routes};
 use super::chains::{self, NodeIdsOfDefinedChains};
 use super::decode::{AllowedKeys, CheckedMap, read_boolean, read_list_items, read_map_entries};
 use super::fault::Findings;
-use super::handlers::{DefinedNames, read_handler_reference};
+use super::handlers::{DefinedHandlersAndSources, read_handler_reference};
 use super::yaml::{YamlKind, YamlNode};
 
 const ROUTE_ENTRY_KEYS: AllowedKeys =
@@ -38,7 +38,7 @@ impl RouteTarget {
 /// Reads the routes. A route to a handler or chain that is not defined is a fault.
 pub(super) fn read_routes(
     node: &YamlNode,
-    defined: &DefinedNames,
+    defined: &DefinedHandlersAndSources,
     chains: &NodeIdsOfDefinedChains,
     findings: &mut Findings,
 ) -> RoutesSection {
@@ -70,7 +70,7 @@ pub(super) fn read_routes(
 /// Reads an entry: a handler's name, a chain's path, or a map with more settings.
 fn read_route_target(
     node: &YamlNode,
-    defined: &DefinedNames,
+    defined: &DefinedHandlersAndSources,
     chains: &NodeIdsOfDefinedChains,
     findings: &mut Findings,
 ) -> Option<RouteTarget> {
@@ -107,7 +107,8 @@ mod tests {
 
     fn read_routes_to_known_targets(node: &YamlNode, findings: &mut Findings) -> Option<RoutesSection> {
         let names = |names: &[&str]| names.iter().map(|name| HandlerName::new(name).unwrap()).collect();
-        let defined = DefinedNames { handlers: names(&["index", "notify"]), sources: names(&["shop"]) };
+        let defined =
+            DefinedHandlersAndSources { handlers: names(&["index", "notify"]), sources: names(&["shop"]) };
         let chains = [(ChainPath::new("/publish/article").unwrap(), vec![])].into();
         Some(read_routes(node, &defined, &chains, findings))
     }

@@ -137,7 +137,7 @@ mod tests {
         watcher: ConfigWatcher,
     }
 
-    fn start_watching(text: &str) -> WatchedFolder {
+    fn start_watching_new_folder(text: &str) -> WatchedFolder {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("key"), "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX").unwrap();
         std::fs::write(folder.path().join("pointsman.yml"), text).unwrap();
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn changed_files_are_reloaded_and_faults_reported() {
-        let watched = start_watching("workers: 1\n");
+        let watched = start_watching_new_folder("workers: 1\n");
         watched.replace_config_file("handlers: {a: {run: {command: [sh]}}}\nworkers: 1\n");
         assert_eq!(watched.next_reload().unwrap().handlers.len(), 1);
         std::fs::write(watched.file_path("pointsman.yml"), "handlers: {a: {}}\n").unwrap();
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn changed_settings_that_need_a_restart_are_warned_about() {
-        let watched = start_watching("workers: 1\n");
+        let watched = start_watching_new_folder("workers: 1\n");
         watched.replace_config_file("workers: 2\nserver: {listen: '127.0.0.1:1'}\n");
         let warnings: Vec<String> =
             watched.next_reload().unwrap().warnings.iter().map(ToString::to_string).collect();
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_replaced_secret_file_triggers_a_reload() {
         let text = "handlers: {a: {run: {http: 'https://x.example/', secret: 'file:key'}}}\nevent_handlers: {x: [a]}\n";
-        let watched = start_watching(text);
+        let watched = start_watching_new_folder(text);
         std::fs::write(watched.file_path("key"), "nonsense").unwrap();
         assert_eq!(watched.next_reload().unwrap_err().len(), 1);
         std::fs::write(watched.file_path("key"), "whsec_FxYVFBMSERAPDg0MCwoJCAcGBQQDAgEA").unwrap();

@@ -104,18 +104,18 @@ pub(super) fn parse_yaml(config_text: &Arc<ConfigText>, findings: &mut Findings)
     }
     let text = config_text.text.as_str();
     let mut builder =
-        TreeBuilder { config_text, findings, parser: Parser::new_from_str(text), node_count: 0 };
+        YamlTreeBuilder { config_text, findings, parser: Parser::new_from_str(text), node_count: 0 };
     builder.parse_document()
 }
 
-struct TreeBuilder<'a, 'f> {
+struct YamlTreeBuilder<'a, 'f> {
     config_text: &'a Arc<ConfigText>,
     findings: &'f mut Findings,
     parser: Parser<'a, saphyr_parser::StrInput<'a>>,
     node_count: usize,
 }
 
-impl<'a> TreeBuilder<'a, '_> {
+impl<'a> YamlTreeBuilder<'a, '_> {
     /// Reads the only document of a text.
     fn parse_document(&mut self) -> Option<YamlNode> {
         let mut root = None;

@@ -18,8 +18,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::percent_decoding;
 use crate::problem::Problem;
 
-/// JSON pointers of an event's members, and of the CloudEvent members they are read from.
-pub(super) const POINTER_TRANSLATIONS: &[(&str, &str)] =
+/// JSON pointers to members of an event, each with the pointer to the CloudEvent member that it is read from.
+pub(super) const EVENT_TO_CLOUDEVENT_POINTERS: &[(&str, &str)] =
     &[("/key", "/subject"), ("/value", "/data"), ("/context/", "/"), ("/context", "")];
 
 const REQUIRED_ATTRIBUTES: [&str; 4] = ["specversion", "id", "source", "type"];

@@ -41,7 +41,7 @@ impl RuleTarget for HandlerRuleTarget {
         self.0.clone()
     }
 
-    async fn find_detail(&self, app: &App, caller: &Caller) -> Result<HandlerDetail, Problem> {
+    async fn find_target_detail(&self, app: &App, caller: &Caller) -> Result<HandlerDetail, Problem> {
         find_rule_target(app, caller, &self.0).await.map(keep_busiest_queues_in_detail)
     }
 

@@ -173,7 +173,7 @@ async fn respond_by_return_kind(
 ) -> Result<Response, Problem> {
     let allowed = [&["return", "after", "tenant"], TimeoutAndLimit::PARAMETERS.as_slice()].concat();
     let query = RequestQuery::from_uri(uri, &allowed)?;
-    let tenant = caller.restrict_to_own_tenant(query.parse_parameter("tenant")?)?;
+    let tenant = caller.resolve_requested_tenant(query.parse_parameter("tenant")?)?;
     match query.parse_parameter_with("return", ReturnKind::parse)?.unwrap_or(ReturnKind::Overview) {
         ReturnKind::Overview => {
             reject_parameters(&query, &["after", "timeout", "limit"], "OrderOverview")?;

@@ -63,8 +63,8 @@ impl<S> WriteTimeoutStream<S> {
         }
     }
 
-    /// Passes on the result of a write, or fails it with a timeout if the client is too slow.
-    fn check_progress(
+    /// Passes on the result of a write, or fails the write with a timeout if the client reads too slowly.
+    fn apply_slow_reader_limits(
         &mut self,
         written: Poll<io::Result<usize>>,
         cx: &mut Context<'_>,
@@ -114,7 +114,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeoutStream<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeoutStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.check_progress(written, cx)
+        self.apply_slow_reader_limits(written, cx)
     }
 
     fn poll_write_vectored(
@@ -123,7 +123,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeoutStream<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.check_progress(written, cx)
+        self.apply_slow_reader_limits(written, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -132,7 +132,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeoutStream<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx).map_ok(|()| 0);
-        self.check_progress(flushed, cx).map_ok(|_| ())
+        self.apply_slow_reader_limits(flushed, cx).map_ok(|_| ())
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -68,7 +68,7 @@ pub(crate) async fn add_orders(
     body: ReceivedBody,
 ) -> Result<Response, Problem> {
     let query = RequestQuery::from_uri(&uri, &["tenant"])?;
-    let tenant = caller.restrict_to_own_tenant(query.parse_parameter("tenant")?)?.unwrap_or_default();
+    let tenant = caller.resolve_requested_tenant(query.parse_parameter("tenant")?)?.unwrap_or_default();
     media_type::require_json_media_type(&headers)?;
     let request = NewOrdersRequest::parse(media_type::decode_body_utf8(&body.bytes)?, &tenant, app.now())?;
     if let Some(order) = request.orders.iter().find(|order| !caller.can_see_tenant(&order.tenant)) {

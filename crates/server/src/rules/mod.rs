@@ -33,10 +33,10 @@ pub(crate) trait RuleTarget: FromStr<Err: Display> + Send + Sync + 'static {
 
     /// The only tenant that the rule applies to; `None` if it applies to all.
     fn select_tenant(caller: &Caller, requested: Option<Tenant>) -> Result<Option<Tenant>, Problem> {
-        caller.restrict_to_own_tenant(requested)
+        caller.resolve_requested_tenant(requested)
     }
 
-    fn find_detail(
+    fn find_target_detail(
         &self,
         app: &App,
         caller: &Caller,
@@ -98,7 +98,7 @@ pub(crate) async fn set_rule<T: RuleTarget>(
     RuleRequest { tenant, reason }: RuleRequest,
 ) -> Result<Json<T::Detail>, Problem> {
     let tenant = T::select_tenant(caller, tenant)?;
-    target.find_detail(app, caller).await?;
+    target.find_target_detail(app, caller).await?;
     let (inner, author, scope) = (app.clone(), caller.clone(), target.scope());
     app.run_change_to_completion(async move {
         let audit_target = describe_rule_target(&scope, tenant.as_ref());
@@ -111,7 +111,7 @@ pub(crate) async fn set_rule<T: RuleTarget>(
         Ok::<_, Problem>(())
     })
     .await?;
-    target.find_detail(app, caller).await.map(Json)
+    target.find_target_detail(app, caller).await.map(Json)
 }
 
 /// Lifts a rule. Succeeds if there is none.
@@ -124,7 +124,7 @@ pub(crate) async fn lift_rule<T: RuleTarget>(
 ) -> Result<Json<T::Detail>, Problem> {
     let tenant = T::select_tenant(caller, tenant)?;
     // Read before the rule is lifted: a target without definition and tasks disappears with its last rule.
-    let mut before = target.find_detail(app, caller).await?;
+    let mut before = target.find_target_detail(app, caller).await?;
     let (inner, author, scope) = (app.clone(), caller.clone(), target.scope());
     app.run_change_to_completion(async move {
         if inner.engine.lift_rule(kind, &scope, tenant.as_ref()).await? {
@@ -135,7 +135,7 @@ pub(crate) async fn lift_rule<T: RuleTarget>(
         Ok::<_, Problem>(())
     })
     .await?;
-    Ok(Json(target.find_detail(app, caller).await.unwrap_or_else(|_| {
+    Ok(Json(target.find_target_detail(app, caller).await.unwrap_or_else(|_| {
         T::clear_rules_in_body(&mut before);
         before
     })))

@@ -33,7 +33,7 @@ impl RuleTarget for ScheduleName {
         }
     }
 
-    async fn find_detail(&self, app: &App, caller: &Caller) -> Result<ScheduleDetail, Problem> {
+    async fn find_target_detail(&self, app: &App, caller: &Caller) -> Result<ScheduleDetail, Problem> {
         find_schedule(app, caller, self).await
     }
 
