@@ -60,8 +60,8 @@ impl Caller {
         )))
     }
 
-    /// Returns the tenant that a request with the tenant `named` is for. A caller bound to a tenant gets that tenant, and
-    /// may not name another one. Other callers get `named`.
+    /// Returns the tenant that a request with the tenant `named` is for. A caller bound to a tenant gets that tenant,
+    /// and may not name another one. Other callers get `named`.
     pub(crate) fn resolve_requested_tenant(&self, named: Option<Tenant>) -> Result<Option<Tenant>, Problem> {
         match (&self.bound_tenant, named) {
             (Some(own), Some(named)) if *own != named => Err(self.tenant_forbidden_problem(&named)),

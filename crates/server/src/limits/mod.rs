@@ -1,13 +1,13 @@
 //! Limits what one client can use: shares per token and per address.
 //!
 //! ```text
-//!  response_memory_budget  memory for responses that clients have not read yet: one budget, with a share per token
-//!  connection_memory_permits      whether a connection uses response memory
-//!  response_memory         reserves memory for response bodies, until they are written
-//!  paged_response          responses that are built and sent page by page
-//!  stream_memory           the memory of streams that follow the journal or a log
-//!  stream_limiter          open streams and long polls per token
-//!  authentication_throttle failed authentications per address
+//!  response_memory_budget     memory for responses that clients have not read yet: one budget, with a share per token
+//!  connection_memory_permits  whether a connection uses response memory
+//!  response_memory            reserves memory for response bodies, until they are written
+//!  paged_response             responses that are built and sent page by page
+//!  stream_memory              the memory of streams that follow the journal or a log
+//!  stream_limiter             open streams and long polls per token
+//!  authentication_throttle    failed authentications per address
 //! ```
 //!
 //! Connections are limited by `listen::admission`, before their requests are read.
