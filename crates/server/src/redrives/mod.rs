@@ -167,8 +167,8 @@ async fn start_redrive_if_recorded(
                         tracing::warn!(
                             redrive = id,
                             error = %ErrorChain(&error),
-                            "a recorded redrive cannot start yet, because other redrives are running; retrying. If this \
-                             persists, stop other redrives"
+                            "a recorded redrive cannot start yet, because other redrives are running; retrying. If \
+                             this persists, stop other redrives"
                         )
                     }
                 },
@@ -177,8 +177,8 @@ async fn start_redrive_if_recorded(
                     tracing::debug!(
                         redrive = id,
                         error = %ErrorChain(&error),
-                        "cannot read whether the store recorded this redrive; retrying. The redrive starts if the store \
-                         recorded it"
+                        "cannot read whether the store recorded this redrive; retrying. The redrive starts if the \
+                         store recorded it"
                     )
                 }
             }
