@@ -244,7 +244,7 @@ pub fn engine_settings(config: &Config) -> Settings {
     Settings {
         node_name: build_node_name(),
         registration_name: config.registration_name.clone(),
-        slot_count: config.workers,
+        slot_count: config.max_running_tasks,
         journal_retention: config.journal_retention,
         history_retention: config.history_retention,
         object_retention: config.object_retention,

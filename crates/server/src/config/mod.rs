@@ -99,8 +99,8 @@ pub struct Config {
     pub server_limits: ServerLimits,
     /// How long running attempts and requests may continue when the process stops.
     pub drain_timeout: Duration,
-    /// The number of tasks that this process runs at a time.
-    pub workers: usize,
+    /// The setting `workers`: the maximum number of tasks that this process runs at a time.
+    pub max_running_tasks: usize,
     pub engine_services: EnabledServices,
     /// Whether this process serves HTTP, the service that is not part of the engine.
     pub serves_http: bool,
@@ -147,7 +147,7 @@ impl Config {
             ("server.max_connections", self.max_connections == running.max_connections),
             ("server.limits", self.server_limits == running.server_limits),
             ("server.drain", self.drain_timeout == running.drain_timeout),
-            ("workers", self.workers == running.workers),
+            ("workers", self.max_running_tasks == running.max_running_tasks),
             (
                 "services",
                 (self.engine_services, self.serves_http) == (running.engine_services, running.serves_http),

@@ -61,7 +61,7 @@ fn without_any_configuration_the_defaults_apply() {
     let config = ConfigFolder::new().inputs().load_config().unwrap();
     assert_eq!(config.store_url, StoreUrl::Sqlite { path: "pointsman.db".into() });
     assert_eq!(config.listen_address, "127.0.0.1:7646".parse().unwrap());
-    assert_eq!(config.workers, 16);
+    assert_eq!(config.max_running_tasks, 16);
     assert_eq!(
         (config.journal_retention, config.history_retention),
         (Retention::default(), Retention::default())
@@ -411,7 +411,7 @@ fn variables_override_files_and_flags_override_variables() {
         value: "127.0.0.1:3".into(),
     };
     let config = ConfigInputs { env, flags: vec![flag], ..config_folder.inputs() }.load_config().unwrap();
-    assert_eq!((config.workers, config.listen_address.port()), (2, 3));
+    assert_eq!((config.max_running_tasks, config.listen_address.port()), (2, 3));
     assert_eq!(config.store_url.to_string(), "sqlite:a.db");
     let yaml = config_folder.strip_folder_path(config.to_yaml());
     assert!(yaml.contains("workers: 2  # POINTSMAN_WORKERS\n"), "{yaml}");

@@ -12,7 +12,7 @@ use crate::problem::Problem;
 #[derive(Debug)]
 pub(crate) struct StreamLimiter {
     max_per_token: usize,
-    open_streams_by_token: Mutex<HashMap<TokenHash, usize>>,
+    open_stream_count_by_token: Mutex<HashMap<TokenHash, usize>>,
     metrics: Arc<HttpMetrics>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct StreamPermit {
 
 impl StreamLimiter {
     pub(crate) fn new(max_per_token: usize, metrics: Arc<HttpMetrics>) -> Arc<Self> {
-        Arc::new(Self { max_per_token, open_streams_by_token: Mutex::default(), metrics })
+        Arc::new(Self { max_per_token, open_stream_count_by_token: Mutex::default(), metrics })
     }
 
     /// Counts one more stream of a token, or refuses the request if the token has reached its limit.
@@ -51,7 +51,7 @@ impl StreamLimiter {
     }
 
     fn lock_counts(&self) -> MutexGuard<'_, HashMap<TokenHash, usize>> {
-        self.open_streams_by_token.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open_stream_count_by_token.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
