@@ -133,7 +133,7 @@ fn open_copy_source(url: &StoreUrl) -> CommandResult<Box<dyn CopyEndpoint>> {
         }
         StoreUrl::SqliteMemory => Err(Failure::usage("a store in memory cannot be moved")),
         #[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "redis")))]
-        missing => Err(Failure::usage(missing.missing_feature())),
+        missing => Err(Failure::usage(missing.missing_feature_error())),
     }
 }
 
@@ -153,7 +153,7 @@ fn open_copy_target(url: &StoreUrl) -> CommandResult<Box<dyn CopyEndpoint>> {
         }
         StoreUrl::SqliteMemory => Err(Failure::usage("a store in memory cannot be moved")),
         #[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "redis")))]
-        missing => Err(Failure::usage(missing.missing_feature())),
+        missing => Err(Failure::usage(missing.missing_feature_error())),
     }
 }
 

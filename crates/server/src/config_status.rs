@@ -48,17 +48,18 @@ pub(crate) async fn show_config(
 
 /// The active configuration and the latest reloads.
 #[derive(Debug, Default)]
-pub(crate) struct ConfigStatus(Mutex<ConfigRecord>);
+pub(crate) struct ConfigStatus(Mutex<ActiveConfigAndReloads>);
 
+/// The active configuration, and the reloads that were applied or rejected.
 #[derive(Debug, Default)]
-struct ConfigRecord {
+struct ActiveConfigAndReloads {
     active_config: Option<ConfigBody>,
     /// Newest first.
     reloads: VecDeque<ConfigReloadBody>,
 }
 
 impl ConfigStatus {
-    fn lock_record(&self) -> MutexGuard<'_, ConfigRecord> {
+    fn lock_record(&self) -> MutexGuard<'_, ActiveConfigAndReloads> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -116,7 +117,7 @@ impl ConfigStatus {
     }
 }
 
-impl ConfigRecord {
+impl ActiveConfigAndReloads {
     fn push_reload(&mut self, reload: ConfigReloadBody) {
         self.reloads.push_front(reload);
         self.reloads.truncate(MAX_KEPT_RELOADS);

@@ -109,7 +109,7 @@ impl DoctorCommand {
                 ])
             }
             #[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "redis")))]
-            missing => Err(Failure::usage(missing.missing_feature())),
+            missing => Err(Failure::usage(missing.missing_feature_error())),
         }
     }
 }

@@ -27,7 +27,7 @@ impl Banner {
             handler_count: config.handlers.len(),
             source_count: config.sources.len(),
             chain_count: config.chains.len(),
-            max_running_tasks: config.workers,
+            max_running_tasks: config.max_running_tasks,
             has_configured_tokens: !config.tokens.is_empty(),
         }
     }

@@ -25,7 +25,7 @@ use super::decode::{AllowedKeys, CheckedMap, parse_scalar, read_list_items, read
 use super::fault::Findings;
 use super::handler_run::{self, HandlerRunConfig};
 use super::handlers::{
-    HandlerConfig, NameLocations, claim_unique_name, read_max_crashes, read_observe_policy,
+    HandlerConfig, NameLocations, read_max_crashes, read_observe_policy, read_unique_name,
 };
 use super::location::SettingLocation;
 use super::retry;
@@ -78,7 +78,7 @@ pub(super) fn read_sources(
 ) -> SourcesSection {
     let mut section = SourcesSection::default();
     for entry in read_map_entries(node, "`sources`", findings).unwrap_or_default() {
-        let name = claim_unique_name(entry, names, findings);
+        let name = read_unique_name(entry, names, findings);
         if let Some((source, schedules)) = read_source(entry, name, network, resolver, findings) {
             section.sources.push(source);
             section.schedules.extend(schedules);

@@ -95,17 +95,17 @@ fn parse_events(
         "application/cloudevents+json" => {
             let event =
                 cloudevents::parse_structured_event(parse_raw_json(media_type::decode_body_utf8(bytes)?)?)?;
-            Ok(vec![
-                build_event(event, tenant, now)
-                    .map_err(|problem| problem.into_body_problem("", cloudevents::POINTER_TRANSLATIONS))?,
-            ])
+            Ok(vec![build_event(event, tenant, now).map_err(|problem| {
+                problem.into_body_problem("", cloudevents::EVENT_TO_CLOUDEVENT_POINTERS)
+            })?])
         }
         "application/cloudevents-batch+json" => {
             parse_event_array(media_type::decode_body_utf8(bytes)?, |raw, pointer| {
                 let event = cloudevents::parse_structured_event(raw)
                     .map_err(|fault| fault.with_pointer_prefix(pointer))?;
-                build_event(event, tenant, now)
-                    .map_err(|refusal| refusal.into_body_problem(pointer, cloudevents::POINTER_TRANSLATIONS))
+                build_event(event, tenant, now).map_err(|refusal| {
+                    refusal.into_body_problem(pointer, cloudevents::EVENT_TO_CLOUDEVENT_POINTERS)
+                })
             })
         }
         other if other.starts_with("application/cloudevents") => {

@@ -45,7 +45,7 @@ pub(crate) async fn show_object(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let query = RequestQuery::from_uri(&uri, &["tenant", "limit"])?;
-    let tenant = caller.restrict_to_own_tenant(query.parse_parameter("tenant")?)?.unwrap_or_default();
+    let tenant = caller.resolve_requested_tenant(query.parse_parameter("tenant")?)?.unwrap_or_default();
     let limit = query.parse_limit(MAX_OBJECT_EVENTS, MAX_OBJECT_EVENTS)?;
     let object = app.store().read_object(&tenant, &key, limit).await?;
     let object = object.ok_or_else(|| {

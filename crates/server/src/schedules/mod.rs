@@ -157,7 +157,8 @@ pub(crate) async fn run_schedule(
     headers: HeaderMap,
     _: EmptyRequest,
 ) -> Result<(StatusCode, Json<RunScheduleResponse>), Problem> {
-    let idempotency = idempotency::key_for_action(&headers, &caller, &["run schedule", name.as_str()], &[])?;
+    let idempotency =
+        idempotency::idempotency_key_for_caller(&headers, &caller, &["run schedule", name.as_str()], &[])?;
     // A repeat gets its response also when the schedule is gone, blocked, or creates something else now.
     if let Some(result) = app.engine.find_recorded_schedule_run(idempotency.as_ref()).await? {
         return Ok((StatusCode::OK, Json(run_schedule_response(result)?)));

@@ -112,7 +112,7 @@ pub(crate) async fn run_collection(
         query.require_parameter("collection", query.parse_parameter("collection")?)?;
     let source_collection = SourceCollection { source, collection };
     let operation = ["run collection", &source_collection.to_string()];
-    let idempotency = idempotency::key_for_action(&headers, &caller, &operation, &[])?;
+    let idempotency = idempotency::idempotency_key_for_caller(&headers, &caller, &operation, &[])?;
     // A repeat gets its response also when the collection is gone.
     if let Some(receipt) =
         idempotency::read_recorded_response::<CollectionRunReceipt>(&app, idempotency.as_ref()).await?
@@ -124,14 +124,14 @@ pub(crate) async fn run_collection(
     let inner = app.clone();
     let receipt = app
         .run_change_to_completion(async move {
-            start_and_audit_run(&inner, &caller, source_collection, idempotency).await
+            run_and_audit_collection(&inner, &caller, source_collection, idempotency).await
         })
         .await?;
     let status = if receipt.created && !receipt.repeated { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(CollectionRunResponse { task_id: receipt.task.to_string() })))
 }
 
-async fn start_and_audit_run(
+async fn run_and_audit_collection(
     app: &App,
     caller: &Caller,
     source_collection: SourceCollection,

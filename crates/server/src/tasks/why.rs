@@ -85,7 +85,7 @@ async fn redact_gate_for_tenant(app: &App, caller: &Caller, gate: &mut Gate) -> 
     Ok(())
 }
 
-/// Summarizes in one sentence: the first closed gate, or why there is none.
+/// Summarizes in one sentence why a task is waiting: the detail of the first closed gate, or why no gate is closed.
 fn summarize_gates(task: &Task, gates: &[Gate]) -> String {
     if let Some(closed) = gates.iter().find(|gate| !gate.open) {
         return closed.detail.clone();

@@ -1,4 +1,4 @@
-//! The typed client reads every response of the real server.
+//! The typed client against the real server: worker calls, operator calls, chains and orders.
 
 use pointsman_api::client::{Client, EmitBody, EventQuery, OrderQuery, TaskQuery, TenantOrderKey};
 use pointsman_api::worker::{

@@ -193,7 +193,7 @@ chains:
 }
 
 #[test]
-fn files_can_add_chains_but_not_define_one_twice() {
+fn files_can_add_chains_but_not_define_a_chain_twice() {
     let config_folder = ConfigFolder::new();
     let nodes = "{nodes: [{id: a, end: true}]}";
     let one = config_folder.write_file("one.yml", format!("chains: {{/a/x: {nodes}}}\n"));
