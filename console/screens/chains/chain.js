@@ -56,7 +56,7 @@ function ChainDetail({ chain, url, selectedId, onChange }) {
     ${!defined && html`<${Notice} tone="warn">This chain is no longer defined. Its rules are kept, and its orders wait until it is defined again.<//>`}
     ${strandedCount > 0 && html`<${Notice} tone="bad"><span>${pluralize(strandedCount, "order")} ${strandedCount === 1 ? "is" : "are"} at nodes that the chain no longer has:
       ${stranded.map(({ node, orders }) => `${node} (${orders})`).join(", ")}. Move them, or define the nodes again.</span>
-      <${Link} to=${`/orders?path=${encodeURIComponent(path)}&state=Orphaned`}>Show them<//><//>`}
+      <${Link} to=${`/orders?path=${encodeURIComponent(path)}&state=Stranded`}>Show them<//><//>`}
     ${defined && html`<${Panel} title="Graph" flush aside=${html`<span class="graph-key next">next</span><span class="graph-key error">on error</span>`}>
       <${ChainGraph} chain=${chain} selectedId=${selectedNode?.id} onSelect=${(/** @type {string} */ id) => setQuery({ node: id === selectedId ? null : id })} />
     <//>`}

@@ -19,7 +19,7 @@ import { ChainStateBadge } from "./chain-state.js";
 const MAX_SHOWN_CHAIN_NODES = 8;
 
 /** @type {[string, string][]} */
-const CHAIN_STATE_CHOICES = [["stopped", "Stopped"], ["held", "Paused or blocked"], ["stranded", "With orphaned orders"], ["busy", "With orders"]];
+const CHAIN_STATE_CHOICES = [["stopped", "Stopped"], ["held", "Paused or blocked"], ["stranded", "With stranded orders"], ["busy", "With orders"]];
 
 /** @param {Chain} chain @param {string} state */
 function matchesChainState({ state: chainState, rules, stranded, orders, nodes }, state) {

@@ -80,7 +80,7 @@ impl ConfigStatus {
         if let Some(before) = &mut record.active_config {
             *before = ConfigBody {
                 watched: before.watched,
-                ..config_body(std::mem::take(&mut before.node), config, now)
+                ..config_body(std::mem::take(&mut before.node_name), config, now)
             };
         }
         record.push_reload(ConfigReloadBody {

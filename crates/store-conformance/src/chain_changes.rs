@@ -199,7 +199,8 @@ pub async fn removing_a_chain_strands_its_orders(harness: &dyn Harness) {
     assert_eq!(left[0].order_counts_by_node, [(chain_node_id("a"), 1), (chain_node_id("b"), 1)]);
     let gone = Err(OrderError::NoSuchChain(chain_path("/x/y")));
     assert_eq!(fixture.try_add_order(new_order("/x/y,3")).await, gone.clone().map(|()| unreachable!()));
-    let stranded: Vec<_> = fixture.list_orders("/x/y").await.iter().map(|view| view.is_at_removed_node).collect();
+    let stranded: Vec<_> =
+        fixture.list_orders("/x/y").await.iter().map(|view| view.is_at_removed_node).collect();
     assert_eq!(stranded, [true, true], "its orders still exist");
     fixture.assert_nothing_claimable("there is no such chain").await;
     fixture.succeed(&running[0]).await;

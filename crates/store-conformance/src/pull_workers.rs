@@ -118,7 +118,10 @@ pub async fn an_expired_lease_counts_as_a_crash(harness: &dyn Harness) {
     let (mut fixture, stale_attempt) = fixture_with_task_claimed_by_worker(harness).await;
     let behind = fixture.emit(new_event("record").with_key("a")).await;
     fixture.advance_clock(LEASE_SECS + 1);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, [(stale_attempt.id.clone(), TaskStatus::New)]);
+    assert_eq!(
+        fixture.rescue_tasks().await.freed_tasks_with_status,
+        [(stale_attempt.id.clone(), TaskStatus::New)]
+    );
     assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, [], "once");
     let again = fixture.claim_as_pull_worker(&["remote"], 10).await;
     assert_eq!(again.len(), 1, "its lane still waits for it");

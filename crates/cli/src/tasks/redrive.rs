@@ -224,8 +224,12 @@ mod tests {
 
     #[test]
     fn an_incomplete_count_of_matching_tasks_is_printed_as_more_than() {
-        let count =
-            |matched, has_more| RedriveDryRunResponse { matched, has_more, sample_task_ids: vec![], dry_run: true };
+        let count = |matched, has_more| RedriveDryRunResponse {
+            matched,
+            has_more,
+            sample_task_ids: vec![],
+            dry_run: true,
+        };
         assert_eq!(describe_matched_count(&count(1, false)), "1 task");
         assert_eq!(describe_matched_count(&count(1000, true)), "more than 1000 tasks");
     }

@@ -116,11 +116,11 @@ pub(crate) enum RequestAdmission {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionShortage {
     /// All ordinary connections are in use, or all those that the client's address may have.
-    OrdinarySlotsUsedUp,
+    OrdinaryConnectionsInUse,
     /// The token has as many ordinary connections as it may have.
     TokenShareUsedUp,
     /// As many emits as allowed are being served on connections of the reserve.
-    ReserveEmitsUsedUp,
+    TooManyReserveEmits,
 }
 
 type ConnectionId = u64;
@@ -281,7 +281,7 @@ impl ConnectionHandle {
         let ConnectionAdmission { limits, metrics, .. } = &*self.admission;
         let recorded = self.admission.lock_table().admit_request(limits, self.id, identity, purpose, now);
         let admission = recorded.unwrap_or_else(|| {
-            RequestAdmission::decide_for_reserve_slot(purpose, ConnectionShortage::OrdinarySlotsUsedUp)
+            RequestAdmission::decide_for_reserve_slot(purpose, ConnectionShortage::OrdinaryConnectionsInUse)
         });
         if matches!(admission, RequestAdmission::Refused(_)) {
             metrics.count_refused_connection();
@@ -494,7 +494,7 @@ impl ConnectionTable {
                     ConnectionSlot::Ordinary => RequestAdmission::Served,
                     ConnectionSlot::Reserve => RequestAdmission::decide_for_reserve_slot(
                         purpose,
-                        ConnectionShortage::OrdinarySlotsUsedUp,
+                        ConnectionShortage::OrdinaryConnectionsInUse,
                     ),
                 }
             }
@@ -525,12 +525,12 @@ impl ConnectionTable {
             if self.reserve_emit_count >= limits.max_reserve_emits
                 || token_connections.reserve_count >= limits.max_reserve_emits_per_token
             {
-                return RequestAdmission::Refused(ConnectionShortage::ReserveEmitsUsedUp);
+                return RequestAdmission::Refused(ConnectionShortage::TooManyReserveEmits);
             }
             entry.counted_token = Some(token);
         }
         let shortage = if is_within_share {
-            ConnectionShortage::OrdinarySlotsUsedUp
+            ConnectionShortage::OrdinaryConnectionsInUse
         } else {
             ConnectionShortage::TokenShareUsedUp
         };

@@ -72,7 +72,7 @@ impl RandomWalker<'_> {
                     expect_ok(
                         self.fixture
                             .store
-                            .schedule_tasks(self.rng.next_below(6), self.shared.advance_clock())
+                            .schedule_tasks_ahead(self.rng.next_below(6), self.shared.advance_clock())
                             .await,
                     );
                 }

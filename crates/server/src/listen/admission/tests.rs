@@ -80,7 +80,7 @@ fn the_longest_idle_connection_is_evicted_first() {
     assert_eq!(slot_of(&new), Some(ConnectionSlot::Ordinary));
     assert_eq!(
         admit_read_with_token(&unauthenticated[1], "one", later),
-        RequestAdmission::Refused(ConnectionShortage::OrdinarySlotsUsedUp)
+        RequestAdmission::Refused(ConnectionShortage::OrdinaryConnectionsInUse)
     );
     assert_eq!(admission.count_open_connections().unauthenticated, 4);
 }
@@ -142,7 +142,7 @@ fn connections_with_a_valid_token_are_not_evicted_and_new_ones_get_the_reserve()
     for admitted in [&reserve[1], &later] {
         assert_eq!(
             admit_read_with_token(admitted, "one", now),
-            RequestAdmission::Refused(ConnectionShortage::OrdinarySlotsUsedUp)
+            RequestAdmission::Refused(ConnectionShortage::OrdinaryConnectionsInUse)
         );
     }
     assert!(!authenticated.iter().any(is_evicted));
@@ -211,7 +211,7 @@ fn emits_leave_a_part_of_the_reserve_to_health_checks() {
     let (admission, now) = (new_admission(32, limits), Instant::now());
     let _authenticated: Vec<_> = (0..24).map(|_| admit_connection_with_token(&admission, 1, now)).collect();
     let emits: Vec<_> = (0..8).map(|_| admit_connection(&admission, 1, now)).collect();
-    let refused = RequestAdmission::Refused(ConnectionShortage::ReserveEmitsUsedUp);
+    let refused = RequestAdmission::Refused(ConnectionShortage::TooManyReserveEmits);
     let admissions: Vec<_> = emits
         .iter()
         .enumerate()
