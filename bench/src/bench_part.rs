@@ -129,7 +129,10 @@ impl BenchPart {
         match self {
             Self::IdleServerMemory => {
                 begin_step("idle memory of a server");
-                figures.extend(process_memory::measure_idle_server(&options.server_program, &options.dir)?);
+                figures.extend(process_memory::measure_idle_server_memory(
+                    &options.server_program,
+                    &options.dir,
+                )?);
             }
             Self::Latency => {
                 begin_step("latency from emit to handler start, and of a bare durable commit");

@@ -37,7 +37,7 @@ pub(crate) fn new_emit_batch(from: usize, count: usize) -> anyhow::Result<EmitBa
     Ok(EmitBatch { events, idempotency_key: None })
 }
 
-/// Counts handled events, and wakes futures that wait for a count.
+/// A counter, such as of handled events, steps or deliveries, that wakes the futures which wait for a count.
 #[derive(Default)]
 pub(crate) struct EventCounter {
     count: AtomicU64,

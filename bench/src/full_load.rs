@@ -24,7 +24,7 @@ use crate::stores::{RunEnvironment, StoreFactory};
 const JOURNAL_TABLE: &str = "journal";
 const SAMPLED_TABLES: [&str; 4] = ["task", "queue", "commit_version", JOURNAL_TABLE];
 
-/// The number of samples.
+/// How often the tables are sampled during the measurement.
 const SAMPLE_COUNT: u32 = 24;
 
 /// The maximum number of waiting tasks.
@@ -217,7 +217,7 @@ fn build_report(seconds: u64, samples: &[LoadSample]) -> BenchReport {
 mod tests {
     use super::*;
 
-    fn samples_with_sizes(size: impl Fn(u32) -> f64) -> Vec<LoadSample> {
+    fn new_samples_with_table_size(size: impl Fn(u32) -> f64) -> Vec<LoadSample> {
         let tables = |n| vec![(size(n), 0.0); SAMPLED_TABLES.len()];
         (0..SAMPLE_COUNT)
             .map(|n| LoadSample {
@@ -235,25 +235,25 @@ mod tests {
 
     #[test]
     fn tables_that_stop_growing_count_as_flat() {
-        assert!(are_all_goals_reached(&samples_with_sizes(|n| f64::from(n.min(8)) * 100.0)));
+        assert!(are_all_goals_reached(&new_samples_with_table_size(|n| f64::from(n.min(8)) * 100.0)));
         assert!(
-            are_all_goals_reached(&samples_with_sizes(|n| 500.0 + f64::from(n % 4) * 100.0)),
+            are_all_goals_reached(&new_samples_with_table_size(|n| 500.0 + f64::from(n % 4) * 100.0)),
             "a sawtooth"
         );
         assert!(
-            are_all_goals_reached(&samples_with_sizes(|n| 0.01 * f64::from(n))),
+            are_all_goals_reached(&new_samples_with_table_size(|n| 0.01 * f64::from(n))),
             "a few more pages do not count"
         );
     }
 
     #[test]
     fn tables_that_keep_growing_do_not_count_as_flat() {
-        assert!(!are_all_goals_reached(&samples_with_sizes(|n| f64::from(n) * 100.0)));
+        assert!(!are_all_goals_reached(&new_samples_with_table_size(|n| f64::from(n) * 100.0)));
     }
 
     #[test]
     fn the_journal_may_grow_until_its_first_partition_is_dropped() {
-        let mut samples = samples_with_sizes(|_| 100.0);
+        let mut samples = new_samples_with_table_size(|_| 100.0);
         for (n, sample) in samples.iter_mut().enumerate() {
             (sample.handled_event_count, sample.table_megabytes_and_dead_rows[3].0) =
                 (n as u64, 100.0 * n as f64);

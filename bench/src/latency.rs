@@ -11,7 +11,8 @@ use crate::{BenchOptions, fixtures};
 
 const EMIT_OR_COMMIT_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Emits and baseline commits alternate, so that both have the same disk and the same noise.
+/// Measures the time from an emit to the start of the handler, and that of a baseline commit. Both alternate, so that
+/// they have the same disk and the same noise.
 pub(crate) async fn measure(
     options: &BenchOptions,
     environment: &RunEnvironment,

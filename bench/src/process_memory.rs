@@ -21,7 +21,7 @@ fn process_resident_mb(process: &str) -> anyhow::Result<f64> {
 }
 
 /// Starts a server and measures its memory once that is stable.
-pub(crate) fn measure_idle_server(program: &Path, dir: &Path) -> anyhow::Result<Vec<Figure>> {
+pub(crate) fn measure_idle_server_memory(program: &Path, dir: &Path) -> anyhow::Result<Vec<Figure>> {
     let folder = tempfile::tempdir_in(dir)?;
     let mut server = Command::new(program)
         .args(["serve", "--listen", "127.0.0.1:0", "--store"])

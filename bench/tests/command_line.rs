@@ -27,7 +27,7 @@ fn assert_fails(arguments: &[&str], code: i32, expected_error: &str) {
 }
 
 #[test]
-fn mistakes_on_the_command_line_are_named() {
+fn invalid_arguments_and_a_missing_server_program_are_explained() {
     assert_fails(&["--only", "latncy"], 2, "a similar value exists: 'latency'");
     let unsupported =
         "waiting is measured on Redis, not on SQLite; use --redis, or --store with the URL of a server";

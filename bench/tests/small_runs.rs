@@ -41,7 +41,7 @@ fn assert_part_measures_something(part: BenchPart, target: &StoreTarget) -> anyh
 }
 
 #[test]
-fn every_part_measures_something_on_sqlite() {
+fn every_part_except_the_server_memory_measures_something_on_sqlite() {
     // The memory part needs the server's program, which these tests do not have.
     for part in BenchPart::ALL
         .into_iter()
@@ -52,7 +52,7 @@ fn every_part_measures_something_on_sqlite() {
 }
 
 #[test]
-fn every_part_measures_something_on_postgres() {
+fn every_part_on_postgres_measures_something_and_drops_its_databases() {
     let admin = pointsman_testing::shared_postgres().unwrap();
     let target = StoreTarget::Postgres { url: Some(admin.url("postgres")) };
     for part in BenchPart::ALL.into_iter().filter(|part| part.is_supported_on(&target)) {
@@ -64,7 +64,7 @@ fn every_part_measures_something_on_postgres() {
 }
 
 #[test]
-fn every_part_measures_something_on_redis() {
+fn every_part_on_redis_measures_something_and_deletes_its_keys() {
     let server = pointsman_testing::RedisServer::start(pointsman_testing::RedisSettings::default()).unwrap();
     let target = StoreTarget::Redis { url: Some(server.url()) };
     for part in BenchPart::ALL.into_iter().filter(|part| part.is_supported_on(&target)) {

@@ -76,10 +76,10 @@
 /** @typedef {{max: number, backoff: string, delay_seconds: number, max_delay_seconds: number,
  *   delays_seconds: number[]}} SetbackPolicy */
 
-/** @typedef {"process" | "stop" | "next_state"} NodeAction */
+/** @typedef {"process" | "stop" | "next_state"} ChainNodeAction */
 
 /** @typedef {{id: string, end: boolean, handler: string | null, next: string | null, on_error: string | null,
- *   setback: SetbackPolicy | null, action: NodeAction, orders: number | null}} ChainNode */
+ *   setback: SetbackPolicy | null, action: ChainNodeAction, orders: number | null}} ChainNode */
 
 /** @typedef {{path: string, defined: boolean, state: "running" | "stopped", nodes: ChainNode[],
  *   stranded: {node: string, orders: number}[], orders: number | null, rules: Rule[]}} Chain */

@@ -1,9 +1,9 @@
-// The token and its owner. The token is stored for the tab, or for the browser if the user chooses so.
+// The token, and its name, role and tenant. The token is stored for the tab, or for the browser if the user chooses so.
 
 import { computed, signal } from "../vendor/signals.js";
 
 /** @typedef {"viewer" | "producer" | "worker" | "operator" | "admin"} Role */
-/** @typedef {{name: string, role: Role, tenant: string | null}} TokenOwner */
+/** @typedef {{name: string, role: Role, tenant: string | null}} TokenDetails */
 
 const TOKEN_STORAGE_KEY = "pointsman.token";
 
@@ -15,17 +15,18 @@ export const linkTokenToConfirm = signal("");
 let isTokenFromLink = false;
 
 /** The token; empty when signed out. */
-export const token = signal(initialToken());
+export const token = signal(determineInitialToken());
 
-/** The owner of the token, once the server has confirmed it.
- * @type {import("../vendor/signals.js").Signal<TokenOwner | null>} */
-export const tokenOwner = signal(null);
+/** The name, role and tenant of the token; null until the server has confirmed the token.
+ * @type {import("../vendor/signals.js").Signal<TokenDetails | null>} */
+export const tokenDetails = signal(null);
 
 /** Why the session ended, shown on the login page. */
 export const signOutReason = signal("");
 
-/** The token when the page is loaded: the stored one, or that of a link if none is stored. */
-function initialToken() {
+/** The token when the page is loaded: the stored token, or the token of the link if none is stored, which is then
+ * stored. If there are both, the token of the link has to be confirmed. */
+function determineInitialToken() {
   const tokenInLink = takeTokenFromAddress();
   const storedToken = readStoredToken();
   if (tokenInLink === "" || tokenInLink === storedToken) return storedToken;
@@ -86,11 +87,11 @@ function listTokenStorages() {
   }
 }
 
-/** @param {string} newToken @param {boolean} persist @param {TokenOwner} owner */
-export function signIn(newToken, persist, owner) {
+/** @param {string} newToken @param {boolean} persist @param {TokenDetails} details */
+export function signIn(newToken, persist, details) {
   storeToken(newToken, persist);
   signOutReason.value = "";
-  tokenOwner.value = owner;
+  tokenDetails.value = details;
   token.value = newToken;
 }
 
@@ -103,13 +104,13 @@ export function signOut(reason = "") {
   isTokenFromLink = true;
   if (nextToken === "") for (const storage of listTokenStorages()) storage.removeItem(TOKEN_STORAGE_KEY);
   signOutReason.value = nextToken === "" ? reason : "";
-  tokenOwner.value = null;
+  tokenDetails.value = null;
   token.value = nextToken;
 }
 
 /** Ends the session because the server refused the token. */
 export function signOutBecauseTokenRefused() {
-  signOut(isTokenFromLink && tokenOwner.value === null ? "The token of the link is not valid. Sign in with another." : "The token is no longer accepted. Sign in with another.");
+  signOut(isTokenFromLink && tokenDetails.value === null ? "The token of the link is not valid. Sign in with another." : "The token is no longer accepted. Sign in with another.");
 }
 
 /** @type {Record<Role, Role[]>} */
@@ -124,8 +125,8 @@ const INCLUDED_ROLES = {
 /** Whether the token includes a role. The server decides; the console only hides actions that it would refuse.
  * @param {Role} role */
 export function hasRole(role) {
-  return tokenOwner.value !== null && INCLUDED_ROLES[tokenOwner.value.role]?.includes(role) === true;
+  return tokenDetails.value !== null && INCLUDED_ROLES[tokenDetails.value.role]?.includes(role) === true;
 }
 
 /** The tenant that the token is bound to, or null. */
-export const boundTenant = computed(() => tokenOwner.value?.tenant ?? null);
+export const boundTenant = computed(() => tokenDetails.value?.tenant ?? null);

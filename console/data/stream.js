@@ -4,8 +4,8 @@
 //                 ▲             │
 //                 └─ not read while too much is pending, so that memory stays bounded
 //
-// It is open while there are subscriptions and the page is visible. After a break it reconnects with `Last-Event-ID`,
-// so that no event is missed; task changes can be missed, and subscriptions are notified to read again.
+// The connection is open while there are subscriptions and the page is visible. After a break it reconnects with
+// `Last-Event-ID`, so that no event is missed; task changes can be missed, and subscriptions are notified to read again.
 
 import { signal } from "../vendor/signals.js";
 import { addQuery, parseExactJson, readProblem, sendRequest } from "./api.js";
@@ -34,10 +34,10 @@ export const streamConnectionState = signal(
     { phase: "off", reason: "", tries: 0, retryAt: 0 }),
 );
 
-/** Recent events per second. */
-export const eventsPerSecond = signal(0);
+/** Events and task changes that arrived per second, smoothed. */
+export const framesPerSecond = signal(0);
 
-/** How many frames, and characters, may be pending before reading pauses. */
+/** How many frames, and characters of frames, may be pending before the connection is not read for a while. */
 const MAX_PENDING_FRAMES = 5000;
 const MAX_PENDING_CHARS = 20_000_000;
 /** How far the page may fall behind before it skips events. */
@@ -115,7 +115,7 @@ async function keepConnected(url, signal) {
     streamConnectionState.value = { ...streamConnectionState.value, phase: "connecting", tries };
     let reason;
     try {
-      await readConnection(url, signal, () => {
+      await readStreamConnection(url, signal, () => {
         tries = 0;
       });
       reason = "The server ended the stream.";
@@ -140,7 +140,7 @@ async function keepConnected(url, signal) {
 
 /** Reads one connection to its end.
  * @param {string} url @param {AbortSignal} signal @param {() => void} onResponse */
-async function readConnection(url, signal, onResponse) {
+async function readStreamConnection(url, signal, onResponse) {
   /** @type {Record<string, string>} */
   const headers = lastEventId === null ? {} : { "last-event-id": lastEventId };
   const response = await sendRequest("GET", url, { headers: { ...headers, accept: "text/event-stream" }, signal });
@@ -196,6 +196,7 @@ function queueFrame(isTaskChange, data) {
   else requestAnimationFrame(deliverPendingFrames);
 }
 
+/** Calls the callbacks of the subscriptions with their pending events and task changes. */
 function deliverPendingFrames() {
   isDeliveryScheduled = false;
   for (const subscription of [...subscriptions]) {
@@ -240,8 +241,8 @@ function notifySubscribersOfGap(gap) {
 
 let framesThisSecond = 0;
 setInterval(() => {
-  eventsPerSecond.value = eventsPerSecond.value * 0.4 + framesThisSecond * 0.6;
-  if (eventsPerSecond.value < 0.05) eventsPerSecond.value = 0;
+  framesPerSecond.value = framesPerSecond.value * 0.4 + framesThisSecond * 0.6;
+  if (framesPerSecond.value < 0.05) framesPerSecond.value = 0;
   framesThisSecond = 0;
 }, 1000);
 

@@ -19,7 +19,7 @@ export function RuleBadge({ rule: { kind, reason } }) {
 
 /** Lists rules with a button to remove each. `target` is the subject of the screen: a rule on a part of it names that
  * part.
- * @param {{rules: Rule[], target: RuleTarget, onChange: () => void}} props `onChange` is called after one was removed */
+ * @param {{rules: Rule[], target: RuleTarget, onChange: () => void}} props `onChange` is called after a rule was removed */
 export function RuleList({ rules, target, onChange }) {
   if (rules.length === 0) return html`<p class="soft">Not paused or blocked.</p>`;
   return html`<ul class="rules">${rules.map((rule) => html`<li key=${`${rule.kind} ${rule.space} ${rule.name} ${rule.tenant}`}>

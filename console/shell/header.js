@@ -1,6 +1,6 @@
 // The header: breadcrumbs, search, live indicator and session.
 
-import { tokenOwner, signOut } from "../data/session.js";
+import { tokenDetails, signOut } from "../data/session.js";
 import { isDark, toggleTheme, toggleTimeZone, timeZoneSetting } from "../data/settings.js";
 import { Button } from "../parts/button.js";
 import { Icon } from "../parts/icon.js";
@@ -15,7 +15,7 @@ export function Header() {
   const { screen, params } = currentRoute.value;
   const parentScreen = screen?.parent ? findScreen(screen.parent) : null;
   const name = Object.values(params)[0];
-  const owner = tokenOwner.value;
+  const details = tokenDetails.value;
   return html`<header class="header">
     <${Button} class="menu-button" kind="quiet" icon="menu" label="Screens" expanded=${currentPane.value === "menu"} onClick=${() => togglePane("menu")} />
     <ol class="breadcrumbs" aria-label="Breadcrumbs">
@@ -28,8 +28,8 @@ export function Header() {
     <${LiveIndicator} />
     <${Button} kind="quiet" small onClick=${toggleTimeZone} title="Local time or UTC (u)">${timeZoneSetting.value === "utc" ? "UTC" : "Local"}<//>
     <${Button} kind="quiet" icon=${isDark.value ? "sun" : "moon"} label=${isDark.value ? "Light theme (t)" : "Dark theme (t)"} onClick=${toggleTheme} />
-    <span class="token-owner" title=${`${owner?.role}${owner?.tenant ? `, limited to the tenant ${owner.tenant}` : ""}`}>
-      <b>${owner?.name}</b><span class="faint">${owner?.role}${owner?.tenant ? ` · ${owner.tenant}` : ""}</span>
+    <span class="token-owner" title=${`${details?.role}${details?.tenant ? `, limited to the tenant ${details.tenant}` : ""}`}>
+      <b>${details?.name}</b><span class="faint">${details?.role}${details?.tenant ? ` · ${details.tenant}` : ""}</span>
     </span>
     <${Button} kind="quiet" icon="signOut" label="Sign out" onClick=${() => signOut()} />
   </header>`;

@@ -1,6 +1,6 @@
 // Shows whether the page is connected to the stream.
 
-import { streamConnectionState, eventsPerSecond, reconnectNow } from "../data/stream.js";
+import { streamConnectionState, framesPerSecond, reconnectNow } from "../data/stream.js";
 import { formatCompactNumber } from "../data/numbers.js";
 import { now } from "../data/time.js";
 import { ToneIcon } from "../parts/badge.js";
@@ -15,7 +15,7 @@ export function LiveIndicator() {
     return html`<span class="live-indicator" role="status" title=${reason}><${ToneIcon} tone="warn" /><span>Not live</span></span>`;
   }
   if (phase === "open") {
-    const rate = eventsPerSecond.value;
+    const rate = framesPerSecond.value;
     return html`<span class="live-indicator open" title="Changes appear as they happen">
       <${ToneIcon} tone="good" /><span role="status">Live</span>${rate >= 0.5 && html`<span class="faint number">${formatCompactNumber(Math.round(rate))}/s</span>`}
     </span>`;

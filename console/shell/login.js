@@ -4,7 +4,7 @@ import { Problem, errorText } from "../data/problem.js";
 import { signOutReason, signIn } from "../data/session.js";
 import { Button } from "../parts/button.js";
 import { html, useState } from "../parts/ui.js";
-import { fetchTokenOwner } from "./token-check.js";
+import { fetchTokenDetails } from "./token-check.js";
 
 export function Login() {
   const [text, setText] = useState("");
@@ -19,7 +19,7 @@ export function Login() {
     setSubmitting(true);
     setError("");
     try {
-      signIn(enteredToken, persist, await fetchTokenOwner(enteredToken));
+      signIn(enteredToken, persist, await fetchTokenDetails(enteredToken));
     } catch (problem) {
       const isUnknownToken = problem instanceof Problem && problem.status === 401;
       setError(isUnknownToken ? "Unknown token." : errorText(problem));

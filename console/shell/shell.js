@@ -1,6 +1,6 @@
 // The frame around every screen: navigation, header, dialogs and toasts.
 
-import { tokenOwner, linkTokenToConfirm, token } from "../data/session.js";
+import { tokenDetails, linkTokenToConfirm, token } from "../data/session.js";
 import { toggleTheme, toggleTimeZone } from "../data/settings.js";
 import { currentPrompt } from "../parts/prompt.js";
 import { lazyComponent } from "../parts/lazy-loading.js";
@@ -24,7 +24,7 @@ const PromptDialog = lazyComponent(() => import("../parts/dialog.js"), "PromptDi
 
 export function Shell() {
   if (token.value === "") return html`<${Login} /><${Toasts} />`;
-  if (tokenOwner.value === null) return html`<${TokenCheck} key=${token.value} /><${Toasts} />`;
+  if (tokenDetails.value === null) return html`<${TokenCheck} key=${token.value} /><${Toasts} />`;
   return html`<${ErrorBoundary} name="The console"><${SignedInShell} /><//>`;
 }
 

@@ -57,8 +57,8 @@ pub(crate) fn run_all_checks(root: &Path, long: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs what takes too long for every change: large models, many random walks, a thousand kills of the server, and all
-/// combinations of Cargo features.
+/// Runs the checks that take too long for every change: large models, many random walks, a thousand kills of the server,
+/// and all combinations of Cargo features.
 fn run_long_checks(steps: &mut StepRunner) -> anyhow::Result<()> {
     steps.run_function_step(
         "model",

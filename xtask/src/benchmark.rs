@@ -10,7 +10,7 @@ use crate::step::cargo_command;
 /// Builds and runs the benchmark with the options of the command line, in the current directory.
 pub(crate) fn run_benchmark(options: &[&str]) -> anyhow::Result<()> {
     let current_dir = Path::new(".");
-    if measures_server(options) {
+    if measures_server_memory(options) {
         let mut build = cargo_command(current_dir, &["build", "--release", "--package", "pointsman-cli"]);
         if !build.status().context("cannot run cargo")?.success() {
             bail!("the server whose memory is measured does not compile; the messages above say why");
@@ -23,7 +23,7 @@ pub(crate) fn run_benchmark(options: &[&str]) -> anyhow::Result<()> {
 }
 
 /// Whether the binary of the server is needed: its memory is measured, unless other parts are selected.
-fn measures_server(options: &[&str]) -> bool {
+fn measures_server_memory(options: &[&str]) -> bool {
     let names = |part: &str| options.iter().any(|option| option.trim_start_matches("--only=") == part);
     let selects_parts = options.iter().any(|option| option.starts_with("--only"));
     let asks_for_help = options.iter().any(|option| ["-h", "--help"].contains(option));
@@ -39,10 +39,10 @@ mod tests {
         for options in
             [&[][..], &["--seconds", "5"], &["--only", "flood", "--only", "memory"], &["--only=memory"]]
         {
-            assert!(measures_server(options), "{options:?}");
+            assert!(measures_server_memory(options), "{options:?}");
         }
         for options in [&["--only", "flood"][..], &["--only=flood"], &["--help"]] {
-            assert!(!measures_server(options), "{options:?}");
+            assert!(!measures_server_memory(options), "{options:?}");
         }
     }
 }

@@ -8,10 +8,10 @@ use anyhow::{Context, bail, ensure};
 use crate::step::cargo_command;
 
 /// The combinations of features that are compiled, besides the default ones.
-const COMBINATIONS: [&str; 7] =
+const FEATURE_COMBINATIONS: [&str; 7] =
     ["", "sqlite", "postgres", "redis", "http", "sqlite,http", "postgres,redis,http"];
 
-/// What a binary with only the feature `sqlite` prints about a setting that needs another feature.
+/// Settings that need another feature than `sqlite`, each with the error of a binary that has only `sqlite`.
 const MISSING_FEATURE_ERRORS: [(&str, &str); 3] = [
     ("store: 'postgres://me@host/db'", "without the Cargo feature `postgres`"),
     ("store: 'redis://host'", "without the Cargo feature `redis`"),
@@ -21,7 +21,7 @@ const MISSING_FEATURE_ERRORS: [(&str, &str); 3] = [
 /// Compiles each combination, and runs a binary that lacks parts.
 pub(crate) fn check_feature_combinations(root: &Path) -> anyhow::Result<()> {
     for package in ["pointsman", "pointsman-cli"] {
-        for features in COMBINATIONS {
+        for features in FEATURE_COMBINATIONS {
             eprintln!("{package} with the features [{features}]");
             let arguments =
                 ["clippy", "--quiet", "--package", package, "--no-default-features", "--features", features];

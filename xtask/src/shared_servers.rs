@@ -18,7 +18,7 @@ impl SharedServers {
     /// Starts the servers. Their program was built with the tests, in the folder of this one.
     pub(crate) fn start() -> anyhow::Result<Self> {
         let path = std::env::current_exe()?.with_file_name("pointsman-testing");
-        // Its own process group keeps Ctrl-C away from it, so that it can clean up.
+        // A process group of its own keeps Ctrl-C away from the program, so that it can clean up.
         let mut command = Command::new(&path);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
         let process = command.spawn().with_context(|| format!("cannot run {}", path.display()))?;

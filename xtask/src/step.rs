@@ -12,7 +12,7 @@ enum StepResult {
     Failed,
 }
 
-/// The steps that have run so far.
+/// Runs the steps, and keeps the result of each for the summary.
 pub(crate) struct StepRunner {
     root: PathBuf,
     started_at: Instant,
@@ -49,7 +49,7 @@ impl StepRunner {
         let variables = self.environment_variables.iter().map(|(name, value)| (name, value));
         let status = cargo_command(&self.root, arguments).envs(variables).status();
         let passed = matches!(&status, Ok(status) if status.success());
-        self.record_result_or_fail(name, started_at, passed, advice)
+        self.record_result_and_check_if_passed(name, started_at, passed, advice)
     }
 
     /// Runs a step that is a function of this program.
@@ -65,11 +65,12 @@ impl StepRunner {
         if let Err(error) = &outcome {
             eprintln!("{error:#}");
         }
-        self.record_result_or_fail(name, started_at, outcome.is_ok(), advice)?;
+        self.record_result_and_check_if_passed(name, started_at, outcome.is_ok(), advice)?;
         outcome
     }
 
-    fn record_result_or_fail(
+    /// Records the result of a step. Fails, after printing the summary, if the step did not pass.
+    fn record_result_and_check_if_passed(
         &mut self,
         name: &'static str,
         started_at: Instant,

@@ -13,11 +13,11 @@ use crate::step::has_cargo_subcommand;
 struct Tool {
     name: &'static str,
     purpose: &'static str,
-    /// Debian packages that contain it, tried one after the other.
+    /// Debian packages that contain the tool, tried one after the other.
     debian_packages: &'static [&'static str],
-    /// Gets the folder `target/tools`.
+    /// Returns whether the tool is installed. The argument is the folder `target/tools`, which may contain it.
     is_installed: fn(&Path) -> bool,
-    /// Another way to install it, if the packages cannot be installed.
+    /// Installs the tool into the folder `target/tools`, if none of the packages can be installed.
     install_fallback: Option<fn(&Path)>,
 }
 

@@ -22,16 +22,15 @@ pub(crate) enum Baseline {
 
 /// The result of a baseline measurement.
 pub(crate) struct BaselineResult {
-    /// Events per second.
     pub(crate) events_per_second: f64,
+    /// How the rows were written, as the report prints it.
     pub(crate) description: String,
 }
 
-/// The run of the store that a baseline is compared with.
+/// A measurement of the store, which a baseline is compared with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MeasuredStoreRun {
     pub(crate) event_count: usize,
-    /// Events per second.
     pub(crate) events_per_second: f64,
     pub(crate) events_per_commit: usize,
     pub(crate) written_rows_per_event: f64,

@@ -103,8 +103,8 @@ impl RedisBaseline {
             );
             tasks.arg(n).arg(&[7_u8; TASK_ROW_BYTES]);
             objects.arg(&object).arg(&[7_u8; 24]);
-            ready.arg(0).arg(ready_set_member(n));
-            lanes.arg(0).arg(lane_set_member(n));
+            ready.arg(0).arg(encode_ready_set_member(n));
+            lanes.arg(0).arg(encode_lane_set_member(n));
             last.arg(format!("{}{object}:last.event.id", self.key_prefix)).arg(id);
         }
         for command in [tasks, objects, ready, lanes, last] {
@@ -152,7 +152,7 @@ impl RedisBaseline {
         );
         for n in first..first + count {
             tasks.arg(n);
-            lanes.arg(lane_set_member(n));
+            lanes.arg(encode_lane_set_member(n));
             held.arg(&encode_big_endian(n)[..]);
             ended.arg(n).arg(&[9_u8; ARCHIVED_TASK_ROW_BYTES]);
         }
@@ -168,10 +168,10 @@ fn encode_big_endian(n: usize) -> [u8; 8] {
     (n as u64).to_be_bytes()
 }
 
-fn ready_set_member(n: usize) -> Vec<u8> {
+fn encode_ready_set_member(n: usize) -> Vec<u8> {
     [&encode_big_endian(100), &encode_big_endian(0), &encode_big_endian(n), &[0, 0][..]].concat()
 }
 
-fn lane_set_member(n: usize) -> Vec<u8> {
+fn encode_lane_set_member(n: usize) -> Vec<u8> {
     [encode_big_endian(n % 10_000), encode_big_endian(n), encode_big_endian(n)].concat()
 }

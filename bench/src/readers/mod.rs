@@ -12,7 +12,8 @@
 //! the same noise.
 //!
 //! The delivery time of an event, until it has reached all of its readers, is measured from the call that emits it,
-//! commit included, with all readers and with a quarter of them. It may grow with their number, and no faster.
+//! commit included, with all readers and with a quarter of them. The delivery time may grow in proportion to the number
+//! of readers, and no faster.
 
 mod bench_server;
 mod file_limit;

@@ -47,9 +47,11 @@ struct ReceivedEvent {
 /// The payload that producers write into their events.
 #[derive(Debug, Deserialize)]
 struct EventPayload {
-    object: usize,
+    #[serde(rename = "object")]
+    object_number: usize,
+    /// The number of the event among those of its object, from 0 on.
     #[serde(rename = "n")]
-    number: u64,
+    event_number: u64,
     #[serde(rename = "at")]
     emitted_at: Option<u64>,
 }
@@ -137,7 +139,10 @@ impl JournalReader {
         let id = event.event_id;
         ensure!(id > self.last_event_id, "received event {id} after event {}", self.last_event_id);
         self.last_event_id = id;
-        let Some(EventPayload { object, number, emitted_at }) = event.value else { return Ok(()) };
+        let Some(EventPayload { object_number: object, event_number: number, emitted_at }) = event.value
+        else {
+            return Ok(());
+        };
         let next_number = object
             .checked_sub(self.first_followed_object)
             .and_then(|index| self.next_event_numbers.get_mut(index));
@@ -208,7 +213,7 @@ impl SseParser {
             self.parsed_byte_count += end + 1;
             if is_over {
                 let frame = (std::mem::take(&mut self.event_type), std::mem::take(&mut self.data));
-                // A keep-alive comment has neither.
+                // A keep-alive comment has neither a type nor data.
                 if !frame.0.is_empty() {
                     return Some(frame);
                 }
@@ -241,7 +246,7 @@ mod tests {
     fn missing_repeated_and_misordered_events_are_errors() {
         let event = |event_id, number| ReceivedEvent {
             event_id,
-            value: Some(EventPayload { object: 7, number, emitted_at: None }),
+            value: Some(EventPayload { object_number: 7, event_number: number, emitted_at: None }),
         };
         let reader = || JournalReader {
             protocol: ReadProtocol::ServerSentEvents,
@@ -262,7 +267,7 @@ mod tests {
         assert!(check_all(&[event(12, 5), event(11, 6)]).is_err(), "the ids go backwards");
         let foreign = ReceivedEvent {
             event_id: 11,
-            value: Some(EventPayload { object: 8, number: 5, emitted_at: None }),
+            value: Some(EventPayload { object_number: 8, event_number: 5, emitted_at: None }),
         };
         assert!(check_all(&[foreign]).is_err(), "an event of another object");
     }

@@ -11,6 +11,6 @@ export function ChainStateBadge({ chain: { state, rules, defined, stranded, orde
   if (state === "stopped") return html`<${Badge} tone="bad" title="Its orders start no step">Stopped<//>`;
   if (rule) return html`<${Badge} tone=${rule.kind === "block" ? "bad" : "warn"} title=${rule.reason ?? ""}>${rule.kind === "block" ? "Blocked" : "Paused"}${rule.tenant === null ? "" : " for some tenants"}<//>`;
   if (!defined) return html`<${Badge} tone="warn">Removed<//>`;
-  if (stranded.length) return html`<${Badge} tone="bad" title="Some orders are at nodes that the chain no longer has">Orphaned orders<//>`;
+  if (stranded.length) return html`<${Badge} tone="bad" title="Some orders are at nodes that the chain no longer has">Stranded orders<//>`;
   return html`<${Badge} tone=${orders ? "busy" : "good"}>Running<//>`;
 }

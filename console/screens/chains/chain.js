@@ -18,7 +18,7 @@ import { setQuery } from "../../shell/router.js";
 import { promptAndAddOrder } from "../orders/commands.js";
 import { OrderTable } from "../orders/table.js";
 import { ChainGraph } from "./graph.js";
-import { SelectedNode } from "./node.js";
+import { SelectedChainNode } from "./node.js";
 import { ChainStateBadge } from "./chain-state.js";
 
 /** @typedef {import("../../data/api-types.js").Chain} Chain */
@@ -44,7 +44,7 @@ function ChainDetail({ chain, url, selectedId, onChange }) {
   const ruleTarget = { space: /** @type {const} */ ("chain"), name: path };
   const selectedNode = chain.nodes.find((candidate) => candidate.id === selectedId);
   const stopTexts = describeStoppedParts(chain);
-  const orphanedCount = stranded.reduce((sum, node) => sum + node.orders, 0);
+  const strandedCount = stranded.reduce((sum, node) => sum + node.orders, 0);
   return html`
     <${ScreenHeader} title=${path} subtitle=${html`<${ChainStateBadge} chain=${chain} />${orders !== null && html`<span>${pluralize(orders, "order")}</span>`}
       <span>${pluralize(chain.nodes.length, "node")}</span>`}>
@@ -54,9 +54,9 @@ function ChainDetail({ chain, url, selectedId, onChange }) {
       <${CopyAsMenu} call=${{ path: url }} cli=${cliCommand("chains", "show", path)} />
     <//>
     ${!defined && html`<${Notice} tone="warn">This chain is no longer defined. Its rules are kept, and its orders wait until it is defined again.<//>`}
-    ${orphanedCount > 0 && html`<${Notice} tone="bad"><span>${pluralize(orphanedCount, "order")} ${orphanedCount === 1 ? "is" : "are"} at nodes that the chain no longer has:
+    ${strandedCount > 0 && html`<${Notice} tone="bad"><span>${pluralize(strandedCount, "order")} ${strandedCount === 1 ? "is" : "are"} at nodes that the chain no longer has:
       ${stranded.map(({ node, orders }) => `${node} (${orders})`).join(", ")}. Move them, or define the nodes again.</span>
-      <${Link} to=${`/orders?path=${encodeURIComponent(path)}&state=Orphaned`}>Show them<//><//>`}
+      <${Link} to=${`/orders?path=${encodeURIComponent(path)}&state=Stranded`}>Show them<//><//>`}
     ${defined && html`<${Panel} title="Graph" flush aside=${html`<span class="graph-key next">next</span><span class="graph-key error">on error</span>`}>
       <${ChainGraph} chain=${chain} selectedId=${selectedNode?.id} onSelect=${(/** @type {string} */ id) => setQuery({ node: id === selectedId ? null : id })} />
     <//>`}
@@ -69,7 +69,7 @@ function ChainDetail({ chain, url, selectedId, onChange }) {
         <//>
       </div>
       <div class="stack">
-        ${selectedNode && html`<${SelectedNode} key=${selectedNode.id} chain=${chain} node=${selectedNode} onChange=${onChange} />`}
+        ${selectedNode && html`<${SelectedChainNode} key=${selectedNode.id} chain=${chain} node=${selectedNode} onChange=${onChange} />`}
         ${!selectedNode && chain.nodes.length > 0 && html`<${Panel} title="Nodes"><p class="soft">Select a node in the graph to see and change its action.</p><//>`}
         <${Panel} title="Pauses and blocks">
           ${stopTexts.length > 0 && html`<ul class="stops">${stopTexts.map((text) => html`<li key=${text}><${ToneIcon} tone="bad" />${text}</li>`)}</ul>`}

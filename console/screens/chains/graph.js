@@ -34,7 +34,7 @@ export function ChainGraph({ chain, selectedId, onSelect }) {
         <title>${edge.kind === "next" ? `${edge.from} leads to ${edge.to}` : `on error, ${edge.from} leads to ${edge.to}`}</title></path>`)}
       ${drawing.boxes.map((box) => {
         const node = nodesById.get(box.id);
-        return node && html`<${NodeShape} key=${box.id} node=${node} x=${box.x} y=${box.y} selected=${selectedId === box.id} isStart=${chain.nodes[0].id === box.id} onSelect=${() => onSelect(box.id)} />`;
+        return node && html`<${ChainNodeShape} key=${box.id} node=${node} x=${box.x} y=${box.y} selected=${selectedId === box.id} isStart=${chain.nodes[0].id === box.id} onSelect=${() => onSelect(box.id)} />`;
       })}
       ${movingOrders.map(({ key, order, from, to }) => {
         const edge = drawing.edges.find((candidate) => candidate.from === from && candidate.to === to);
@@ -45,12 +45,12 @@ export function ChainGraph({ chain, selectedId, onSelect }) {
 }
 
 /** @type {Record<ChainNode["action"], string>} */
-const NODE_STATE_LABELS = { process: "", stop: "stopped", next_state: "skipped" };
+const CHAIN_NODE_STATE_LABELS = { process: "", stop: "stopped", next_state: "skipped" };
 
 /** @param {{node: ChainNode, x: number, y: number, selected: boolean, isStart: boolean, onSelect: () => void}} props */
-function NodeShape({ node, x, y, selected, isStart, onSelect }) {
+function ChainNodeShape({ node, x, y, selected, isStart, onSelect }) {
   const { id, end, handler, action, orders } = node;
-  const label = [id, end ? "end node" : `handler ${handler}`, isStart && "start node", NODE_STATE_LABELS[action], orders !== null && pluralize(orders, "order")].filter(Boolean).join(", ");
+  const label = [id, end ? "end node" : `handler ${handler}`, isStart && "start node", CHAIN_NODE_STATE_LABELS[action], orders !== null && pluralize(orders, "order")].filter(Boolean).join(", ");
   /** @param {KeyboardEvent} event */
   const handleKeyDown = (event) => {
     if (event.key !== "Enter" && event.key !== " ") return;
@@ -62,7 +62,7 @@ function NodeShape({ node, x, y, selected, isStart, onSelect }) {
     <title>${label}</title>
     <rect width=${NODE_WIDTH} height=${NODE_HEIGHT} rx=${end ? NODE_HEIGHT / 2 : 8} />
     <text class="node-id" x=${end ? 22 : 14} y="23">${truncate(id, 14)}</text>
-    <text class="node-handler" x=${end ? 22 : 14} y="41">${NODE_STATE_LABELS[action] ? `${NODE_STATE_LABELS[action]} · ` : ""}${end ? "end" : truncate(handler ?? "", NODE_STATE_LABELS[action] ? 8 : 18)}</text>
+    <text class="node-handler" x=${end ? 22 : 14} y="41">${CHAIN_NODE_STATE_LABELS[action] ? `${CHAIN_NODE_STATE_LABELS[action]} · ` : ""}${end ? "end" : truncate(handler ?? "", CHAIN_NODE_STATE_LABELS[action] ? 8 : 18)}</text>
     ${orders !== null && orders > 0 && html`<g class="node-count" transform=${`translate(${NODE_WIDTH - 14} 18)`}>
       <rect x=${-pillWidth(orders)} y="-11" width=${pillWidth(orders)} height="18" rx="9" /><text x=${-pillWidth(orders) / 2} y="2" text-anchor="middle">${formatCompactNumber(orders)}</text></g>`}
     ${isStart && html`<path class="node-start" d="M-9 21 L-2 27 L-9 33z" />`}

@@ -16,10 +16,10 @@ import { ChainStateBadge } from "./chain-state.js";
 /** @typedef {import("../../data/api-types.js").Chain} Chain */
 
 /** Maximum nodes shown per chain. */
-const MAX_SHOWN_NODES = 8;
+const MAX_SHOWN_CHAIN_NODES = 8;
 
 /** @type {[string, string][]} */
-const CHAIN_STATE_CHOICES = [["stopped", "Stopped"], ["held", "Paused or blocked"], ["stranded", "With orphaned orders"], ["busy", "With orders"]];
+const CHAIN_STATE_CHOICES = [["stopped", "Stopped"], ["held", "Paused or blocked"], ["stranded", "With stranded orders"], ["busy", "With orders"]];
 
 /** @param {Chain} chain @param {string} state */
 function matchesChainState({ state: chainState, rules, stranded, orders, nodes }, state) {
@@ -62,14 +62,14 @@ const COLUMNS = [
   { name: "path", title: "Chain", grow: 26, onSmallScreens: true, cell: (chain) => html`<${Link} to=${screenPaths.chain(chain.path)} class="mono">${chain.path}<//>` },
   { name: "state", title: "State", width: 124, onSmallScreens: true, cell: (chain) => html`<${ChainStateBadge} chain=${chain} />` },
   { name: "orders", title: "Orders", width: 76, alignRight: true, onSmallScreens: true, cell: (chain) => (chain.orders === null ? html`<span class="faint">–</span>` : formatCompactNumber(chain.orders)) },
-  { name: "nodes", title: "Nodes", grow: 74, cell: (chain) => html`<${NodeChips} chain=${chain} />` },
+  { name: "nodes", title: "Nodes", grow: 74, cell: (chain) => html`<${ChainNodeChips} chain=${chain} />` },
 ];
 
 /** @param {{chain: Chain}} props */
-function NodeChips({ chain: { nodes } }) {
+function ChainNodeChips({ chain: { nodes } }) {
   return html`<span class="node-row">
-    ${nodes.slice(0, MAX_SHOWN_NODES).map(({ id, end, action, orders }) => html`<span key=${id} class=${classNames("node-chip", end && "end", action)} title=${`${id}: ${pluralize(orders ?? 0, "order")}${action === "process" ? "" : `, ${action}`}`}>
+    ${nodes.slice(0, MAX_SHOWN_CHAIN_NODES).map(({ id, end, action, orders }) => html`<span key=${id} class=${classNames("node-chip", end && "end", action)} title=${`${id}: ${pluralize(orders ?? 0, "order")}${action === "process" ? "" : `, ${action}`}`}>
       ${id}${action === "stop" ? " ■" : action === "next_state" ? " »" : ""}${orders ? html` <b>${formatCompactNumber(orders)}</b>` : ""}</span>`)}
-    ${nodes.length > MAX_SHOWN_NODES && html`<span class="faint">and ${nodes.length - MAX_SHOWN_NODES} more</span>`}
+    ${nodes.length > MAX_SHOWN_CHAIN_NODES && html`<span class="faint">and ${nodes.length - MAX_SHOWN_CHAIN_NODES} more</span>`}
   </span>`;
 }

@@ -17,9 +17,11 @@ import { html, signal } from "../../parts/ui.js";
  * {import("../../vendor/signals.js").Signal<Record<string, {replayed: number, isStopping: boolean}>>} */
 const activeReplaysByHandler = signal({});
 
-/** @param {string} name @param {number} [from]
+/** Adopts the missing tasks of a handler. With `from`, also replays to it a batch of the events from this id on: `more`
+ * says that the call has to be repeated.
+ * @param {string} name @param {number} [from]
  * @returns {Promise<AdoptResult>} */
-function adoptTasks(name, from) {
+function adoptTasksAndReplayBatch(name, from) {
   return api.post(`/api/v1/handlers/${encodeSegment(name)}/adopt`, from === undefined ? {} : { from });
 }
 
@@ -39,14 +41,14 @@ export function MissingTasksNotice({ handler, onChange }) {
       : "Only its history is left."}</span><//>`;
   }
   const adopt = async () => {
-    const isDone = await runWithToast(() => adoptTasks(name), `Missing tasks of ${name} were adopted`, "No tasks were adopted");
+    const isDone = await runWithToast(() => adoptTasksAndReplayBatch(name), `Missing tasks of ${name} were adopted`, "No tasks were adopted");
     if (isDone) onChange();
   };
   return html`<${Notice} tone="warn"><span>${pluralize(counts.missing, "task")} of <b>${name}</b> ${counts.missing === 1 ? "was" : "were"} set aside while the handler was not defined.</span>
     ${mayAdoptTasks(handler) && html`<${Button} small icon="retry" role="operator" onClick=${adopt}>Adopt<//>`}<//>`;
 }
 
-/** Asks for the first event, and replays from there.
+/** Asks for the first event, and replays the events from this one on.
  * @param {string} name @param {() => void} onChange */
 export async function promptAndReplay(name, onChange) {
   const values = await promptUser({
@@ -64,7 +66,8 @@ export async function promptAndReplay(name, onChange) {
   onChange();
 }
 
-/** @param {string} name @param {number} from */
+/** Replays all events from this id on, batch by batch, until the user stops it.
+ * @param {string} name @param {number} from */
 async function replayEvents(name, from) {
   const progress = { replayed: 0, isStopping: false };
   /** @param {typeof progress | null} current */
@@ -76,7 +79,7 @@ async function replayEvents(name, from) {
   let adoptedCount = 0;
   try {
     for (;;) {
-      const result = await adoptTasks(name, from);
+      const result = await adoptTasksAndReplayBatch(name, from);
       progress.replayed += result.replayed;
       adoptedCount += result.adopted;
       if (!result.more || progress.isStopping) break;

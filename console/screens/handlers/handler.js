@@ -13,7 +13,7 @@ import { RuleButtons, RuleList } from "../../parts/rules.js";
 import { LiveView } from "../../parts/states.js";
 import { html, useMemo } from "../../parts/ui.js";
 import { screenPaths } from "../../shell/router.js";
-import { metricsSamples, usePeriodicSampling } from "../overview/samples.js";
+import { metricsSamples, useRateSampling } from "../overview/samples.js";
 import { promptAndReplay, mayAdoptTasks, MissingTasksNotice, ReplayProgress } from "./adopt.js";
 import { QueueTable } from "./queues.js";
 import { HandlerRoutes, HandlerSettings } from "./settings.js";
@@ -36,7 +36,7 @@ async function readHandler(name, signal) {
 
 /** @param {{params: Record<string, string>}} props */
 export default function HandlerScreen({ params: { name } }) {
-  usePeriodicSampling();
+  useRateSampling();
   const live = useLiveData({
     read: (signal) => readHandler(name, signal),
     filter: { tasks: true },

@@ -14,7 +14,7 @@ import { EmptyState, Notice, LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { html, useMemo } from "../../parts/ui.js";
 import { navigate, screenPaths } from "../../shell/router.js";
-import { metricsSamples, usePeriodicSampling } from "../overview/samples.js";
+import { metricsSamples, useRateSampling } from "../overview/samples.js";
 import { matchesHandlerState, limitHandlerToTenant, HandlerStateBadge, HANDLER_STATE_CHOICES, listTenantsWithQueues } from "./handler-state.js";
 
 /** @typedef {import("../../data/api-types.js").Handler} Handler */
@@ -25,7 +25,7 @@ const MAX_TREND_SAMPLES = 60;
 
 /** @param {{query: Record<string, string>}} props */
 export default function Handlers({ query }) {
-  usePeriodicSampling();
+  useRateSampling();
   const liveHandlers = useLiveData({
     read: (signal) => /** @type {Promise<{eventId: number, handlers: Handler[]}>} */ (api.get("/api/v1/handlers", { signal })),
     filter: { tasks: true },

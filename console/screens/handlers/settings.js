@@ -10,7 +10,7 @@ import { screenPaths } from "../../shell/router.js";
 /** @typedef {import("../../data/api-types.js").Chain} Chain */
 
 /** @type {Record<string, string>} */
-const RUN_DESCRIPTIONS = {
+const RUN_KIND_DESCRIPTIONS = {
   http: "calls an HTTP target",
   command: "starts a program",
   pull: "external workers claim its tasks",
@@ -29,7 +29,7 @@ export function HandlerSettings({ handler }) {
   const noneText = html`<span class="faint">none</span>`;
   return html`<${Panel} title="How it runs">
     <${PropertyList} items=${[
-      ["Run", run === null ? html`<span class="soft">not on this node</span>` : html`${run}<span class="soft">: ${RUN_DESCRIPTIONS[run] ?? ""}</span>`],
+      ["Run", run === null ? html`<span class="soft">not on this node</span>` : html`${run}<span class="soft">: ${RUN_KIND_DESCRIPTIONS[run] ?? ""}</span>`],
       ["Target", target !== null && html`<span class="mono">${target}</span>`],
       ["Timeout", timeout_seconds !== null && formatDuration(timeout_seconds * 1000)],
       ["Ordering", order && html`${order}<span class="soft">: ${ORDERING_DESCRIPTIONS[order] ?? ""}</span>`],

@@ -19,7 +19,7 @@ const MAX_VALUE_CHARS = 200;
 const MAX_SHOWN_TASKS = 3;
 
 /** @type {Record<string, import("../../parts/badge.js").Tone>} */
-const STATUS_TONES = { SCHEDULED: "idle", RUNNING: "busy", SUCCESS: "good", FAILED: "bad", CANCELED: "off" };
+const TASK_STATUS_TONES = { SCHEDULED: "idle", RUNNING: "busy", SUCCESS: "good", FAILED: "bad", CANCELED: "off" };
 
 /** @param {{events: JournalEvent[], tasks: Map<number, Task[]>}} props */
 export function ObjectEventTable({ events, tasks }) {
@@ -41,7 +41,7 @@ const COLUMNS = [
   { name: "type", title: "Type", grow: 24, onSmallScreens: true, cell: ({ event }) => html`<span title=${event.TYPE}>${event.TYPE}${event.sub && html` <span class="faint">${event.sub}</span>`}</span>` },
   { name: "interval", title: "Interval", width: 86, alignRight: true, cell: ({ interval }) => (interval === null ? html`<span class="faint">–</span>` : `+${formatDuration(interval)}`) },
   { name: "tasks", title: "Tasks", width: 78, onSmallScreens: true, cell: ({ tasks }) => html`<span class="event-tasks">${tasks.slice(0, MAX_SHOWN_TASKS).map((task) => html`<${Link} key=${task.id} to=${screenPaths.task(task.id)}
-    title=${`${task.handler}: ${task.status.toLowerCase()}`}><${ToneIcon} tone=${task.state === "missing" ? "warn" : STATUS_TONES[task.status] ?? "idle"} /><span class="visually-hidden">${task.handler}: ${task.status}</span><//>`)}
+    title=${`${task.handler}: ${task.status.toLowerCase()}`}><${ToneIcon} tone=${task.state === "missing" ? "warn" : TASK_STATUS_TONES[task.status] ?? "idle"} /><span class="visually-hidden">${task.handler}: ${task.status}</span><//>`)}
     ${tasks.length > MAX_SHOWN_TASKS && html`<span class="faint">+${tasks.length - MAX_SHOWN_TASKS}</span>`}</span>` },
   { name: "value", title: "Value", grow: 50, cell: ({ event }) => html`<span class="mono soft">${valueText(event.value)}</span>` },
   { name: "id", title: "Event", width: 150, alignRight: true, cell: ({ event }) => html`<${EventLink} id=${event.eventId} />` },

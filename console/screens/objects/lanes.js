@@ -1,4 +1,4 @@
-// Reads the lanes of an object: the head of each, and why it waits.
+// Reads the lanes and tasks of an object, and why the head of each lane waits.
 
 import { api, encodeSegment } from "../../data/api.js";
 
@@ -8,7 +8,7 @@ import { api, encodeSegment } from "../../data/api.js";
 /** @typedef {import("../../data/api-types.js").ObjectDetail} ObjectDetail */
 /** @typedef {import("../../data/api-types.js").Handler & {order: string | null, on_error: string | null}} Handler */
 
-/** `ordered`: its tasks run one after the other. `halted`: the head failed and halts the lane. `more`: not all
+/** `ordered`: the tasks run one after the other. `halted`: the head failed and halts the lane. `more`: not all
  * waiting tasks were counted. `why` belongs to the head.
  * @typedef {{handler: string, ordered: boolean, head: Task, why: TaskWhy | null, halted: boolean, waiting: number,
  *   more: boolean}} Lane */
@@ -19,13 +19,13 @@ import { api, encodeSegment } from "../../data/api.js";
 /** @typedef {(filter?: {status?: string, handler?: string}) => Promise<TaskPage>} ListTasks */
 
 const PAGE_SIZE = 1000;
-/** Maximum unordered handlers that are queried, and heads that are explained. */
-const MAX_UNORDERED_HANDLERS = 20;
+/** Maximum unordered handlers that are queried, and lanes for which it is read why the head waits. */
+const MAX_QUERIED_UNORDERED_HANDLERS = 20;
 const MAX_EXPLAINED_LANES = 40;
 
 /** @param {string} key @param {string} tenant @param {AbortSignal} signal
  * @returns {Promise<ObjectLanes>} */
-export async function readLanes(key, tenant, signal) {
+export async function readObjectLanes(key, tenant, signal) {
   /** @type {ListTasks} */
   const listTasks = (filter) => api.get("/api/v1/tasks", { query: { key, tenant, ...filter, limit: PAGE_SIZE }, signal });
   // The events are read elsewhere: 1 is the smallest limit.
@@ -35,7 +35,7 @@ export async function readLanes(key, tenant, signal) {
     /** @type {Promise<{handlers: Handler[]}>} */ (api.get("/api/v1/handlers", { signal })),
   ]);
   const orderedLanes = (object?.lanes ?? []).map((lane) => ({ ...lane, ordered: true, why: null }));
-  const unorderedLanes = await readUnorderedTasks(allTasksPage, new Set(orderedLanes.map((lane) => lane.handler)), handlerList.handlers, listTasks);
+  const unorderedLanes = await readTasksOutsideLanes(allTasksPage, new Set(orderedLanes.map((lane) => lane.handler)), handlerList.handlers, listTasks);
   const lanes = [...orderedLanes, ...unorderedLanes.lanes].sort((a, b) => Number(b.halted) - Number(a.halted));
   return {
     eventId: Math.min(allTasksPage.eventId, object?.eventId ?? allTasksPage.eventId),
@@ -46,15 +46,16 @@ export async function readLanes(key, tenant, signal) {
   };
 }
 
-/** Reads tasks of handlers without ordering. They are among all tasks of the object; if these exceed a page, each
- * such handler is queried.
+/** Reads the unfinished tasks of the object that are in no lane, such as those of unordered handlers, as one group per
+ * handler in the form of a lane. They are taken from the page of all tasks; if the object has more tasks than a page,
+ * the running tasks and each unordered handler with a backlog are queried.
  * @param {TaskPage} allTasksPage @param {Set<string>} orderedHandlers @param {Handler[]} handlers @param {ListTasks} listTasks
  * @returns {Promise<{lanes: Lane[], hasMore: boolean}>} */
-async function readUnorderedTasks(allTasksPage, orderedHandlers, handlers, listTasks) {
+async function readTasksOutsideLanes(allTasksPage, orderedHandlers, handlers, listTasks) {
   const unorderedNames = new Set(handlers.filter(({ order }) => order === "none").map(({ name }) => name));
   const backloggedHandlers = handlers.filter(({ name, counts }) => unorderedNames.has(name) && counts.ready + counts.waiting + counts.scheduled > 0);
   const pages = allTasksPage.next === null ? [allTasksPage] : await Promise.all([
-    listTasks({ status: "RUNNING" }), ...backloggedHandlers.slice(0, MAX_UNORDERED_HANDLERS).map(({ name }) => listTasks({ status: "SCHEDULED", handler: name })),
+    listTasks({ status: "RUNNING" }), ...backloggedHandlers.slice(0, MAX_QUERIED_UNORDERED_HANDLERS).map(({ name }) => listTasks({ status: "SCHEDULED", handler: name })),
   ]);
   const openTasks = pages.flatMap(({ tasks }) => tasks).filter(({ status, handler }) => (status === "RUNNING" || status === "SCHEDULED") && !orderedHandlers.has(handler));
   const lanes = [...new Set(openTasks.map((task) => task.handler))].map((handler) => {
@@ -62,7 +63,7 @@ async function readUnorderedTasks(allTasksPage, orderedHandlers, handlers, listT
     const head = handlerTasks.find((task) => task.status === "RUNNING") ?? handlerTasks[handlerTasks.length - 1];
     return { handler, ordered: !unorderedNames.has(handler), head, why: null, halted: false, waiting: handlerTasks.length - 1, more: false };
   });
-  return { lanes, hasMore: backloggedHandlers.length > MAX_UNORDERED_HANDLERS || pages.some((page) => page.next !== null) };
+  return { lanes, hasMore: backloggedHandlers.length > MAX_QUERIED_UNORDERED_HANDLERS || pages.some((page) => page.next !== null) };
 }
 
 /** Adds why the head of the lane waits. @param {Lane} lane @param {AbortSignal} signal
@@ -71,7 +72,7 @@ async function addWhyToLane(lane, signal) {
   return lane.head.status === "RUNNING" ? lane : { ...lane, why: await readTaskWhy(lane.head.id, signal) };
 }
 
-/** Null if the task has expired.
+/** Reads why a task waits; null if the task has expired.
  * @param {string} id @param {AbortSignal} signal
  * @returns {Promise<TaskWhy | null>} */
 export function readTaskWhy(id, signal) {

@@ -15,7 +15,7 @@ import { html } from "../../parts/ui.js";
 import { screenPaths } from "../../shell/router.js";
 import { ObjectEventTable } from "./events.js";
 import { LaneCard } from "./lane.js";
-import { readLanes } from "./lanes.js";
+import { readObjectLanes } from "./lanes.js";
 
 /** @typedef {import("../../data/api-types.js").ObjectDetail} ObjectDetail */
 /** @typedef {import("./lanes.js").ObjectLanes} ObjectLanes */
@@ -37,7 +37,7 @@ export default function ObjectScreen({ params, query }) {
     },
   }, [key, tenant]);
   const liveLanes = useLiveData({
-    read: (signal) => readLanes(key, tenant, signal),
+    read: (signal) => readObjectLanes(key, tenant, signal),
     filter: { key, tenant, tasks: true },
     minInterval: 700,
     pollInterval: 10_000,

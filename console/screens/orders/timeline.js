@@ -24,14 +24,14 @@ export function filterOrderEvents(events, path) {
 }
 
 /** Whether the last step failed: the order then reached its end through `on_error`.
- * @param {JournalEvent[]} events its own, the oldest first */
+ * @param {JournalEvent[]} events those of the order, the oldest first */
 function hasLastStepFailed(events) {
   const lastStepEndEvent = events.findLast((event) => event.TYPE === "OrderStepEnded");
   return /** @type {{TYPE?: string} | undefined} */ (lastStepEndEvent?.nodeTransition)?.TYPE === "Error";
 }
 
-/** How and when the order ended, or null.
- * @param {JournalEvent[]} events its own, the oldest first
+/** How and when the order ended; null if it has not.
+ * @param {JournalEvent[]} events those of the order, the oldest first
  * @returns {{at: number, tone: import("../../parts/badge.js").Tone, label: string} | null} */
 export function describeOrderEnd(events) {
   const finishedEvent = events.findLast((event) => event.TYPE === "OrderFinished");
@@ -41,11 +41,12 @@ export function describeOrderEnd(events) {
   return removed ? { at: eventMillis(removed), tone: "off", label: "Removed" } : null;
 }
 
-/** @type {Record<string, [import("../../parts/badge.js").Tone, string]>} */
-const STEP_ENDINGS = { Success: ["good", "step succeeded"], Error: ["bad", "step failed"], Keep: ["bad", "step failed, will be retried"] };
+/** How a step ended, by the type of its node transition.
+ * @type {Record<string, [import("../../parts/badge.js").Tone, string]>} */
+const STEP_END_LABELS = { Success: ["good", "step succeeded"], Error: ["bad", "step failed"], Keep: ["bad", "step failed, will be retried"] };
 
-/** One row per node, in the order in which the order reached them.
- * @param {JournalEvent[]} events its own, the oldest first @param {boolean} isActive whether the order is unfinished
+/** One row per chain node, in the sequence in which the order reached them.
+ * @param {JournalEvent[]} events those of the order, the oldest first @param {boolean} isActive whether the order is unfinished
  * @returns {TimelineRow[]} */
 export function timelineRows(events, isActive) {
   /** @type {Map<string, TimelineRow>} */
@@ -87,7 +88,7 @@ export function timelineRows(events, isActive) {
       startBar("step", time, "busy", "step running", () => navigate(screenPaths.task(task)));
     } else if (event.TYPE === "OrderStepEnded") {
       const transitionType = /** @type {{TYPE?: string}} */ (event.nodeTransition)?.TYPE ?? "";
-      const [tone, label] = STEP_ENDINGS[transitionType] ?? ["idle", transitionType];
+      const [tone, label] = STEP_END_LABELS[transitionType] ?? ["idle", transitionType];
       closeBar(time, { tone, title: `${currentNode}: ${label}` });
       startBar("wait", time, "idle", "waiting");
     } else if (event.TYPE === "OrderSetBack") {

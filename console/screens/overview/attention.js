@@ -38,7 +38,7 @@ export function listAttentionItems({ health, handlers, nodes, chains }, samples)
       if (action === "stop") items.push({ tone: "warn", title: `Node ${id} of ${chain.path} is stopped`, text: orders ? `${pluralize(orders, "order")} ${orders === 1 ? "waits" : "wait"} there` : "", to: screenPaths.chain(chain.path) });
     }
     const stranded = chain.stranded.reduce((sum, node) => sum + node.orders, 0);
-    if (stranded) items.push({ tone: "bad", title: `${pluralize(stranded, "order")} of ${chain.path} ${stranded === 1 ? "is" : "are"} orphaned`, text: "their node was removed from the chain: move them, or define it again", to: screenPaths.chain(chain.path) });
+    if (stranded) items.push({ tone: "bad", title: `${pluralize(stranded, "order")} of ${chain.path} ${stranded === 1 ? "is" : "are"} stranded`, text: "their node was removed from the chain: move them, or define it again", to: screenPaths.chain(chain.path) });
     items.push(...chain.rules.map((rule) => ruleAttentionItem(rule, screenPaths.chain(chain.path))));
   }
   return items.sort((a, b) => Number(b.tone === "bad") - Number(a.tone === "bad"));

@@ -1,5 +1,5 @@
-// Samples the metrics of the node every two seconds while a screen needs them, and keeps ten minutes.
-// Tokens that are bound to a tenant may not read metrics; for them the events of the stream are counted.
+// Samples rates every two seconds while a screen needs them, and keeps the samples of ten minutes. They are computed from
+// the metrics of the node. A token that is bound to a tenant may not read metrics: the frames of the stream are counted.
 
 import { api } from "../../data/api.js";
 import { subscribe } from "../../data/stream.js";
@@ -9,7 +9,7 @@ import { signal, useEffect } from "../../parts/ui.js";
 
 /** @typedef {import("../../data/metrics.js").Metrics} Metrics */
 
-/** Rates per second. Null where nothing was measured.
+/** Rates per second, latencies in milliseconds. Null where nothing was measured.
  * @typedef {{at: number, events: number | null, succeeded: number | null, failed: number | null, startP50: number | null,
  *   startP95: number | null, emitP95: number | null, slots: number | null, busySlots: number | null,
  *   rates: Record<string, {ended: number, failed: number}>}} MetricsSample */
@@ -35,7 +35,8 @@ function emptySample(at) {
   return { at, events: null, succeeded: null, failed: null, startP50: null, startP95: null, emitP95: null, slots: null, busySlots: null, rates: {} };
 }
 
-export function usePeriodicSampling() {
+/** Takes samples while the component is rendered. */
+export function useRateSampling() {
   useEffect(() => (boundTenant.value === null ? startSamplingMetrics() : startSamplingStream()), [boundTenant.value]);
 }
 

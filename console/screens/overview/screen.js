@@ -13,14 +13,14 @@ import { AttentionList, listAttentionItems } from "./attention.js";
 import { Backlog } from "./backlog.js";
 import { LatestFailures } from "./failures.js";
 import { countReadyTasks, readOverview } from "./data.js";
-import { metricsSamples, usePeriodicSampling } from "./samples.js";
+import { metricsSamples, useRateSampling } from "./samples.js";
 import { Tile } from "./tile.js";
 
 /** @typedef {import("./data.js").OverviewData} OverviewData */
 /** @typedef {import("./samples.js").MetricsSample} MetricsSample */
 
 export default function Overview() {
-  usePeriodicSampling();
+  useRateSampling();
   const live = useLiveData({ read: readOverview, filter: { tasks: true }, minInterval: 2000, pollInterval: 5000 }, []);
   return html`
     <${ScreenHeader} title="Overview" subtitle=${live.data && html`<${ServerSummary} overview=${live.data} />`}>

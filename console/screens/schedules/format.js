@@ -18,26 +18,26 @@ export const OUTCOME_LABELS = {
   skipped: ["off", "Skipped", "It did not fire"],
 };
 
-/** @type {Record<string, string>} */
-const SKIP_DESCRIPTIONS = {
+/** Why a time was skipped. @type {Record<string, string>} */
+const SKIP_REASON_DESCRIPTIONS = {
   held: "paused or blocked",
   overlap: "the previous run had not ended",
   missed: "no node was running",
   gone: "its source or chain is no longer defined",
 };
 
-/** Short labels of the reasons, for the badge. @type {Record<string, string>} */
-const SKIP_LABELS = { held: "on hold", overlap: "overlap", missed: "missed", gone: "target removed" };
+/** Short labels of the reasons for a skip, for the badge. @type {Record<string, string>} */
+const SKIP_REASON_LABELS = { held: "on hold", overlap: "overlap", missed: "missed", gone: "target removed" };
 
 /** @param {Fire} fire */
 export function describeOutcome({ outcome, reason }) {
-  return reason === null ? OUTCOME_LABELS[outcome][2] : SKIP_DESCRIPTIONS[reason] ?? reason;
+  return reason === null ? OUTCOME_LABELS[outcome][2] : SKIP_REASON_DESCRIPTIONS[reason] ?? reason;
 }
 
 /** @param {{fire: Fire}} props */
 export function OutcomeBadge({ fire }) {
   const [tone, label] = OUTCOME_LABELS[fire.outcome] ?? ["idle", fire.outcome];
-  return html`<${Badge} tone=${tone} title=${describeOutcome(fire)}>${label}${fire.reason ? `: ${SKIP_LABELS[fire.reason] ?? fire.reason}` : ""}<//>`;
+  return html`<${Badge} tone=${tone} title=${describeOutcome(fire)}>${label}${fire.reason ? `: ${SKIP_REASON_LABELS[fire.reason] ?? fire.reason}` : ""}<//>`;
 }
 
 /** @param {{schedule: Schedule}} props */

@@ -27,12 +27,12 @@ const MAX_OLDER_EVENTS = 3200;
 export default function Stream({ query }) {
   const paused = query.paused === "1";
   const showTaskChanges = query.tasks === "1";
-  const history = Math.min(MAX_OLDER_EVENTS, Math.max(INITIAL_EVENT_COUNT, Number(query.last) || INITIAL_EVENT_COUNT));
+  const olderEventCount = Math.min(MAX_OLDER_EVENTS, Math.max(INITIAL_EVENT_COUNT, Number(query.last) || INITIAL_EVENT_COUNT));
   const filter = {
     types: query.return ? query.return.split(",").map((type) => type.trim()).filter(Boolean) : undefined,
     key: query.key || undefined, path: query.path || undefined, tenant: query.tenant || undefined, tasks: showTaskChanges,
   };
-  const tail = useStreamTail({ filter, history, paused });
+  const tail = useStreamTail({ filter, olderEventCount, paused });
   // Newest first.
   const rows = useMemo(() => [...tail.rows].reverse(), [tail.rows]);
   const togglePause = () => setQuery({ paused: paused ? null : "1" });
@@ -55,8 +55,8 @@ export default function Stream({ query }) {
       : tail.loading ? html`<${LoadingState} lines=${12} />`
       : html`<${Table} fill label="Events, newest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {StreamRow} */ row) => row.id}
           onOpen=${openRow} rowClass=${(/** @type {StreamRow} */ row) => `row-${row.kind}`} empty=${html`<${NoEvents} searching=${tail.searching} filtered=${Object.keys(query).some((name) => ["return", "key", "path", "tenant"].includes(name))} />`} />`}
-    ${!tail.loading && !tail.error && rows.length >= history && history < MAX_OLDER_EVENTS && html`<div class="actions">
-      <${Button} onClick=${() => setQuery({ last: history * 4 })}>Load older events<//></div>`}
+    ${!tail.loading && !tail.error && rows.length >= olderEventCount && olderEventCount < MAX_OLDER_EVENTS && html`<div class="actions">
+      <${Button} onClick=${() => setQuery({ last: olderEventCount * 4 })}>Load older events<//></div>`}
   `;
 }
 

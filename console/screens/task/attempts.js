@@ -17,7 +17,7 @@ import { html } from "../../parts/ui.js";
 const MAX_TIMELINE_ATTEMPTS = 12;
 
 /** Labels of attempt results. @type {Record<string, [Tone, string]>} */
-const ATTEMPT_RESULTS = {
+const ATTEMPT_RESULT_LABELS = {
   succeeded: ["good", "Succeeded"], failed: ["bad", "Failed"], crashed: ["bad", "Crashed"], canceled: ["off", "Cancelled"],
   snoozed: ["idle", "Snoozed"], released: ["idle", "Released"], running: ["busy", "Running"],
 };
@@ -47,7 +47,7 @@ function timelineRows(task, rows) {
   const rowsOfTimeline = drawn.map((row) => {
     const from = toMillis(row.started_at) ?? previousEnd;
     const to = toMillis(row.ended_at);
-    const [tone, label] = ATTEMPT_RESULTS[row.end] ?? ["idle", row.end];
+    const [tone, label] = ATTEMPT_RESULT_LABELS[row.end] ?? ["idle", row.end];
     /** @type {import("../../parts/timeline.js").TimelineBar[]} */
     const bars = [{ from, to, tone, title: `Attempt ${row.number}, ${label.toLowerCase()}` }];
     if (from > previousEnd) bars.unshift({ from: previousEnd, to: from, tone: "idle", title: "Waited" });
@@ -61,7 +61,7 @@ function timelineRows(task, rows) {
 /** @type {import("../../parts/table.js").Column<AttemptRow>[]} */
 const COLUMNS = [
   { name: "number", title: "No.", width: 52, alignRight: true, onSmallScreens: true, cell: (row) => row.number },
-  { name: "end", title: "Result", width: 112, onSmallScreens: true, cell: ({ end }) => html`<${Badge} tone=${(ATTEMPT_RESULTS[end] ?? ["idle"])[0]}>${(ATTEMPT_RESULTS[end] ?? ["", end])[1]}<//>` },
+  { name: "end", title: "Result", width: 112, onSmallScreens: true, cell: ({ end }) => html`<${Badge} tone=${(ATTEMPT_RESULT_LABELS[end] ?? ["idle"])[0]}>${(ATTEMPT_RESULT_LABELS[end] ?? ["", end])[1]}<//>` },
   { name: "started", title: "Started", width: 170, cell: (row) => html`<${TimeWithDayUnlessToday} at=${row.started_at} />` },
   { name: "duration", title: "Duration", width: 104, alignRight: true, onSmallScreens: true, cell: (row) => html`<${Duration} from=${row.started_at} to=${row.ended_at} />` },
   { name: "error", title: "Error", grow: 60, cell: (row) => html`<span class="bad-text" title=${row.error}>${row.error}</span>` },

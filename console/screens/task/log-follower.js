@@ -10,7 +10,7 @@ import { LogBuffer } from "./log-buffer.js";
 
 const MAX_RETRY_DELAY_MS = 10_000;
 
-/** A task that is run again is followed again, even if the new attempt has already ended.
+/** Follows the log of a task. When the task is run again, follows it again, even if the new attempt has already ended.
  * @param {string} id @param {boolean} isEnded whether the task has ended @param {number} attempt its attempts so far */
 export function useTaskLog(id, isEnded, attempt) {
   const buffer = useRef(new LogBuffer());
@@ -45,7 +45,7 @@ export function useTaskLog(id, isEnded, attempt) {
 async function followLog(id, signal, sink) {
   for (let tries = 0; !signal.aborted; tries += 1) {
     try {
-      if (await readConnection(id, signal, sink)) {
+      if (await readLogConnection(id, signal, sink)) {
         sink.onState({ phase: "ended", error: null });
         return;
       }
@@ -61,7 +61,7 @@ async function followLog(id, signal, sink) {
 
 /** Reads one connection. Resolves to whether the log has ended.
  * @param {string} id @param {AbortSignal} signal @param {LogSink} sink */
-async function readConnection(id, signal, { buffer, lastLineId, onState }) {
+async function readLogConnection(id, signal, { buffer, lastLineId, onState }) {
   /** @type {Record<string, string>} */
   const headers = lastLineId.current === null ? {} : { "last-event-id": lastLineId.current };
   const response = await sendRequest("GET", `/api/v1/tasks/${encodeSegment(id)}/logs?follow=true`, { headers: { ...headers, accept: "text/event-stream" }, signal });

@@ -37,11 +37,11 @@ pub struct ChainBody {
     pub defined: bool,
     /// `running` or `stopped`.
     pub state: String,
-    /// In the order of the configuration: an order starts at the first one unless it names another.
+    /// The nodes, in the order of the configuration. An order starts at the first node unless it names another.
     pub nodes: Vec<ChainNodeBody>,
     /// Orders at nodes that the chain no longer has.
     #[serde(rename = "stranded")]
-    pub stranded_order_counts: Vec<StrandedOrdersBody>,
+    pub order_counts_at_removed_nodes: Vec<RemovedNodeOrderCountBody>,
     /// The number of orders; null for a token that is bound to a tenant, because it counts all tenants'.
     #[serde(rename = "orders")]
     pub order_count: Option<u64>,
@@ -54,10 +54,10 @@ pub struct ChainBody {
 pub struct ChainNodeBody {
     /// The node's id within the chain.
     pub id: String,
-    /// An order that reaches this node is finished.
+    /// Whether the node is an end: an order that reaches it is finished.
     #[serde(rename = "end")]
     pub is_end: bool,
-    /// Null for an end node, as are the next three.
+    /// The handler that runs the step; null for an end node, as are `next`, `on_error` and `setback`.
     pub handler: Option<String>,
     /// The node to which an order moves when the step has succeeded; null for an end.
     pub next: Option<String>,
@@ -65,7 +65,7 @@ pub struct ChainNodeBody {
     pub on_error: Option<String>,
     /// How often and when a failed step is retried; null if its handler's `retry` decides.
     pub setback: Option<SetbackPolicyBody>,
-    /// `process`, `stop` or `next_state`.
+    /// What happens to an order that reaches the node: `process`, `stop` or `next_state`.
     #[schema(value_type = String)]
     pub action: ChainNodeAction,
     /// The number of orders at this node; null for a token that is bound to a tenant.
@@ -132,12 +132,13 @@ impl From<&RetryPolicy> for SetbackPolicyBody {
     }
 }
 
-/// Orders at a node that the chain no longer has.
+/// The number of orders at a node that the chain no longer has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct StrandedOrdersBody {
+#[schema(as = StrandedOrdersBody)]
+pub struct RemovedNodeOrderCountBody {
     /// The id of the node that the chain no longer has.
     pub node: String,
-    /// The number of orders that wait there.
+    /// The number of orders that wait at that node.
     #[serde(rename = "orders")]
     pub order_count: u64,
 }

@@ -7,10 +7,11 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConfigBody {
     /// The name of this node.
-    pub node: String,
-    /// The files it was read from, in order.
+    #[serde(rename = "node")]
+    pub node_name: String,
+    /// The files from which the configuration was read, in order.
     pub files: Vec<String>,
-    /// When it took effect: the start of the process, or its last successful reload.
+    /// When the configuration took effect: the start of the process, or its last successful reload.
     pub loaded_at: String,
     /// Whether changes of the files are detected and applied.
     pub watched: bool,
@@ -30,12 +31,13 @@ pub struct ConfigReloadBody {
     pub at: String,
     /// False if the previous configuration stayed in effect.
     pub applied: bool,
-    /// Why it was not applied; null if it was.
+    /// Why the change was not applied; null if it was.
     pub error: Option<String>,
     /// Every fault in the files, in order; the first 200.
     pub faults: Vec<ConfigFaultBody>,
-    /// The number of faults beyond those.
-    pub more_faults: u64,
+    /// The number of faults beyond the first 200.
+    #[serde(rename = "more_faults")]
+    pub omitted_fault_count: u64,
 }
 
 /// A mistake in a configuration file, a variable or a flag.

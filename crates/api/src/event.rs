@@ -4,15 +4,16 @@ use pointsman_core::store::LaneView;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{EventSnapshot, TaskBody};
+use crate::{EventBody, TaskBody};
 
 /// The response to an emit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EmitResponse {
-    /// The id of the last event.
-    pub event_id: u64,
-    /// One for each event, in the order they were sent.
+    /// The id of the last event of the request.
+    #[serde(rename = "eventId")]
+    pub last_event_id: u64,
+    /// The emitted events, in the order in which they were sent.
     pub events: Vec<EmittedEventBody>,
 }
 
@@ -24,7 +25,7 @@ pub struct EmittedEventBody {
     pub event_id: u64,
     /// The preceding event of the same object.
     pub prev: Option<u64>,
-    /// The ids of the tasks that were created for it.
+    /// The ids of the tasks that were created for the event.
     pub tasks: Vec<String>,
 }
 
@@ -38,7 +39,7 @@ pub enum EventSeq {
         /// The newest event id when this was read.
         event_id: u64,
         /// The events.
-        event_snapshots: Vec<EventSnapshot>,
+        event_snapshots: Vec<EventBody>,
     },
     /// No event matched before the timeout; continue after `lastEventId`.
     #[serde(rename_all = "camelCase")]
@@ -65,7 +66,7 @@ struct RawEventSeq {
     variant: String,
     event_id: u64,
     #[serde(default)]
-    event_snapshots: Vec<EventSnapshot>,
+    event_snapshots: Vec<EventBody>,
     last_event_id: Option<u64>,
 }
 
@@ -103,17 +104,17 @@ pub struct EventDetail {
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
     /// The event.
-    pub event: EventSnapshot,
-    /// Null if nothing inside Pointsman caused it.
+    pub event: EventBody,
+    /// The task that emitted the event; null if nothing inside Pointsman caused it.
     pub cause: Option<EventCauseBody>,
     /// The event's tasks.
     pub tasks: Vec<TaskBody>,
-    /// The events it caused, and those they caused, as far as they have not expired.
+    /// The events that this event caused, and those that they caused in turn, as far as they have not expired.
     #[serde(rename = "caused")]
     pub caused_events: Vec<CausedEventBody>,
-    /// Whether there may be more: the tree has at most 1,000 events and is at most 32 deep.
+    /// Whether there may be more caused events: the tree has at most 1,000 events and is at most 32 deep.
     #[serde(rename = "causedTruncated")]
-    pub is_caused_truncated: bool,
+    pub are_caused_events_truncated: bool,
 }
 
 /// An event that a task of the causing event emitted.
@@ -121,10 +122,10 @@ pub struct EventDetail {
 #[serde(rename_all = "camelCase")]
 pub struct CausedEventBody {
     /// The event.
-    pub event: EventSnapshot,
+    pub event: EventBody,
     /// The task that emitted it; null once the task has expired.
     pub task: Option<String>,
-    /// The events that it caused directly.
+    /// The events that this event caused directly.
     #[serde(rename = "caused")]
     #[schema(no_recursion)]
     pub caused_events: Vec<CausedEventBody>,
@@ -144,12 +145,12 @@ pub struct ObjectDetail {
     /// The id of the object's last event; kept even after that event has expired.
     #[serde(rename = "last")]
     pub last_event_id: u64,
-    /// Its events, newest first, as far as they have not expired.
-    pub events: Vec<EventSnapshot>,
-    /// Its lanes in which tasks wait, run or are halted, by handler; at most 100. Handlers without ordering have no
-    /// lanes.
+    /// The object's events, newest first, as far as they have not expired.
+    pub events: Vec<EventBody>,
+    /// The object's lanes in which tasks wait, run or are halted, by handler; at most 100. Handlers without ordering
+    /// have no lanes.
     pub lanes: Vec<ObjectLaneBody>,
-    /// Whether it has more lanes than these.
+    /// Whether the object has more lanes than are listed.
     #[serde(rename = "moreLanes")]
     pub has_more_lanes: bool,
 }
@@ -161,13 +162,15 @@ pub struct ObjectLaneBody {
     pub handler: String,
     /// The first task.
     pub head: TaskBody,
-    /// The head failed for good, and the lane is halted until somebody retries or cancels it.
-    pub halted: bool,
+    /// Whether the head failed for good and the lane is halted until somebody retries or cancels the head.
+    #[serde(rename = "halted")]
+    pub is_halted: bool,
     /// The number of tasks behind the head; at most 10,000.
-    pub waiting: u64,
-    /// Whether more than these wait.
+    #[serde(rename = "waiting")]
+    pub task_count_behind_head: u64,
+    /// Whether there are more tasks behind the head than were counted.
     #[serde(rename = "more")]
-    pub has_more_waiting: bool,
+    pub has_more_behind_head: bool,
 }
 
 impl From<&LaneView> for ObjectLaneBody {
@@ -175,9 +178,9 @@ impl From<&LaneView> for ObjectLaneBody {
         Self {
             handler: lane.head.handler.to_string(),
             head: TaskBody::from(&lane.head),
-            halted: lane.is_halted(),
-            waiting: lane.task_count_behind_head,
-            has_more_waiting: lane.has_more_behind_head,
+            is_halted: lane.is_halted(),
+            task_count_behind_head: lane.task_count_behind_head,
+            has_more_behind_head: lane.has_more_behind_head,
         }
     }
 }

@@ -44,30 +44,33 @@ pub struct HandlerBody {
     pub target: Option<String>,
     /// An attempt that takes longer fails; null if this node cannot run it.
     pub timeout_seconds: Option<f64>,
-    /// Null for a source, which has no lanes.
+    /// Whether the tasks of one object run in order (`key`) or not (`none`); null for a source, which has no lanes.
     #[serde(rename = "order")]
     #[schema(value_type = Option<String>)]
     pub ordering: Option<LaneOrdering>,
-    /// Null for a source.
+    /// What a lane does when its first task fails for good: it continues (`park`) or waits (`halt`); null for a source.
     #[schema(value_type = Option<String>)]
     pub on_error: Option<LaneFailurePolicy>,
     /// The maximal number of retries of a task.
     pub retry_max: Option<u32>,
-    /// Null if it is not defined.
+    /// The limits on the handler's tasks; null if the handler is not defined.
     pub limits: Option<LimitsBody>,
-    /// The collections it synchronises, if it is a source.
+    /// The collections that the handler synchronises, if it is a source.
     pub source: Option<SourceBody>,
-    /// The event types that are routed to it.
+    /// The event types that are routed to the handler.
     pub routes: Vec<RouteBody>,
-    /// The sum over all its queues.
+    /// Counts of the handler's tasks by state: the sums over all its queues.
     pub counts: TaskCounts,
-    /// The age of the next task of those that could run now.
-    pub oldest_runnable_seconds: Option<f64>,
-    /// One for each tenant, collection or chain node that has tasks. If there are very many, those with the most tasks.
+    /// The greatest age, over its queues, of the next task of those that could run now; null if there is none.
+    #[serde(rename = "oldest_runnable_seconds")]
+    pub max_next_ready_task_age_seconds: Option<f64>,
+    /// The queues: one for each tenant, collection or chain node that has tasks. If there are very many, those with the
+    /// most tasks.
     pub queues: Vec<QueueBody>,
     /// The number of queues left out. `counts` includes them.
-    pub more_queues: u64,
-    /// The rules that pause or block it.
+    #[serde(rename = "more_queues")]
+    pub omitted_queue_count: u64,
+    /// The rules that pause or block the handler.
     pub rules: Vec<RuleBody>,
 }
 
@@ -80,7 +83,7 @@ pub struct LimitsBody {
     pub concurrency_per_key: Option<u32>,
     /// The maximal rate of starts, like `100/m`.
     pub rate: Option<String>,
-    /// Its weight in the weighted round robin.
+    /// The handler's weight in the weighted round robin.
     pub weight: u16,
     /// A waiting task gains one point of priority each time this interval passes.
     pub ageing_seconds: Option<f64>,
@@ -103,7 +106,7 @@ impl From<&Limits> for LimitsBody {
 pub struct SourceBody {
     /// The tenant of its tasks.
     pub tenant: String,
-    /// Its collections, by name.
+    /// The source's collections, by name.
     pub collections: Vec<CollectionBody>,
 }
 
@@ -131,7 +134,7 @@ pub struct RouteBody {
     /// The event type.
     #[serde(rename = "type")]
     pub event_type: String,
-    /// Whether it runs before the event's queued handlers.
+    /// Whether the handler's task is synchronous: it runs before the event's queued tasks.
     pub sync: bool,
 }
 
@@ -187,15 +190,17 @@ impl TaskCounts {
 pub struct QueueBody {
     /// The tenant of the queue's tasks.
     pub tenant: String,
-    /// Null if the handler is not a source.
+    /// The collection of the source; null if the handler is not a source.
     pub collection: Option<String>,
-    /// Null if its tasks are not steps of orders.
+    /// The chain whose steps the tasks run; null if they are not steps of orders.
     pub chain: Option<String>,
-    /// The node of the chain; null if the queue has no steps.
-    pub node: Option<String>,
-    /// The age of the next task of those that could run now.
-    pub oldest_runnable_seconds: Option<f64>,
-    /// Whether a rule pauses or blocks it.
+    /// The node of that chain; null if the tasks are not steps of orders.
+    #[serde(rename = "node")]
+    pub chain_node: Option<String>,
+    /// The age of the task that is next among those that could run now; null if there is none.
+    #[serde(rename = "oldest_runnable_seconds")]
+    pub next_ready_task_age_seconds: Option<f64>,
+    /// Whether a rule pauses or blocks the queue.
     #[serde(rename = "held")]
     pub is_paused_or_blocked: bool,
     /// The tasks in the queue.
@@ -206,7 +211,8 @@ pub struct QueueBody {
 /// A request to adopt a handler's `missing` tasks, and to replay history to it. The body is optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AdoptBody {
+#[schema(as = AdoptBody)]
+pub struct AdoptMissingTasksBody {
     /// Replays history to the handler from this event on, at the lowest priority.
     #[serde(rename = "from", default, skip_serializing_if = "Option::is_none")]
     pub replay_from_event_id: Option<u64>,
@@ -214,11 +220,14 @@ pub struct AdoptBody {
 
 /// The numbers of adopted and replayed tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct AdoptResponse {
-    /// Tasks that were `missing`.
-    pub adopted: u64,
-    /// Tasks that were created for past events.
-    pub replayed: u64,
+#[schema(as = AdoptResponse)]
+pub struct AdoptMissingTasksResponse {
+    /// The number of tasks that were `missing` and are queued again.
+    #[serde(rename = "adopted")]
+    pub adopted_task_count: u64,
+    /// The number of tasks that were created for past events.
+    #[serde(rename = "replayed")]
+    pub replayed_task_count: u64,
     /// Whether there is more to replay: repeat the call to continue.
     #[serde(rename = "more")]
     pub has_more: bool,

@@ -24,14 +24,14 @@ pub struct HealthBody {
 pub struct StoreHealthBody {
     /// `sqlite`, `postgres` or `redis`.
     pub kind: String,
-    /// It responded within a second.
+    /// Whether the store responded within a second.
     pub reachable: bool,
-    /// The last commit succeeded, and none has been under way for longer than ten seconds.
+    /// Whether the last commit succeeded, and none has been under way for longer than ten seconds.
     #[serde(default = "default_writable")]
     pub writable: bool,
 }
 
-/// Servers of older versions do not send it.
+/// The value of `writable` in a response of an older server, which does not send it.
 fn default_writable() -> bool {
     true
 }

@@ -13,7 +13,7 @@ pub mod chain;
 pub mod client;
 pub mod config;
 pub mod event;
-pub mod event_snapshot;
+pub mod event_body;
 pub mod handler;
 pub mod health;
 pub mod node;
@@ -30,18 +30,18 @@ pub mod worker;
 
 pub use audit::{AuditEntryBody, AuditList};
 pub use chain::{
-    ChainBody, ChainDetail, ChainList, ChainNodeBody, SetChainNodeActionBody, SetChainStateBody,
-    SetbackPolicyBody, StrandedOrdersBody,
+    ChainBody, ChainDetail, ChainList, ChainNodeBody, RemovedNodeOrderCountBody, SetChainNodeActionBody,
+    SetChainStateBody, SetbackPolicyBody,
 };
 pub use config::{ConfigBody, ConfigFaultBody, ConfigReloadBody};
 pub use event::{
     CausedEventBody, EmitResponse, EmittedEventBody, EventCauseBody, EventDetail, EventSeq, ObjectDetail,
     ObjectLaneBody,
 };
-pub use event_snapshot::EventSnapshot;
+pub use event_body::EventBody;
 pub use handler::{
-    AdoptBody, AdoptResponse, CollectionBody, HandlerBody, HandlerDetail, HandlerList, LimitsBody, QueueBody,
-    RouteBody, SourceBody, TaskCounts,
+    AdoptMissingTasksBody, AdoptMissingTasksResponse, CollectionBody, HandlerBody, HandlerDetail,
+    HandlerList, LimitsBody, QueueBody, RouteBody, SourceBody, TaskCounts,
 };
 pub use health::{HealthBody, StoreHealthBody};
 pub use node::{ClockStepBody, NodeBody, NodeClockBody, NodeList};
@@ -50,12 +50,12 @@ pub use order::{
     OrderTaskBody,
 };
 pub use problem::ProblemDetails;
-pub use redrive::{RedriveBody, RedriveCount, RedriveFilter, RedriveJob, RedriveList};
+pub use redrive::{RedriveBody, RedriveDryRunResponse, RedriveFilter, RedriveJob, RedriveList};
 pub use rule::{RuleBody, RuleRequestBody};
 pub use schedule::{
     FireBody, FireList, RunScheduleResponse, ScheduleActionBody, ScheduleBody, ScheduleDetail, ScheduleList,
 };
-pub use source_tasks::{SourceRunResponse, SourceTaskList, SourceTaskLogs};
+pub use source_tasks::{CollectionRunResponse, SourceTaskList, SourceTaskLogs};
 pub use task::{
     EndedAttemptBody, LogLineBody, LogList, RunningAttemptBody, TaskBody, TaskChangeBody, TaskDetail,
     TaskList,

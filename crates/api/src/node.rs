@@ -21,7 +21,7 @@ pub struct NodeBody {
     pub id: i64,
     /// The node's name.
     pub name: String,
-    /// Whether it has neither left nor been declared dead.
+    /// Whether the node has neither left nor been declared dead.
     pub alive: bool,
     /// When the node joined the cluster.
     pub joined_at: String,
@@ -45,7 +45,8 @@ pub struct NodeClockBody {
     /// Milliseconds by which the clock of the node's machine is ahead of the time that the node uses, which is that of the
     /// store's server if it has one; negative if it is behind.
     pub offset_ms: i64,
-    /// The clock is off by more than 30 seconds: the node claims, fires, prunes and accepts nothing until it is right again.
+    /// Whether the node's clock is off by more than 30 seconds: the node claims, fires, prunes and accepts nothing
+    /// until it is right again.
     pub out_of_service: bool,
     /// The last time the machine's clock was set while the node ran; null if it was not.
     pub last_step: Option<ClockStepBody>,

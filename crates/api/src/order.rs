@@ -25,7 +25,7 @@ pub struct OrderBody {
     /// The newest event id when this was read. Absent within a list, which has its own.
     #[serde(rename = "eventId", default, skip_serializing_if = "Option::is_none")]
     pub newest_event_id: Option<u64>,
-    /// Its full name: `/chain/path,id`.
+    /// The order's full name: `/chain/path,id`.
     pub path: String,
     /// The chain's path.
     pub chain: String,
@@ -40,7 +40,7 @@ pub struct OrderBody {
     pub tenant: String,
     /// The priority of its tasks.
     pub priority: u16,
-    /// Its first step does not start before this.
+    /// The order's first step does not start before this time.
     pub planned_at: String,
     /// When the order was added.
     pub created_at: String,
@@ -52,11 +52,13 @@ pub struct OrderBody {
     pub task: Option<OrderTaskBody>,
     /// When its failed step is retried; empty if it is not waiting for a retry.
     pub setback_until: String,
-    /// Its chain no longer has this node: it waits until the chain has it again, or somebody moves it.
-    pub stranded: bool,
+    /// Whether the chain no longer has the order's node: the order waits until the chain has it again, or somebody
+    /// moves the order.
+    #[serde(rename = "stranded")]
+    pub is_at_removed_node: bool,
     /// Why its waiting step may not start: its chain or node is stopped, or a rule pauses or blocks it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blocked_by: Option<String>,
+    #[serde(rename = "blocked_by", default, skip_serializing_if = "Option::is_none")]
+    pub step_blocked_because: Option<String>,
     /// The failed step that suspended it, if one did.
     #[serde(rename = "failed", default, skip_serializing_if = "Option::is_none")]
     pub failed_step: Option<FailedStepBody>,
@@ -78,7 +80,7 @@ pub struct OrderTaskBody {
     pub id: String,
     /// `SCHEDULED` or `RUNNING`.
     pub status: String,
-    /// It does not start before this.
+    /// The task does not start before this time.
     pub due: String,
 }
 
@@ -105,8 +107,8 @@ impl From<&OrderView> for OrderBody {
             suspended: order.suspended,
             task,
             setback_until: format_optional_time(view.retry_at),
-            stranded: view.node_undefined,
-            blocked_by: view.paused_because.clone(),
+            is_at_removed_node: view.is_at_removed_node,
+            step_blocked_because: view.step_blocked_because.clone(),
             failed_step: view
                 .suspended_by_failed_task
                 .as_ref()
@@ -134,7 +136,7 @@ pub struct NewOrderBody {
     /// How long it waits before it starts, as an HTTP duration. Excludes `at`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
-    /// 1 to 9000, 100 if not given.
+    /// The priority of its tasks, 1 to 9000; 100 if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u16>)]
     pub priority: Option<Priority>,
@@ -147,10 +149,10 @@ pub struct NewOrderBody {
 /// The orders that were added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AddOrdersResponse {
-    /// The id of the event that records the last one.
+    /// The id of the event that records the last order.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
-    /// One for each order, in the order they were sent.
+    pub last_event_id: u64,
+    /// The added orders, in the order in which they were sent.
     pub orders: Vec<AddedOrderBody>,
 }
 

@@ -25,10 +25,10 @@ pub struct RedriveBody {
     /// `FAILED` (the default), `CANCELED`, or `error` for both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// Created at or after this time (RFC 3339).
+    /// Only tasks created at or after this time (RFC 3339).
     #[serde(rename = "start", default, skip_serializing_if = "Option::is_none")]
     pub created_from: Option<String>,
-    /// Created before this time (RFC 3339).
+    /// Only tasks created before this time (RFC 3339).
     #[serde(rename = "end", default, skip_serializing_if = "Option::is_none")]
     pub created_before: Option<String>,
     /// Runs all tasks of this status again. Excludes the other filters.
@@ -37,23 +37,24 @@ pub struct RedriveBody {
     /// Only counts the tasks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// The maximal rate, like `10/s`.
+    /// The maximal rate at which tasks are run again, like `10/s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
-    /// Runs this many first, and the rest only if none of them fails.
+    /// Runs this many tasks first, and the rest only if none of them fails.
     #[serde(rename = "canary", default, skip_serializing_if = "Option::is_none")]
     pub canary_count: Option<u32>,
 }
 
-/// The number of tasks that a redrive would run again.
+/// The response to a dry run of a redrive: the number of tasks that the redrive would run again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct RedriveCount {
+#[schema(as = RedriveCount)]
+pub struct RedriveDryRunResponse {
     /// The number of tasks.
     pub matched: u64,
-    /// Whether there are more: counting stops at a limit.
+    /// Whether there are more tasks: counting stops at a limit.
     #[serde(rename = "more")]
     pub has_more: bool,
-    /// The ids of some of them.
+    /// The ids of some of these tasks.
     #[serde(rename = "sample")]
     pub sample_task_ids: Vec<String>,
     /// Always true.
@@ -81,13 +82,13 @@ pub struct RedriveJob {
     pub canary_count: Option<u32>,
     /// When it was started.
     pub started_at: String,
-    /// Empty while it runs.
+    /// When the redrive ended; empty while it runs.
     pub ended_at: String,
     /// The number of matching tasks that were read so far.
     pub matched: u64,
     /// The number of tasks that run again so far.
     pub retried: u64,
-    /// Tasks that were no longer in `error` when it reached them, or cannot be run again.
+    /// The number of tasks that were no longer in `error` when the redrive reached them, or cannot be run again.
     pub refused: u64,
 }
 
@@ -105,10 +106,10 @@ pub struct RedriveFilter {
     pub key: Option<String>,
     /// `FAILED`, `CANCELED`, or `error` for both.
     pub status: String,
-    /// Created at or after this time.
+    /// Only tasks created at or after this time.
     #[serde(rename = "start")]
     pub created_from: Option<String>,
-    /// Created before this time.
+    /// Only tasks created before this time.
     #[serde(rename = "end")]
     pub created_before: Option<String>,
 }

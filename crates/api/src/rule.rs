@@ -15,7 +15,7 @@ pub struct RuleBody {
     pub target_kind: String,
     /// The name of its target; for a collection `source/collection`, for a chain its path.
     pub name: String,
-    /// Null if it applies to all tenants.
+    /// The tenant whose tasks the rule applies to; null if it applies to all tenants.
     pub tenant: Option<String>,
     /// The token or the program that set the rule.
     #[serde(rename = "by")]
@@ -44,7 +44,7 @@ impl From<&Rule> for RuleBody {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RuleRequestBody {
-    /// Only the tasks of this tenant; of all tenants if not given.
+    /// The rule applies only to the tasks of this tenant; to those of all tenants if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
     /// Why the rule is set, for those who ask why a task waits.

@@ -32,7 +32,7 @@ pub struct ScheduleDetail {
 /// A schedule: when it fires, what it creates, and its rules.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ScheduleBody {
-    /// Its own name, or `source/collection` for the schedule of a collection.
+    /// The schedule's own name, or `source/collection` for the schedule of a collection.
     pub name: String,
     /// False if it is no longer configured and only its rules are left.
     pub defined: bool,
@@ -63,7 +63,7 @@ pub struct ScheduleBody {
     /// The latest planned time that has passed, and its outcome.
     #[serde(rename = "last")]
     pub last_fire: Option<FireBody>,
-    /// Whether a rule pauses or blocks it: its planned times pass without firing.
+    /// Whether a rule pauses or blocks the schedule: its planned times pass without firing.
     #[serde(rename = "held")]
     pub is_paused_or_blocked: bool,
     /// The rules that pause or block the schedule.
@@ -75,7 +75,8 @@ pub struct ScheduleBody {
 #[serde(rename_all = "lowercase")]
 pub enum ScheduleActionBody {
     /// The schedule emits an event.
-    Event {
+    #[serde(rename = "event")]
+    EmitEvent {
         /// The event's type.
         #[serde(rename = "type")]
         event_type: String,
@@ -85,19 +86,21 @@ pub enum ScheduleActionBody {
         tenant: String,
     },
     /// The schedule runs a source's collection.
-    Run {
+    #[serde(rename = "run")]
+    RunCollection {
         /// The source.
         source: String,
         /// The collection.
         collection: String,
     },
     /// The schedule adds an order.
-    Order {
+    #[serde(rename = "order")]
+    AddOrder {
         /// The chain's path.
         chain: String,
-        /// Null: an id is generated for each.
+        /// The order's id; null if an id is generated for each order.
         id: Option<String>,
-        /// Null: the chain's first node.
+        /// The node at which the order starts; null for the chain's first node.
         node: Option<String>,
         /// The order's tenant.
         tenant: String,
@@ -110,7 +113,8 @@ pub struct FireBody {
     /// The planned time.
     pub planned_at: String,
     /// When the outcome was decided.
-    pub decided_at: String,
+    #[serde(rename = "decided_at")]
+    pub recorded_at: String,
     /// `fired`, `late`, `caught_up` or `skipped`.
     pub outcome: String,
     /// Why it was skipped: `held`, `overlap`, `missed` or `gone`; null if it fired.
@@ -126,7 +130,7 @@ impl From<&Fire> for FireBody {
     fn from(fire: &Fire) -> Self {
         Self {
             planned_at: fire.planned_at.to_string(),
-            decided_at: fire.recorded_at.to_string(),
+            recorded_at: fire.recorded_at.to_string(),
             outcome: fire.outcome.as_str().into(),
             skip_reason: fire.outcome.skip_reason_name().map(Into::into),
             event_id: fire.event_id.map(|id| id.get()),
@@ -141,7 +145,7 @@ pub struct FireList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
-    /// The rows, the latest planned time first.
+    /// The outcomes, the latest planned time first.
     pub fires: Vec<FireBody>,
     /// Pass it as `before` to read the next page; null at the end.
     pub next: Option<String>,
@@ -157,8 +161,8 @@ pub struct RunScheduleResponse {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
     /// The order's path; `eventId` is the event that records it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub order: Option<String>,
+    #[serde(rename = "order", default, skip_serializing_if = "Option::is_none")]
+    pub order_path: Option<String>,
     /// False if the task existed before.
     pub created: bool,
 }

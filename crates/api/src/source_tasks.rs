@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::{LogLineBody, TaskBody};
 
-/// Tasks of a source, the newest first.
+/// Tasks of a source or a handler, the newest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SourceTaskList {
     /// The tasks.
@@ -19,9 +19,10 @@ pub struct SourceTaskLogs {
     pub logs: Vec<LogLineBody>,
 }
 
-/// The task that runs a collection of a source.
+/// The response to a request to run a collection of a source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct SourceRunResponse {
-    /// The task that is queued or running.
+#[schema(as = SourceRunResponse)]
+pub struct CollectionRunResponse {
+    /// The id of the created task, or of the one that was already queued or running.
     pub task_id: String,
 }

@@ -41,7 +41,7 @@ pub struct TaskBody {
     pub attempt: u32,
     /// The time a schedule planned it for; empty if none did.
     pub planned_at: String,
-    /// It does not start before this.
+    /// The task does not start before this time; empty if it need not wait for a time.
     pub delay_until: String,
     /// The error of the latest failed attempt.
     pub error: Option<String>,
@@ -91,7 +91,7 @@ pub struct TaskDetail {
     /// The task.
     #[serde(flatten)]
     pub task: TaskBody,
-    /// The running attempt.
+    /// The running attempt; null if none is running.
     #[serde(rename = "running")]
     pub running_attempt: Option<RunningAttemptBody>,
     /// The ended attempts, in order.
@@ -204,7 +204,7 @@ pub struct TaskChangeBody {
     /// The event's type, the source's collection, or the order's node.
     #[serde(rename = "collection")]
     pub subject_name: String,
-    /// Null for a source's task and an order's step.
+    /// The event; null for a source's task and for an order's step.
     pub event_id: Option<u64>,
     /// `SCHEDULED`, `RUNNING`, `SUCCESS`, `FAILED` or `CANCELED`.
     pub status: String,

@@ -19,7 +19,7 @@ pub struct TaskWhyBody {
     pub status: String,
     /// The explanation in one sentence.
     pub summary: String,
-    /// In the order in which a task passes them; empty for a task that runs or has ended.
+    /// The gates, in the order in which a task passes them; empty for a task that runs or has ended.
     pub gates: Vec<TaskGateBody>,
 }
 

@@ -9,7 +9,7 @@ use pointsman_core::task::{LogLevel, StepRun, TaskSubject};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::EventSnapshot;
+use crate::EventBody;
 use crate::client::EmitBody;
 use crate::task::format_optional_time;
 
@@ -46,7 +46,7 @@ pub struct ClaimedTaskBody {
     pub fence: i64,
     /// When the lease ends unless the worker sends a heartbeat.
     pub lease_until: String,
-    /// 1 for the first attempt.
+    /// The attempt's number; 1 for the first.
     pub attempt: u32,
     /// The number of retries so far.
     pub retries: u32,
@@ -54,7 +54,7 @@ pub struct ClaimedTaskBody {
     pub handler: String,
     /// The source; for an event's task or an order's step the handler.
     pub source: String,
-    /// The source's collection; for an event's task its type, for an order's step the node.
+    /// The source's collection; for an event's task the event's type, for an order's step the node.
     #[serde(rename = "collection")]
     pub subject_name: String,
     /// The tenant.
@@ -66,13 +66,14 @@ pub struct ClaimedTaskBody {
     /// The previous event of the object that was delivered to this handler.
     #[serde(rename = "prev_sent")]
     pub prev_sent_event_id: Option<u64>,
-    /// Whether it runs outside the order of its lane.
+    /// Whether the task runs outside the order of its lane.
     #[serde(rename = "late")]
     pub out_of_order: bool,
-    /// Null for a source's task and an order's step.
-    pub event: Option<EventSnapshot>,
+    /// The event to handle; null for a source's task and an order's step.
+    pub event: Option<EventBody>,
     /// The order's step; null for other tasks. The `result` of `done` becomes the order's value.
-    pub order: Option<OrderStepBody>,
+    #[serde(rename = "order")]
+    pub order_step: Option<OrderStepBody>,
 }
 
 /// A step of an order.
@@ -121,8 +122,8 @@ impl ClaimedTaskBody {
             planned_at: format_optional_time(claimed.planned_at),
             prev_sent_event_id: claimed.prev_sent_event_id.map(|id| id.get()),
             out_of_order: claimed.out_of_order,
-            event: subject.event().map(|event| EventSnapshot::from(&**event)),
-            order: match subject {
+            event: subject.event().map(|event| EventBody::from(&**event)),
+            order_step: match subject {
                 TaskSubject::Step(step) => Some(OrderStepBody::from(step)),
                 TaskSubject::Event(_) | TaskSubject::CollectionRun(_) => None,
             },
@@ -162,10 +163,10 @@ pub struct AddLogsBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewLogLine {
-    /// RFC 3339; now if not given.
+    /// When the line was written (RFC 3339); now if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
-    /// `info` (if not given) or `error`.
+    /// The severity, `info` or `error`; `info` if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub level: Option<LogLevel>,
@@ -176,11 +177,12 @@ pub struct NewLogLine {
 /// The number of lines that were added. Lines beyond the limit are replaced by one line that says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AddLogsResponse {
-    /// The number of lines.
-    pub logged: u64,
+    /// The number of lines that were added.
+    #[serde(rename = "logged")]
+    pub added_line_count: u64,
 }
 
-/// The attempt has succeeded.
+/// A report that the attempt has succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct DoneBody {
     /// The fence of the claim.
@@ -198,14 +200,14 @@ pub struct DoneBody {
     pub log_lines: Vec<NewLogLine>,
 }
 
-/// The attempt has failed.
+/// A report that the attempt has failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FailBody {
     /// The fence of the claim.
     pub fence: i64,
     /// The error, for people.
     pub error: String,
-    /// Its return code, such as a program's exit code; 1 if not given.
+    /// The return code of the attempt, such as a program's exit code; 1 if not given.
     #[serde(rename = "code", skip_serializing_if = "Option::is_none")]
     pub return_code: Option<i64>,
     /// Whether to retry, as far as the handler's policy allows; true if not given.
@@ -221,10 +223,10 @@ pub struct FailBody {
 pub struct SnoozeBody {
     /// The fence of the claim.
     pub fence: i64,
-    /// How long; five minutes if neither is given. Excludes `until`.
+    /// How long the task is put off; five minutes if neither this nor `until` is given. Excludes `until`.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     pub duration: Option<String>,
-    /// RFC 3339.
+    /// The time until which the task is put off (RFC 3339). Excludes `for`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
 }
@@ -241,5 +243,6 @@ pub struct AttemptEndResponse {
     /// When it will be retried, or empty.
     pub delay_until: String,
     /// The ids of the events that were emitted.
-    pub events: Vec<u64>,
+    #[serde(rename = "events")]
+    pub emitted_event_ids: Vec<u64>,
 }

@@ -11,8 +11,8 @@ use pointsman_core::Timestamp;
 use crate::failure::{CommandResult, Failure};
 use crate::output::{escape_controls, print_to_stderr};
 use crate::{
-    chains, completions, config, doctor, emit, events, handlers, man, move_store, nodes, objects, orders,
-    rules, run, schedules, serve, tasks, token, watch, work,
+    audit, chains, completions, config, doctor, emit, events, handlers, man, move_store, nodes, objects,
+    orders, rules, run, schedules, serve, tasks, token, watch, work,
 };
 
 /// A durable event bus and job scheduler in one binary
@@ -76,7 +76,7 @@ pub(crate) enum CliCommand {
     Schedules(schedules::SchedulesCommand),
     Work(work::WorkCommand),
     Nodes(nodes::NodesCommand),
-    Audit(nodes::AuditCommand),
+    Audit(audit::AuditCommand),
     Config(config::ConfigCommand),
     Doctor(doctor::DoctorCommand),
     Token(token::TokenCommand),
@@ -128,7 +128,7 @@ pub(crate) enum ColorChoice {
     Never,
 }
 
-/// Parses the command line. Prints help or a usage error and exits the process where there is one.
+/// Parses the command line. Prints the help, if requested, or a usage error, and then exits the process.
 pub(crate) fn parse_command_line() -> Cli {
     Cli::try_parse().unwrap_or_else(|error| {
         let has_controls =
@@ -172,7 +172,7 @@ fn read_env_variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The path, or none for an empty one: scripts set a variable to empty instead of unsetting it.
+/// Returns the path, or none if it is empty: scripts set a variable to an empty text instead of unsetting it.
 pub(crate) fn non_empty_path(path: &OsStr) -> Option<&Path> {
     (!path.is_empty()).then_some(Path::new(path))
 }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_parsed_as_the_tables_print_them() {
+    fn times_are_parsed_in_rfc_3339_as_the_tables_print_them_and_as_dates() {
         let noon = parse_time("2026-01-31T12:00:00Z").unwrap();
         for form in ["2026-01-31 12:00:00", "2026-01-31T12:00:00", "2026-01-31T13:00:00+01:00"] {
             assert_eq!(parse_time(form).unwrap(), noon, "{form}");

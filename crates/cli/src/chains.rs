@@ -73,18 +73,19 @@ Examples:
       orders skip this step and move to the next node
   pointsman chains node /publish/article deploy process
       orders run the step (the default)")]
-    Node {
+    #[command(name = "node")]
+    SetNodeAction {
         /// Path of the chain
         path: ChainPath,
         /// Id of the node
         node: ChainNodeId,
         /// Action
-        action: NodeActionArg,
+        action: ChainNodeActionArg,
     },
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum NodeActionArg {
+enum ChainNodeActionArg {
     /// Orders run the step (the default)
     Process,
     /// Orders wait at the node
@@ -94,12 +95,12 @@ enum NodeActionArg {
     NextState,
 }
 
-impl From<NodeActionArg> for chain::ChainNodeAction {
-    fn from(action: NodeActionArg) -> Self {
+impl From<ChainNodeActionArg> for chain::ChainNodeAction {
+    fn from(action: ChainNodeActionArg) -> Self {
         match action {
-            NodeActionArg::Process => Self::Process,
-            NodeActionArg::Stop => Self::Stop,
-            NodeActionArg::NextState => Self::NextState,
+            ChainNodeActionArg::Process => Self::Process,
+            ChainNodeActionArg::Stop => Self::Stop,
+            ChainNodeActionArg::NextState => Self::NextState,
         }
     }
 }
@@ -120,7 +121,7 @@ impl ChainsCommand {
                 let chain = client.set_chain_stopped(&path, false).await.map_err(chain_request_failure)?;
                 print_changed_chain(output, &chain, &format!("{path} is running."))
             }
-            ChainSubcommand::Node { path, node, action } => {
+            ChainSubcommand::SetNodeAction { path, node, action } => {
                 let action = action.into();
                 let chain = client.set_chain_node_action(&path, &node, action).await;
                 let chain = chain.map_err(|error| chain_node_request_failure(&path, error))?;
@@ -155,7 +156,7 @@ fn chain_row(chain: &ChainBody) -> Vec<String> {
     vec![chain.path.clone(), state, nodes, format_order_count(chain.order_count), rules.join(" ")]
 }
 
-/// The number of orders; a token bound to a tenant does not get it.
+/// Formats the number of orders. It is `-` for a token bound to a tenant, which does not get the number.
 fn format_order_count(count: Option<u64>) -> String {
     count.map_or("-".into(), |count| count.to_string())
 }
@@ -177,7 +178,7 @@ fn print_chain(output: Output, detail: &ChainDetail) -> CommandResult {
     output.print_line("")?;
     let head = ["node", "handler", "next", "on error", "retries", "action", "orders"];
     output.print_table(&head, chain.nodes.iter().map(chain_node_row).collect(), "The chain has no nodes.")?;
-    for stranded in &chain.stranded_order_counts {
+    for stranded in &chain.order_counts_at_removed_nodes {
         output.print_line(format!(
             "{} at node {}, which is not in the chain: move them, or add the node again",
             format_count(stranded.order_count, "order is", "orders are"),
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_without_on_error_is_shown_as_suspending() {
+    fn a_chain_node_without_on_error_is_shown_as_suspending() {
         let step = ChainNodeBody {
             id: "render".into(),
             is_end: false,

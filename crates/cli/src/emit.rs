@@ -98,9 +98,9 @@ impl EmitCommand {
         if output.is_json() {
             return Ok(output.print_json(&response)?);
         }
-        output.print_line(response.event_id.to_string())?;
+        output.print_line(response.last_event_id.to_string())?;
         let is_unhandled = response.events.iter().all(|event| event.tasks.is_empty());
-        if is_unhandled && !has_started_order(&client, response.event_id).await {
+        if is_unhandled && !has_started_order(&client, response.last_event_id).await {
             let suggestion = suggest_event_type(&client, body.event_type.as_str()).await;
             print_to_stderr(format!("no handler or chain is configured for {}{suggestion}", body.event_type));
         }
@@ -112,12 +112,12 @@ impl EmitCommand {
         Ok(EmitBody {
             event_type,
             key: self.key,
-            sub: self.sub,
+            sub_object: self.sub,
             value: self.value.as_deref().map(read_value).transpose()?,
             context: self.context.into_iter().collect(),
             tenant: self.tenant,
-            delay: self.delay,
-            at: self.at,
+            task_delay: self.delay,
+            tasks_due_at: self.at,
             priority: self.priority,
         })
     }

@@ -1,7 +1,7 @@
 //! `pointsman events`: one event with its tasks, its cause and the events it caused.
 
 use clap::{Args, Subcommand};
-use pointsman_api::{CausedEventBody, EventCauseBody, EventDetail, EventSnapshot, TaskBody};
+use pointsman_api::{CausedEventBody, EventBody, EventCauseBody, EventDetail, TaskBody};
 use pointsman_core::EventId;
 
 use crate::args::GlobalOptions;
@@ -72,7 +72,7 @@ fn print_event(output: Output, detail: &EventDetail) -> CommandResult {
     let mut lines = vec![format_event(output.paint, &detail.event, None)];
     append_caused_events(output.paint, &detail.caused_events, "", &mut lines);
     lines.iter().try_for_each(|line| output.print_line(line))?;
-    if detail.is_caused_truncated {
+    if detail.are_caused_events_truncated {
         output.print_line("… and possibly more: the tree is cut off at its size limit.")?;
     }
     Ok(())
@@ -89,7 +89,7 @@ fn event_fields(detail: &EventDetail) -> Vec<(&'static str, String)> {
         ("type", event.event_type.clone()),
         ("summary", summary.unwrap_or_default()),
         ("key", event.key.clone().unwrap_or_default()),
-        ("sub", event.sub.clone().unwrap_or_default()),
+        ("sub", event.sub_object.clone().unwrap_or_default()),
         ("tenant", event.tenant.clone()),
         ("time", time),
         ("prev", event.prev.flatten().map(|prev| prev.to_string()).unwrap_or_default()),
@@ -118,12 +118,12 @@ fn task_row(task: &TaskBody) -> Vec<String> {
     ]
 }
 
-fn to_stream_line(event: &EventSnapshot) -> Option<StreamLine> {
+fn to_stream_line(event: &EventBody) -> Option<StreamLine> {
     StreamLine::from_json(&serde_json::to_string(event).ok()?)
 }
 
 /// An event in one line, with the task that emitted it.
-fn format_event(paint: Paint, event: &EventSnapshot, emitted_by: Option<&str>) -> String {
+fn format_event(paint: Paint, event: &EventBody, emitted_by: Option<&str>) -> String {
     let Some(event) = to_stream_line(event) else { return String::new() };
     let time = event.event_id.timestamp().to_string();
     let mut parts =
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use crate::args::ColorChoice;
 
-    fn sample_event(id: u64, event_type: &str) -> EventSnapshot {
+    fn sample_event(id: u64, event_type: &str) -> EventBody {
         let json = format!(
             r#"{{"eventId":{id},"TYPE":"{event_type}","value":null,"context":{{}},"tenant":"default"}}"#
         );

@@ -13,12 +13,17 @@ use crate::output::{Paint, escape_controls_in_lines};
 pub(crate) enum ExitReason {
     /// The reader of standard output closed it. Not an error, and nothing is printed.
     OutputClosed = 0,
+    /// The command failed.
     Runtime = 1,
+    /// The command line is invalid.
     Usage = 2,
+    /// The server or its store is not available. The same command may succeed later.
     Unavailable = 75,
+    /// The configuration is invalid, or the configured store cannot be used as it is.
     Configuration = 78,
 }
 
+/// An error that ends the command: its message, a hint and the exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit_reason: ExitReason,
@@ -54,7 +59,7 @@ impl Failure {
     }
 
     /// Prints the error and returns the exit code.
-    pub(crate) fn report(&self, paint: Paint) -> ExitCode {
+    pub(crate) fn print_and_get_exit_code(&self, paint: Paint) -> ExitCode {
         if self.exit_reason != ExitReason::OutputClosed {
             let hint = self
                 .hint

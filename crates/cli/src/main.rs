@@ -8,7 +8,7 @@
 //!  process_protection  denies other processes of the user access to this one
 //!  root_warning        warns of command handlers that run as root
 //!  serve work  run a node: until stopped, or for a limited time
-//!  emit watch events tasks run orders chains handlers rules schedules objects nodes
+//!  emit watch events tasks run orders chains handlers rules schedules objects nodes audit
 //!              talk to a server over HTTP
 //!  stream_line one event as `watch` and `events show` print it
 //!  config doctor token move_store completions man
@@ -16,6 +16,7 @@
 //! ```
 
 mod args;
+mod audit;
 mod chains;
 mod completions;
 mod config;
@@ -56,7 +57,7 @@ fn main() -> ExitCode {
     let paint = Paint::for_stderr(cli.global.color);
     match protected.and_then(|()| run_command(cli)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(paint),
+        Err(failure) => failure.print_and_get_exit_code(paint),
     }
 }
 

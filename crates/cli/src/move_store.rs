@@ -71,14 +71,14 @@ impl MoveStoreCommand {
         let mut target = if self.verify_only { open_copy_source(&to)? } else { open_copy_target(&to)? };
         let progress = Progress::with_steps(0);
         let report = match self.verify_only {
-            true => verify_copy(&mut *source, &mut *target, &mut |step| update_progress(&progress, step)),
-            false => copy_store(&mut *source, &mut *target, &mut |step| update_progress(&progress, step)),
+            true => verify_copy(&mut *source, &mut *target, &mut |step| show_copy_progress(&progress, step)),
+            false => copy_store(&mut *source, &mut *target, &mut |step| show_copy_progress(&progress, step)),
         };
         drop(progress);
         let report = report.map_err(store_copy_failure)?;
         print_comparison(output, &report, &from, &to)?;
         if !self.verify_only {
-            warn_of_set_aside_events(&mut *source)?;
+            warn_of_invalid_outbox_entries(&mut *source)?;
         }
         print_outcome(output, &report, self.verify_only)
     }
@@ -133,7 +133,7 @@ fn open_copy_source(url: &StoreUrl) -> CommandResult<Box<dyn CopyEndpoint>> {
         }
         StoreUrl::SqliteMemory => Err(Failure::usage("a store in memory cannot be moved")),
         #[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "redis")))]
-        missing => Err(Failure::usage(missing.missing_feature())),
+        missing => Err(Failure::usage(missing.missing_feature_error())),
     }
 }
 
@@ -153,7 +153,7 @@ fn open_copy_target(url: &StoreUrl) -> CommandResult<Box<dyn CopyEndpoint>> {
         }
         StoreUrl::SqliteMemory => Err(Failure::usage("a store in memory cannot be moved")),
         #[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "redis")))]
-        missing => Err(Failure::usage(missing.missing_feature())),
+        missing => Err(Failure::usage(missing.missing_feature_error())),
     }
 }
 
@@ -212,7 +212,7 @@ const EMPTY_TARGET_HINT: &str = "\
 Use an empty target: a new file, a database without a schema `pointsman` (DROP SCHEMA pointsman CASCADE deletes the
 schema and all its data), or another Redis database or prefix (FLUSHDB deletes all data of a database).";
 
-fn update_progress(progress: &Progress, step: CopyProgressUpdate) {
+fn show_copy_progress(progress: &Progress, step: CopyProgressUpdate) {
     let advance = |activity: &str, table: TableKind, rows: u64| {
         progress.advance(rows);
         progress.set_message(format!("{activity} {table}"));
@@ -276,7 +276,7 @@ fn print_comparison(
 }
 
 /// Warns of invalid outbox entries of the source, which are not copied.
-fn warn_of_set_aside_events(source: &mut dyn CopyEndpoint) -> CommandResult {
+fn warn_of_invalid_outbox_entries(source: &mut dyn CopyEndpoint) -> CommandResult {
     let count =
         source.count_set_aside_entries().map_err(|error| store_copy_failure(CopyError::ReadSource(error)))?;
     if count > 0 {

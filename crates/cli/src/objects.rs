@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use pointsman_api::client::ClientError;
-use pointsman_api::{EventSnapshot, ObjectDetail, ObjectLaneBody};
+use pointsman_api::{EventBody, ObjectDetail, ObjectLaneBody};
 use pointsman_core::chain::OrderKey;
 use pointsman_core::{EventId, ObjectKey, Tenant};
 
@@ -92,25 +92,28 @@ fn explain_unknown_key(key: &ObjectKey) -> String {
     )
 }
 
-/// Prints the lanes, and the commands that release a halted one.
+/// Prints the lanes, and for each halted lane the commands that release it.
 fn print_lanes(output: Output, object: &ObjectDetail) -> CommandResult {
     let rows = object.lanes.iter().map(lane_row).collect();
     output.print_table(&["handler", "status", "waiting", "error", "first task"], rows, "")?;
     if object.has_more_lanes {
         output.print_line(format!("Only the first {} lanes are listed.", object.lanes.len()))?;
     }
-    for lane in object.lanes.iter().filter(|lane| lane.halted) {
+    for lane in object.lanes.iter().filter(|lane| lane.is_halted) {
         output.print_line(format!("\n{}", suggest_lane_release(lane)))?;
     }
     Ok(())
 }
 
 fn lane_row(lane: &ObjectLaneBody) -> Vec<String> {
-    let ObjectLaneBody { handler, head, halted, waiting, has_more_waiting } = lane;
+    let ObjectLaneBody { handler, head, is_halted, task_count_behind_head, has_more_behind_head } = lane;
     vec![
         handler.clone(),
-        if *halted { "HALTED".into() } else { head.status.clone() },
-        if *has_more_waiting { format!("over {waiting}") } else { waiting.to_string() },
+        if *is_halted { "HALTED".into() } else { head.status.clone() },
+        match has_more_behind_head {
+            true => format!("over {task_count_behind_head}"),
+            false => task_count_behind_head.to_string(),
+        },
         escape_and_shorten(head.error.as_deref().unwrap_or(""), 60),
         head.id.clone(),
     ]
@@ -126,7 +129,7 @@ fn suggest_lane_release(lane: &ObjectLaneBody) -> String {
     )
 }
 
-fn event_row(event: &EventSnapshot) -> Vec<String> {
+fn event_row(event: &EventBody) -> Vec<String> {
     let time = EventId::new(event.event_id).map(|id| id.timestamp().to_string()).unwrap_or_default();
     vec![
         event.event_id.to_string(),

@@ -232,18 +232,18 @@ impl RuleTarget {
     }
 
     fn describe_rule_set(&self, kind: RuleKind) -> String {
-        self.describe_with_verb("is", kind)
+        self.format_rule_sentence("is", kind)
     }
 
     fn describe_rule_lifted(&self, kind: RuleKind) -> String {
-        self.describe_with_verb("is no longer", kind)
+        self.format_rule_sentence("is no longer", kind)
     }
 
     fn describe_rule_not_set(&self, kind: RuleKind) -> String {
-        self.describe_with_verb("was not", kind)
+        self.format_rule_sentence("was not", kind)
     }
 
-    fn describe_with_verb(&self, verb: &str, kind: RuleKind) -> String {
+    fn format_rule_sentence(&self, verb: &str, kind: RuleKind) -> String {
         let prefix = if self.is_schedule { "Schedule " } else { "" };
         let state = match kind {
             RuleKind::Pause => "paused",
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_described_as_sentences() {
+    fn changes_of_rules_are_described_as_sentences() {
         let notify = RuleTarget { name: "notify".into(), is_schedule: false, tenant: None };
         assert_eq!(notify.describe_rule_set(RuleKind::Pause), "notify is paused.");
         assert_eq!(notify.describe_rule_not_set(RuleKind::Block), "notify was not blocked.");

@@ -43,7 +43,7 @@ impl RunCommand {
             (self.source_collection.source.as_str(), self.source_collection.collection.as_str());
         let key = self.idempotency_key.as_deref();
         let (run, created) =
-            client.run_collection(source, collection, key).await.map_err(run_source_request_failure)?;
+            client.run_collection(source, collection, key).await.map_err(run_collection_request_failure)?;
         if output.is_json() {
             output.print_json(&serde_json::json!({"task_id": run.task_id, "created": created}))?;
         } else {
@@ -100,7 +100,7 @@ async fn print_waiting_reason(client: &Client, id: &str) {
     }
 }
 
-fn run_source_request_failure(error: ClientError) -> Failure {
+fn run_collection_request_failure(error: ClientError) -> Failure {
     let status = error.http_status();
     let failure = Failure::from(error);
     match status {

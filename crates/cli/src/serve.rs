@@ -49,7 +49,7 @@ impl ServeCommand {
         let config = inputs.load_config().map_err(|faults| configuration_failure(&faults))?;
         tracing::info!("{}", config.describe_config_files());
         for warning in &config.warnings {
-            tracing::warn!("configuration warning; the server starts anyway: {warning}");
+            tracing::warn!("configuration warning; it does not prevent the start: {warning}");
         }
         if let Some(warning) = describe_commands_run_as_root(&config, nix::unistd::geteuid().is_root()) {
             tracing::warn!("{warning}. {RUN_AS_ROOT_ADVICE}");
@@ -65,7 +65,9 @@ impl ServeCommand {
         };
         let stopped = async {
             let waiting = describe_awaited_tasks(&server, &name, drain).await;
-            tracing::info!("stopping the server{waiting}; another signal stops it immediately");
+            // After a service failure there was no signal yet.
+            let signal = if failure.is_some() { "a signal" } else { "another signal" };
+            tracing::info!("stopping the server{waiting}; {signal} stops it immediately");
             server.stop().await;
         };
         node_process::wait_for_graceful_stop(stopped, &mut signals).await?;

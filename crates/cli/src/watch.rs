@@ -153,11 +153,11 @@ impl WatchCommand {
         (!event_types.is_empty()).then(|| event_types.join(","))
     }
 
-    /// The id of the event to start after: by default the newest one.
+    /// The id of the event to start after: by default that of the newest event.
     async fn id_to_start_after(&self, client: &Client, query: &EventQuery) -> CommandResult<u64> {
         match self.after {
             Some(after) => Ok(after.get()),
-            None if self.since_start => id_before_oldest(client, query).await,
+            None if self.since_start => fetch_id_before_oldest_event(client, query).await,
             None => {
                 let newest = EventQuery { after: None, limit: Some(-1), ..query.clone() };
                 Ok(line::newest_event_id(&client.list_events(&newest).await?))
@@ -167,7 +167,7 @@ impl WatchCommand {
 }
 
 /// A hint for an event type that is spelt like one of the engine's. Emitted events may have types of any name; a type
-/// with dots or without a leading capital letter is taken for one of theirs.
+/// with dots or without a leading capital letter is assumed to be a type of emitted events.
 fn suggest_engine_event_type(event_type: &EventType) -> Option<String> {
     let text = event_type.as_str();
     let needs_no_hint =
@@ -183,9 +183,9 @@ fn suggest_engine_event_type(event_type: &EventType) -> Option<String> {
 /// The number of events that `--since-start` prints when the start of the journal has expired.
 const SINCE_START_LIMIT: i64 = 1000;
 
-/// The id before the oldest matching event. Once the start of the journal has expired, the API does not return where it
-/// begins; then the newest [`SINCE_START_LIMIT`] events are used.
-async fn id_before_oldest(client: &Client, query: &EventQuery) -> CommandResult<u64> {
+/// Fetches the id before the oldest matching event. Once the start of the journal has expired, the API does not return
+/// the oldest event; then this is the id before the newest [`SINCE_START_LIMIT`] events.
+async fn fetch_id_before_oldest_event(client: &Client, query: &EventQuery) -> CommandResult<u64> {
     let oldest = EventQuery { after: Some(0), limit: Some(1), ..query.clone() };
     let newest = EventQuery { after: None, limit: Some(-SINCE_START_LIMIT), ..query.clone() };
     let seq = match client.list_events(&oldest).await? {
@@ -227,7 +227,7 @@ enum StreamEnd {
     },
 }
 
-/// The state of `watch`: its output so far.
+/// Prints what `watch` receives, and keeps what it printed last.
 struct WatchView {
     output: Output,
     shows_tasks: bool,
@@ -291,10 +291,11 @@ impl WatchView {
                 None => vec![],
             },
         };
-        lines.into_iter().try_for_each(|line| self.print_line(line))
+        lines.into_iter().try_for_each(|line| self.print_line_below_day_heading(line))
     }
 
-    fn print_line(&mut self, line: WatchLine) -> CommandResult {
+    /// Prints a line, with a heading above if its day is not that of the previous line.
+    fn print_line_below_day_heading(&mut self, line: WatchLine) -> CommandResult {
         if let Some(day) = line.day.filter(|day| self.last_printed_day.as_ref() != Some(day)) {
             self.output.print_line(self.output.paint.dim(&format!("── {day}")))?;
             self.last_printed_day = Some(day);
@@ -318,7 +319,7 @@ impl WatchView {
         if last_event_id > newest_event_id {
             Ok(newest_event_id)
         } else {
-            id_before_oldest(client, query).await
+            fetch_id_before_oldest_event(client, query).await
         }
     }
 }
@@ -338,7 +339,7 @@ fn non_event_frame_name(frame: &SseFrame) -> &str {
     if frame.id.is_none() { &frame.event_name } else { "" }
 }
 
-/// Prints a notice about the connection to standard error.
+/// Prints a notice, such as about the connection, to standard error.
 fn print_notice(text: &str) {
     print_to_stderr(format!("── {text}"));
 }

@@ -79,7 +79,7 @@ impl WorkCommand {
         let config =
             self.config.to_inputs().load_config().map_err(|faults| configuration_failure(&faults))?;
         for warning in &config.warnings {
-            tracing::warn!("configuration warning; the run starts anyway: {warning}");
+            tracing::warn!("configuration warning; it does not prevent the run: {warning}");
         }
         let setup = config.build_setup().map_err(|faults| configuration_failure(&faults))?;
         self.check_selected_handlers(&setup)?;

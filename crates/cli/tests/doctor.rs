@@ -1,4 +1,4 @@
-//! `pointsman doctor` with real servers.
+//! `pointsman doctor` with real servers and databases.
 
 // The whole crate is a test; clippy only exempts functions marked as tests.
 #![allow(clippy::unwrap_used)]
@@ -132,7 +132,7 @@ fn a_server_on_another_sqlite_file_is_a_warning() {
 }
 
 #[test]
-fn a_store_in_use_is_reported_with_the_process_id() {
+fn serve_names_the_process_that_uses_its_sqlite_file() {
     let mut pointsman = ServerFixture::new("");
     let node = pointsman.serve();
     let second = pointsman.run_command(&["serve", "--listen", "127.0.0.1:0"]);

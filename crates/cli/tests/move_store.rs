@@ -160,7 +160,7 @@ fn a_store_moves_to_redis_to_postgres_and_back_and_servers_continue_on_it() {
 }
 
 #[test]
-fn events_in_redis_outboxes_are_reported_before_a_move() {
+fn a_move_from_redis_fails_while_outboxes_have_events_and_warns_of_invalid_entries() {
     let (prefix, pointsman) = (unique_key_prefix(), ServerFixture::new(CONFIG));
     let url = shared_redis().unwrap().url_with_prefix(&prefix);
     create_filled_sqlite_store(&pointsman, 5_000);

@@ -129,7 +129,7 @@ pub struct Event {
     pub event_type: EventType,
     /// The object that the event is about.
     pub key: Option<ObjectKey>,
-    /// The key of a part of the object.
+    /// The key of a sub-object, a part of the object.
     pub sub_object: Option<ObjectKey>,
     /// The payload.
     pub value: Json,

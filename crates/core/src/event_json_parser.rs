@@ -59,7 +59,7 @@ pub fn to_pointer_segment(name: &str) -> String {
     format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// The members of an event to emit. `null` is the same as leaving a member out.
+/// The members of an event to emit, each as unparsed JSON. `null` is the same as leaving a member out.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object that describes an event")]
 pub struct RawEmitBody {
@@ -69,7 +69,8 @@ pub struct RawEmitBody {
     /// The object's key.
     pub key: Option<Box<RawValue>>,
     /// The key of a part of the object.
-    pub sub: Option<Box<RawValue>>,
+    #[serde(rename = "sub")]
+    pub sub_object: Option<Box<RawValue>>,
     /// The payload.
     pub value: Option<Box<RawValue>>,
     /// The context, an object of strings.
@@ -77,15 +78,17 @@ pub struct RawEmitBody {
     /// The tenant.
     pub tenant: Option<Box<RawValue>>,
     /// A delay of the event's tasks.
-    pub delay: Option<Box<RawValue>>,
+    #[serde(rename = "delay")]
+    pub task_delay: Option<Box<RawValue>>,
     /// The time at which the event's tasks are due.
-    pub at: Option<Box<RawValue>>,
+    #[serde(rename = "at")]
+    pub tasks_due_at: Option<Box<RawValue>>,
     /// The priority of the event's tasks.
     pub priority: Option<Box<RawValue>>,
 }
 
 impl RawEmitBody {
-    /// Splits the object into its members; [`RawEmitBody::into_new_event`] parses their contents.
+    /// Splits the text of a JSON object into its members; [`RawEmitBody::into_new_event`] parses their contents.
     pub fn parse(text: &str) -> Result<Self, JsonError> {
         parse_json_object(text)
     }
@@ -99,11 +102,11 @@ impl RawEmitBody {
         Ok(NewEvent {
             event_type,
             key: self.key.map(|raw| parse_name("/key", &raw, ObjectKey::new)).transpose()?,
-            sub_object: self.sub.map(|raw| parse_name("/sub", &raw, ObjectKey::new)).transpose()?,
+            sub_object: self.sub_object.map(|raw| parse_name("/sub", &raw, ObjectKey::new)).transpose()?,
             value: self.value.map(|raw| parse_event_value(&raw)).transpose()?.unwrap_or_else(Json::null),
             context: self.context.map(|raw| parse_context(&raw)).transpose()?.unwrap_or_default(),
             tenant: tenant.unwrap_or_else(|| default_tenant.clone()),
-            due: parse_due(self.delay.as_deref(), self.at.as_deref(), now)?,
+            due: parse_due(self.task_delay.as_deref(), self.tasks_due_at.as_deref(), now)?,
             priority: self.priority.map(|raw| parse_priority(&raw)).transpose()?.unwrap_or_default(),
             cause: None,
             planned_at: None,

@@ -85,13 +85,13 @@ pub const MISSED_AFTER: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FireOutcome {
-    /// It fired on time.
+    /// The planned time fired on time.
     Fired,
-    /// It fired late.
+    /// The planned time fired late, but before the next planned time.
     Late,
-    /// It was missed at first, and fired later.
+    /// The planned time was missed at first, and fired later.
     CaughtUp,
-    /// It did not fire, for this reason.
+    /// The planned time did not fire, for this reason.
     Skipped(SkipReason),
 }
 

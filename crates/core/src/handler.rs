@@ -61,9 +61,9 @@ pub struct HandlerDef {
     #[serde(rename = "crashes")]
     pub max_crashes: u32,
     /// The attempts that are published as engine events.
-    #[serde(default)]
-    pub observe: AttemptEventPolicy,
-    /// Limits of concurrency and rate.
+    #[serde(rename = "observe", default)]
+    pub attempt_event_policy: AttemptEventPolicy,
+    /// The limits of concurrency and rate, the weight and the ageing of the handler's tasks.
     #[serde(default)]
     pub limits: Limits,
     /// External workers claim the handler's tasks over HTTP; no node runs them.
@@ -92,7 +92,7 @@ impl HandlerDef {
             on_error: LaneFailurePolicy::default(),
             retry: RetryPolicy::default(),
             max_crashes: 3,
-            observe: AttemptEventPolicy::default(),
+            attempt_event_policy: AttemptEventPolicy::default(),
             limits: Limits::default(),
             pull: false,
             source: None,

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::{Event, EventId, EventType, ObjectKey, Tenant};
 
-/// The range of event ids that observers can read: after `last_expired_event_id`, up to and including `newest_event_id`.
+/// The range of event ids that observers can read: after `last_expired_event_id`, up to and including
+/// `newest_event_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct JournalRange {
     /// All events up to and including this one have expired.
@@ -60,8 +61,8 @@ impl EventFilter {
     }
 }
 
-/// The path of an event for [`PathFilter`]: its key. For a FileBased event (key `Order:/a/b,1`) it is the part after
-/// the kind, so that an observer of a folder sees the objects that are added and removed there.
+/// The text of an event that a [`PathFilter`] is compared with: its key. For a FileBased event (key `Order:/a/b,1`) it
+/// is the part after the kind, so that an observer of a folder sees the objects that are added and removed there.
 fn event_path(event: &Event) -> &str {
     let key = event.key.as_ref().map_or("", |key| key.as_str());
     if event.is_engine_event() && event.event_type.as_str().starts_with("FileBased") {
@@ -70,17 +71,17 @@ fn event_path(event: &Event) -> &str {
     key
 }
 
-/// Whether an event type is the wanted one or a descendant of it. The engine's types have their documented ancestors;
-/// `Event` is the ancestor of all.
+/// Whether an event type is the wanted one or a descendant of the wanted one. The engine's types have their documented
+/// ancestors; `Event` is the ancestor of all.
 fn event_type_matches(event_type: &EventType, wanted: &EventType) -> bool {
     let wanted = wanted.as_str();
     wanted == "Event"
         || event_type.is_same_or_descendant_of(wanted)
-        || engine_event_family(event_type.as_str()) == Some(wanted)
+        || engine_event_ancestor(event_type.as_str()) == Some(wanted)
 }
 
 /// The documented ancestor of an engine event's type; None for other types.
-fn engine_event_family(event_type: &str) -> Option<&'static str> {
+fn engine_event_ancestor(event_type: &str) -> Option<&'static str> {
     const ANCESTOR_BY_TYPE_PREFIX: [(&str, &str); 5] = [
         ("Scheduler", "SchedulerEvent"),
         ("FileBased", "FileBasedEvent"),
@@ -94,7 +95,7 @@ fn engine_event_family(event_type: &str) -> Option<&'static str> {
     ANCESTOR_BY_TYPE_PREFIX
         .iter()
         .find(|(prefix, _)| event_type.starts_with(prefix))
-        .map(|(_, family)| *family)
+        .map(|(_, ancestor)| *ancestor)
 }
 
 /// Selects keys by path: `/` everything, `/a/` the tree below, `/a/*` direct children, `/a` exactly that
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn event_types_match_by_segment_and_by_family() {
+    fn event_types_match_filters_for_themselves_and_their_ancestors() {
         let matches = |event_type: &str, wanted: &str| {
             event_type_matches(&EventType::new(event_type).unwrap(), &EventType::new(wanted).unwrap())
         };

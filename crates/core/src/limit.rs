@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_ran_ahead_does_not_stall_the_rate_limiter() {
+    fn a_clock_that_ran_ahead_stalls_neither_rate_limiter_nor_breaker() {
         let limits = limits_with(Some("10/m"), None);
         let mut limiter = LimiterAndBreakerState::default();
         limiter.record_start(&limits, NOW.plus(Duration::from_secs(86_400)));

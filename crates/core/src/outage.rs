@@ -13,7 +13,7 @@ pub struct OutageTracker {
     last_notice_at: Option<Instant>,
     /// The number of failures in this outage.
     failure_count: u64,
-    /// A notice about the start of this outage has been returned.
+    /// Whether a notice about the start of this outage has been returned.
     start_noticed: bool,
 }
 
@@ -29,9 +29,9 @@ pub enum OutageNotice {
     },
     /// The outage is over.
     Ended {
-        /// How long it lasted.
+        /// How long the outage lasted.
         duration: Duration,
-        /// The number of failures.
+        /// The number of failures during the outage.
         failures: u64,
     },
 }

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn synchronous_handlers_run_before_queued_ones() {
+    fn synchronous_handlers_are_listed_before_queued_ones() {
         let routes = build_routes(&[
             ("a", &[("one", false)]),
             ("a.b", &[("two", true), ("three", false), ("four", true)]),

@@ -104,7 +104,7 @@ const MAX_DURATION: Duration = Duration::from_secs(100 * 366 * 86_400);
 pub fn parse_http_duration(text: &str) -> Result<Duration, BadDuration> {
     let bad = || BadDuration { text: text.into(), examples: "`60`, `60s`, `1h2m3s` or `PT60S`" };
     let parsed = match text.strip_prefix('P') {
-        Some(rest) => parse_iso_duration(rest),
+        Some(after_p) => parse_iso_duration_after_p(after_p),
         None => parse_seconds(text)
             .or_else(|| parse_numbers_with_units(text, &[('h', 3600), ('m', 60), ('s', 1)])),
     };
@@ -169,12 +169,12 @@ fn parse_numbers_with_units(text: &str, order: &[(char, u64)]) -> Option<Duratio
     (has_number && rest.is_empty()).then(|| Duration::from_secs(total))
 }
 
-/// Parses the part after the `P` of an ISO 8601 duration of days, hours, minutes and seconds.
-fn parse_iso_duration(rest: &str) -> Option<Duration> {
-    let (days, time) = match rest.split_once('T') {
+/// Parses the text after the `P` of an ISO 8601 duration. Only days, hours, minutes and seconds are accepted.
+fn parse_iso_duration_after_p(after_p: &str) -> Option<Duration> {
+    let (days, time) = match after_p.split_once('T') {
         Some((days, time)) if !time.is_empty() => (days, time),
         Some(_) => return None,
-        None => (rest, ""),
+        None => (after_p, ""),
     };
     if days.is_empty() && time.is_empty() {
         return None;

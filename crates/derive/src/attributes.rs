@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn event_types_are_checked_by_the_rules_of_the_core() {
+    fn a_missing_invalid_or_reserved_event_type_is_rejected() {
         assert!(error_text("").contains("an event has a type"));
         assert!(error_text("#[event(key = \"k\")]").contains("an event has a type"));
         for bad in ["", "a..b", "a b", "a/b", "é"] {

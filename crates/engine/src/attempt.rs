@@ -301,7 +301,7 @@ fn log_attempt_end(has_runner: bool, finished: Option<&FinishedAttempt>) {
             tracing::info!(
                 event.load_success = has_runner,
                 event.execution_success = false,
-                "attempt ended and its result is discarded: its task was cancelled or given to another node"
+                "attempt ended, and its result is discarded because its task was cancelled or given to another node"
             );
         }
     }

@@ -69,7 +69,7 @@ impl BoundedRun {
 /// registered routes and chains.
 pub(crate) fn restrict_setup_to_registered(setup: Setup, registered: Registration) -> Setup {
     let Registration {
-        registrant: _,
+        registration_name: _,
         handlers: registered_defs,
         routes,
         tenant_weights,

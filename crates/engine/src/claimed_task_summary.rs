@@ -14,8 +14,8 @@ pub(crate) struct ClaimedTaskSummary {
     pub(crate) key: Option<ObjectKey>,
     /// The event that the task handles; `None` for the task of a source or a step.
     pub(crate) event_id: Option<EventId>,
-    /// The event that is the cause of the events that the task emits: the one it handles, or the one that created its
-    /// order.
+    /// The cause of the events that the task emits: the event that the task handles, or for a step the event that
+    /// created its order.
     pub(crate) cause_event_id: Option<EventId>,
     /// The length of the chain of causes up to and including `cause_event_id`.
     pub(crate) cause_depth: u16,

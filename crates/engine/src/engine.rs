@@ -34,7 +34,7 @@ const BACKLOG_READ_TIMEOUT: Duration = Duration::from_secs(2);
 pub enum EmitError {
     /// The idempotency key was used for another request. Nothing was stored.
     #[error(transparent)]
-    IdempotencyRefused(#[from] IdempotencyError),
+    IdempotencyKeyConflict(#[from] IdempotencyError),
     /// The node's queue of unjournaled emissions is full. Nothing was stored.
     #[error("too many events are waiting to be journaled")]
     Overloaded,
@@ -59,7 +59,7 @@ struct EngineInner {
     failure_recorder: ServiceFailureRecorder,
     /// Serialises reconfigurations, so that the store and the node agree on the last one.
     reconfigure_lock: tokio::sync::Mutex<()>,
-    /// Whether the journal has the event that this node stops.
+    /// Whether the journal has the engine event that announces the stop of this node.
     is_stop_published: AtomicBool,
 }
 
@@ -96,7 +96,7 @@ impl Engine {
         let parts = NodeParts { store, settings, metrics, log_writer, pull_broker, ended_attempt_sender };
         let node = Arc::new(Node::new(parts, id, setup));
         node.store.add_listener(node.wake_signals.clone());
-        node.announce_capabilities().await?;
+        node.store_capabilities().await?;
         if node.settings.enabled_services.rescuer {
             rescuer::rescue_tasks(&node).await?;
         }
@@ -167,7 +167,7 @@ impl Engine {
         let _reconfigure_guard = self.inner.reconfigure_lock.lock().await;
         let node = &self.inner.node;
         node.apply_setup(register_or_restrict_setup(&*node.store, &node.settings, setup).await?);
-        node.announce_capabilities_or_retry_later().await;
+        node.store_capabilities_or_retry_later().await;
         Ok(())
     }
 
@@ -282,7 +282,8 @@ impl Engine {
             // Cancelled attempts end within two grace periods; their log lines get a little more.
             if timeout(CANCEL_GRACE * 4, wait_until_idle(node)).await.is_err() {
                 tracing::warn!(
-                    "some attempts ignore their cancellation; other nodes take over their tasks after the lease"
+                    "some attempts ignore their cancellation and are abandoned; other nodes take over their \
+                     tasks after the lease"
                 );
             }
         }
@@ -308,7 +309,7 @@ async fn register_or_restrict_setup(
     match settings.bounded_run {
         Some(_) => Ok(restrict_setup_to_registered(setup, registry.read_merged_registration().await?)),
         None => {
-            warn_of_lost_handlers(registry, settings, &setup).await?;
+            warn_of_handlers_that_registration_removes(registry, settings, &setup).await?;
             registry
                 .register_definitions(build_registration(&setup, settings), settings.time_source.now())
                 .await
@@ -319,22 +320,25 @@ async fn register_or_restrict_setup(
 
 /// Warns if this node's registration removes handlers that another node of the same name still runs: nodes of one name
 /// share a registration, and the last one to register wins.
-async fn warn_of_lost_handlers(
+async fn warn_of_handlers_that_registration_removes(
     registry: &dyn Registry,
     settings: &Settings,
     setup: &Setup,
 ) -> Result<(), StoreError> {
     let own_handlers: BTreeSet<_> = setup.handlers.iter().map(|spec| &spec.def.name).collect();
     for other_node in registry.list_nodes().await?.into_iter().filter(|node| !node.has_left_or_died) {
-        let name =
-            other_node.capabilities.registrant.as_deref().filter(|name| *name == settings.registration_name);
-        let lost_handlers =
+        let name = other_node
+            .capabilities
+            .registration_name
+            .as_deref()
+            .filter(|name| *name == settings.registration_name);
+        let removed_handlers =
             other_node.capabilities.handlers.iter().filter(|handler| !own_handlers.contains(handler));
-        let lost_handlers: Vec<_> = lost_handlers.map(HandlerName::as_str).collect();
-        if let Some(name) = name.filter(|_| !lost_handlers.is_empty()) {
+        let removed_handlers: Vec<_> = removed_handlers.map(HandlerName::as_str).collect();
+        if let Some(name) = name.filter(|_| !removed_handlers.is_empty()) {
             tracing::warn!(
                 node = other_node.name,
-                handlers = lost_handlers.join(", "),
+                handlers = removed_handlers.join(", "),
                 "another node with the same name `{name}` has handlers that this node lacks; this node's registration \
                  replaces them and they get no more tasks. If the configurations differ on purpose, give one of the \
                  nodes another `name:`"

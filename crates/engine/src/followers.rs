@@ -23,11 +23,11 @@ pub(crate) struct Followers(Mutex<FollowerRegistry>);
 
 #[derive(Debug, Default)]
 struct FollowerRegistry {
-    /// Followers of one object.
+    /// Followers of one object, by its key.
     followers_by_key: HashMap<ObjectKey, Vec<FollowerEntry>>,
-    /// Followers of no particular object.
+    /// Followers whose filter names no object.
     followers_without_key: Vec<FollowerEntry>,
-    /// All followers have been notified of events up to this id.
+    /// The id up to which all followers have been notified of events.
     notified_up_to_event: EventId,
     last_follower_id: u64,
 }
@@ -36,7 +36,7 @@ struct FollowerRegistry {
 struct FollowerEntry {
     id: u64,
     filter: EventFilter,
-    /// The follower waits for events after this id.
+    /// The id after which the follower waits for events.
     after: EventId,
     wake_sender: oneshot::Sender<EventId>,
 }

@@ -31,7 +31,7 @@ impl JournalTail {
         }
     }
 
-    /// The newest id of the tail.
+    /// The id up to which the tail has the events of the journal.
     pub(crate) fn head(&self) -> EventId {
         self.journal_range.newest_event_id
     }
@@ -95,7 +95,7 @@ impl JournalTail {
             }
             if filter.matches(event) {
                 page.events.push(event.clone());
-                // Events after the last returned one were not examined.
+                // If the page is full, events after its last event were not examined.
                 if page.events.len() == limit {
                     page.last_scanned_event_id = event.id;
                 }
@@ -122,11 +122,11 @@ mod tests {
         EventId::new(number).unwrap()
     }
 
-    fn build_event(number: u64, kind: &str) -> Arc<Event> {
+    fn build_event(number: u64, event_type: &str) -> Arc<Event> {
         Arc::new(Event {
             id: event_id(number),
             prev: None,
-            event_type: EventType::new(kind).unwrap(),
+            event_type: EventType::new(event_type).unwrap(),
             key: None,
             sub_object: None,
             value: Json::null(),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn scanned_up_to_is_the_last_examined_event() {
+    fn a_page_names_the_last_event_that_was_examined() {
         let tail = tail_with_three_events();
         let b_filter =
             EventFilter { event_types: vec![EventType::new("b").unwrap()], ..EventFilter::default() };

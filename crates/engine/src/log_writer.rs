@@ -57,7 +57,7 @@ impl LogWriterHandle {
                 metrics,
                 request_receiver: receiver,
                 write_count,
-                unwritten: LogBatch::default(),
+                unwritten_batch: LogBatch::default(),
             },
         )
     }
@@ -117,7 +117,7 @@ pub(crate) struct LogWriter {
     metrics: Arc<Metrics>,
     request_receiver: mpsc::Receiver<LogWriteRequest>,
     write_count: watch::Sender<u64>,
-    unwritten: LogBatch,
+    unwritten_batch: LogBatch,
 }
 
 /// Lines that were received and are not stored yet, and the attempts that wait until they are.
@@ -158,7 +158,7 @@ impl Service for LogWriter {
                 }
                 () = stop.cancelled() => return,
             }
-            received.drain(..).for_each(|request| self.unwritten.add_request(request));
+            received.drain(..).for_each(|request| self.unwritten_batch.add_request(request));
         }
     }
 }
@@ -167,24 +167,24 @@ impl LogWriter {
     /// Retries the write until the store has accepted all lines, then notifies the attempts that wait for it.
     async fn write_until_stored(&mut self) {
         let mut backoff = StoreBackoff::new();
-        while !self.unwritten.lines.is_empty() {
-            match self.task_queue.append_log_lines(self.unwritten.lines.clone()).await {
+        while !self.unwritten_batch.lines.is_empty() {
+            match self.task_queue.append_log_lines(self.unwritten_batch.lines.clone()).await {
                 Ok(_) => {
-                    self.unwritten.lines.clear();
+                    self.unwritten_batch.lines.clear();
                     increment_write_count(&self.write_count);
                 }
-                Err(StoreError::Closed) => self.unwritten.lines.clear(),
+                Err(StoreError::Closed) => self.unwritten_batch.lines.clear(),
                 Err(error) => {
                     self.metrics.store_errors.inc();
                     tracing::debug!(
-                        error = %ErrorChain(&error), lines = self.unwritten.lines.len(),
+                        error = %ErrorChain(&error), line_count = self.unwritten_batch.lines.len(),
                         "could not store log lines; retrying, and handlers that log wait meanwhile"
                     );
                     tokio::time::sleep(backoff.next_delay()).await;
                 }
             }
         }
-        for waiter in self.unwritten.flush_waiters.drain(..) {
+        for waiter in self.unwritten_batch.flush_waiters.drain(..) {
             let _ = waiter.send(());
         }
     }

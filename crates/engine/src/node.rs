@@ -52,15 +52,15 @@ pub(crate) struct Node {
     pub(crate) wake_signals: Arc<WakeSignals>,
     /// Requests a check that running attempts still own their tasks.
     pub(crate) attempt_check_requested: Notify,
-    /// Wakes the clock: a rule was lifted.
+    /// Wakes the clock service after a rule was lifted.
     pub(crate) rule_lifted: Notify,
     /// Whether ready tasks wait for a slot.
     pub(crate) has_ready_tasks_waiting_for_slot: watch::Sender<bool>,
     active_setup: ArcSwap<ActiveSetup>,
     setup_changed: watch::Sender<()>,
     id: AtomicI64,
-    /// Whether the last announcement of this node's capabilities failed, so that it must be repeated.
-    needs_capability_announcement: AtomicBool,
+    /// Whether this node's capabilities could not be stored last time, so that they must be stored again.
+    must_store_capabilities_again: AtomicBool,
 }
 
 /// The parts that a node is built from, besides its id in the store and its setup.
@@ -103,7 +103,7 @@ impl Node {
             active_setup,
             setup_changed: watch::Sender::new(()),
             id: AtomicI64::new(id),
-            needs_capability_announcement: AtomicBool::new(false),
+            must_store_capabilities_again: AtomicBool::new(false),
         }
     }
 
@@ -193,7 +193,7 @@ impl Node {
         let waits = |status| matches!(status, TaskStatus::New | TaskStatus::Scheduled);
         let step = self.store.read_order(tenant, order).await?.and_then(|(view, _)| view.task);
         let Some((id, ..)) = step.filter(|(_, status, _)| waits(*status)) else { return Ok(()) };
-        // The step may have been run between the two reads.
+        // The step may have run between the read of the order and the read of its task.
         let task = self.store.read_task(&id).await?.map(|(task, _)| task);
         if let Some(task) = task.filter(|task| waits(task.lifecycle.state.status())) {
             self.task_changes.notify_task_state(task, self.time_source.now());
@@ -201,31 +201,39 @@ impl Node {
         Ok(())
     }
 
-    /// Announces in the store what this node can run.
-    pub(crate) async fn announce_capabilities(&self) -> Result<(), StoreError> {
+    /// Stores what this node can run, for the node list and for the reasons why tasks wait.
+    pub(crate) async fn store_capabilities(&self) -> Result<(), StoreError> {
         let handlers = match self.settings.enabled_services.worker {
             true => BTreeSet::clone(&self.active_setup.load().runnable_handlers),
             false => BTreeSet::new(),
         };
-        let registrant = self.settings.bounded_run.is_none().then(|| self.settings.registration_name.clone());
+        let registration_name =
+            self.settings.bounded_run.is_none().then(|| self.settings.registration_name.clone());
         let (slots, clock) = (self.slots.total(), self.time_source.clock_report());
         self.store
-            .store_node_capabilities(self.id(), NodeCapabilities { registrant, handlers, slots, clock })
+            .store_node_capabilities(
+                self.id(),
+                NodeCapabilities { registration_name, handlers, slots, clock },
+            )
             .await
     }
 
-    /// Announces the capabilities; if the store fails, the next sweep announces them again.
-    pub(crate) async fn announce_capabilities_or_retry_later(&self) {
-        let announced = self.announce_capabilities().await;
-        self.needs_capability_announcement.store(announced.is_err(), Ordering::Release);
-        if let Err(error) = announced {
+    /// Stores the capabilities of this node; if the store fails, the next sweep stores them again.
+    pub(crate) async fn store_capabilities_or_retry_later(&self) {
+        let stored = self.store_capabilities().await;
+        self.must_store_capabilities_again.store(stored.is_err(), Ordering::Release);
+        if let Err(error) = stored {
             self.count_store_error();
-            tracing::debug!(error = %ErrorChain(&error), "could not announce this node's handlers; retrying with the next sweep");
+            tracing::debug!(
+                error = %ErrorChain(&error),
+                "could not store what this node can run; the node list and the reasons why tasks wait are out of date \
+                 until the next sweep retries"
+            );
         }
     }
 
-    pub(crate) fn has_announced_capabilities(&self) -> bool {
-        !self.needs_capability_announcement.load(Ordering::Acquire)
+    pub(crate) fn has_stored_capabilities(&self) -> bool {
+        !self.must_store_capabilities_again.load(Ordering::Acquire)
     }
 
     /// Counts a failed store call. The store itself logs its outages, once for all callers.
@@ -289,7 +297,7 @@ impl ActiveSetup {
 pub(crate) fn build_registration(setup: &Setup, settings: &Settings) -> Registration {
     let handlers = setup.handlers.iter().map(|spec| spec.def.clone()).collect();
     Registration {
-        registrant: settings.registration_name.clone(),
+        registration_name: settings.registration_name.clone(),
         handlers,
         routes: setup.routes.clone(),
         tenant_weights: setup.tenant_weights.clone(),

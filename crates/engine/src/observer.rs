@@ -46,10 +46,10 @@ pub struct Observer {
     followers: Arc<Followers>,
     /// The number of followers that wait for new events.
     waiting_follower_count: AtomicUsize,
-    /// `None` before the first read.
+    /// When somebody last read the journal through this observer; `None` before the first read.
     last_read_at: Mutex<Option<Instant>>,
     filler_wakeup: Notify,
-    stopped: CancellationToken,
+    stopped_signal: CancellationToken,
 }
 
 impl std::fmt::Debug for Observer {
@@ -76,7 +76,7 @@ impl Observer {
             waiting_follower_count: AtomicUsize::new(0),
             last_read_at: Mutex::default(),
             filler_wakeup: Notify::new(),
-            stopped: CancellationToken::new(),
+            stopped_signal: CancellationToken::new(),
         }
     }
 
@@ -89,7 +89,7 @@ impl Observer {
         until: Option<EventId>,
         limit: usize,
     ) -> Result<EventPage, StoreError> {
-        self.record_read();
+        self.record_read_and_wake_filler();
         if self.has_tail() {
             // Events that were committed before this call must be in the page.
             let journal_head = *self.wake_signals.journal_head.borrow();
@@ -151,7 +151,7 @@ impl Observer {
     /// the future is dropped. Costs nothing while nothing matches.
     pub async fn wait_for_matching_event(&self, filter: &EventFilter, after: &mut EventId) {
         let _waiting_guard = WaitingFollowerGuard::new(self);
-        self.record_read();
+        self.record_read_and_wake_filler();
         let from = *after;
         let follower = self.followers.add(filter, from, || self.find_unmatched_up_to(filter, from));
         FollowerCursorGuard { follower, cursor: after }.follower.wait_until_woken().await;
@@ -174,7 +174,7 @@ impl Observer {
 
     /// Waits until the observer has stopped; from then on followers are no longer woken.
     pub async fn wait_until_stopped(&self) {
-        self.stopped.cancelled().await;
+        self.stopped_signal.cancelled().await;
     }
 
     /// Runs the filler: reads once for all followers, as long as there are any.
@@ -202,7 +202,7 @@ impl Observer {
         stop.run_until_cancelled(filling).await;
         // The tail is no longer filled: later reads go to the store.
         self.drop_tail();
-        self.stopped.cancel();
+        self.stopped_signal.cancel();
     }
 
     async fn fill_tail_while_readers_exist(&self, backoff: &mut StoreBackoff) -> Result<(), StoreError> {
@@ -288,7 +288,7 @@ impl Observer {
     }
 
     /// Records a read, and wakes the filler if there is no tail.
-    fn record_read(&self) {
+    fn record_read_and_wake_filler(&self) {
         *self.last_read_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         if !self.has_tail() {
             self.filler_wakeup.notify_one();

@@ -45,7 +45,8 @@ impl Engine {
         self.store().read_order(tenant, key).await
     }
 
-    /// Lists orders whose keys match, ascending, after `after` if given; only this tenant's if given.
+    /// Lists the orders whose keys match, in ascending order, after the key `after` if it is given; only those of
+    /// `tenant` if it is given.
     pub async fn list_orders(
         &self,
         path: &PathFilter,
@@ -56,7 +57,7 @@ impl Engine {
         self.store().list_orders(path, tenant, after, limit).await
     }
 
-    /// Counts the orders whose keys match, by state; only this tenant's if given.
+    /// Counts the orders whose keys match, by state; only those of `tenant` if it is given.
     pub async fn read_order_statistics(
         &self,
         path: &PathFilter,

@@ -29,20 +29,23 @@ async fn prune_repeatedly(node: Arc<Node>) {
             continue;
         }
         match prune_batch(&node, journal, history).await {
-            Ok(PruneReport {
-                deleted_event_count: events,
-                deleted_task_count: tasks,
-                deleted_object_count: objects,
-                has_more,
-            }) => {
-                if events + tasks + objects > 0 {
-                    tracing::debug!(events, tasks, objects, "deleted expired rows");
+            Ok(PruneReport { deleted_event_count, deleted_task_count, deleted_object_count, has_more }) => {
+                if deleted_event_count + deleted_task_count + deleted_object_count > 0 {
+                    tracing::debug!(
+                        deleted_event_count,
+                        deleted_task_count,
+                        deleted_object_count,
+                        "deleted rows whose retention has ended"
+                    );
                 }
                 sleep(if has_more { BATCH_PAUSE } else { PRUNE_INTERVAL }).await;
             }
             Err(error) => {
                 node.count_store_error();
-                tracing::debug!(error = %ErrorChain(&error), "pruning failed; expired rows stay until the retry after the prune interval");
+                tracing::debug!(
+                    error = %ErrorChain(&error),
+                    "pruning failed; rows whose retention has ended stay until pruning is retried"
+                );
                 sleep(PRUNE_INTERVAL).await;
             }
         }
@@ -76,7 +79,7 @@ mod tests {
     use super::*;
     use crate::{Engine, Settings, Setup};
 
-    /// The observer is not notified of pruning by a commit, so the pruner does it.
+    /// No commit notifies the observer of pruning, so the pruner notifies it.
     #[tokio::test]
     async fn a_cursor_is_torn_as_soon_as_events_after_it_expire() {
         let store = Arc::new(Sqlite::in_memory(crate::machine_clock_now()).unwrap());

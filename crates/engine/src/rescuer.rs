@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::store::{RescueReport, RescueSweep, StoreError};
+use pointsman_core::store::{RescueOptions, RescueReport, StoreError};
 use pointsman_core::{ErrorChain, Timestamp};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -30,7 +30,11 @@ pub(crate) async fn run_attempt_checks(node: Arc<Node>, stop: CancellationToken)
             node.attempt_check_requested.notified().await;
             if let Err(error) = node.running_attempts.stop_lost_attempts(&*node.store).await {
                 node.count_store_error();
-                tracing::debug!(error = %ErrorChain(&error), "could not check running attempts; the next sweep checks them");
+                tracing::debug!(
+                    error = %ErrorChain(&error),
+                    "could not check whether running attempts still own their tasks; those of cancelled tasks keep \
+                     running until the next sweep"
+                );
             }
         }
     };
@@ -38,15 +42,15 @@ pub(crate) async fn run_attempt_checks(node: Arc<Node>, stop: CancellationToken)
 }
 
 async fn sweep_repeatedly(node: Arc<Node>) {
-    let mut guard = RescueGuard::new(Instant::now(), node.settings.node_lease_duration);
+    let mut permission = RescuePermission::new(Instant::now(), node.settings.node_lease_duration);
     loop {
         sleep(node.settings.sweep_interval).await;
         let requested_at = Instant::now();
-        match sweep_once(&node, &mut guard, requested_at).await {
+        match sweep_once(&node, &mut permission, requested_at).await {
             Ok(()) => {}
             Err(error) => {
                 node.count_store_error();
-                guard.record_failure();
+                permission.record_store_failure();
                 tracing::warn!(
                     error = %ErrorChain(&error),
                     lease = ?node.settings.node_lease_duration,
@@ -60,17 +64,17 @@ async fn sweep_repeatedly(node: Arc<Node>) {
 
 async fn sweep_once(
     node: &Arc<Node>,
-    guard: &mut RescueGuard,
+    permission: &mut RescuePermission,
     requested_at: Instant,
 ) -> Result<(), StoreError> {
     if !node.store.record_heartbeat(node.id(), node.time_source.now()).await? {
         rejoin_as_new_node(node).await?;
-    } else if !node.has_announced_capabilities() {
-        node.announce_capabilities_or_retry_later().await;
+    } else if !node.has_stored_capabilities() {
+        node.store_capabilities_or_retry_later().await;
     }
-    guard.record_heartbeat_answer(requested_at, Instant::now());
+    permission.record_heartbeat_answer(requested_at, Instant::now());
     node.running_attempts.stop_lost_attempts(&*node.store).await?;
-    if node.settings.enabled_services.rescuer && guard.may_rescue(Instant::now()) {
+    if node.settings.enabled_services.rescuer && permission.may_rescue(Instant::now()) {
         rescue_tasks(node).await?;
     }
     Ok(())
@@ -86,7 +90,7 @@ async fn rejoin_as_new_node(node: &Arc<Node>) -> Result<(), StoreError> {
     );
     node.set_id(node.store.join_node(&node.settings.node_name, node.time_source.now()).await?);
     register_setup_if_expired(node).await?;
-    node.announce_capabilities_or_retry_later().await;
+    node.store_capabilities_or_retry_later().await;
     node.wake_signals.notify_work();
     Ok(())
 }
@@ -95,7 +99,8 @@ async fn rejoin_as_new_node(node: &Arc<Node>) -> Result<(), StoreError> {
 /// as it is, because other nodes may have changed it since.
 async fn register_setup_if_expired(node: &Arc<Node>) -> Result<(), StoreError> {
     let (store, settings) = (&node.store, &node.settings);
-    if settings.bounded_run.is_some() || store.list_registrants().await?.contains(&settings.registration_name)
+    if settings.bounded_run.is_some()
+        || store.list_registration_names().await?.contains(&settings.registration_name)
     {
         return Ok(());
     }
@@ -120,29 +125,29 @@ pub(crate) async fn rescue_tasks(node: &Arc<Node>) -> Result<(), StoreError> {
     let leased_since = if had_time_to_renew { Timestamp::MIN } else { renewals_possible_since };
     // A bounded run may not know all handlers, so it marks no tasks missing.
     let mark_missing = node.settings.bounded_run.is_none();
-    let sweep = RescueSweep {
+    let sweep = RescueOptions {
         node_timeout: node.settings.node_lease_duration,
         pull_worker_leases_since: leased_since,
         mark_missing,
     };
-    let RescueReport { freed_tasks, marked_missing_count: marked_missing } =
+    let RescueReport { freed_tasks_with_status, marked_missing_count: marked_missing } =
         node.store.rescue_tasks(sweep, at).await?;
     if marked_missing > 0 {
         tracing::warn!(
-            tasks = marked_missing,
+            task_count = marked_missing,
             "tasks were marked missing because their handler is no longer defined; they do not run until it is defined \
              again and they are adopted. Define the handler and adopt them, or cancel them"
         );
     }
-    if !freed_tasks.is_empty() {
+    if !freed_tasks_with_status.is_empty() {
         tracing::warn!(
-            tasks = freed_tasks.len(),
-            "tasks of dead nodes or workers were freed; they run again"
+            task_count = freed_tasks_with_status.len(),
+            "tasks of dead nodes or pull workers were freed; they run again"
         );
         node.wake_signals.notify_work();
     }
     if node.task_changes.has_subscribers() {
-        for (id, _) in &freed_tasks {
+        for (id, _) in &freed_tasks_with_status {
             if let Some((task, _)) = node.store.read_task(id).await? {
                 node.task_changes.notify_task_state(task, at);
             }
@@ -154,19 +159,19 @@ pub(crate) async fn rescue_tasks(node: &Arc<Node>) -> Result<(), StoreError> {
 /// Decides whether this node may rescue tasks, that is, whether missing heartbeats of other nodes mean that they are
 /// dead. The cause may also be a store failure or a suspension of this node.
 #[derive(Debug)]
-struct RescueGuard {
+struct RescuePermission {
     lease: Duration,
     last_heartbeat_answered_at: Instant,
     has_store_failed: bool,
     rescue_allowed_from: Instant,
 }
 
-impl RescueGuard {
+impl RescuePermission {
     fn new(now: Instant, lease: Duration) -> Self {
         Self { lease, last_heartbeat_answered_at: now, has_store_failed: false, rescue_allowed_from: now }
     }
 
-    fn record_failure(&mut self) {
+    fn record_store_failure(&mut self) {
         self.has_store_failed = true;
     }
 
@@ -196,33 +201,33 @@ mod tests {
     #[test]
     fn a_store_that_answers_allows_rescues() {
         let start = Instant::now();
-        let mut guard = RescueGuard::new(start, LEASE);
+        let mut permission = RescuePermission::new(start, LEASE);
         for sweep in 1..10 {
             let now = start + SWEEP_INTERVAL * sweep;
-            guard.record_heartbeat_answer(now, now);
-            assert!(guard.may_rescue(now));
+            permission.record_heartbeat_answer(now, now);
+            assert!(permission.may_rescue(now));
         }
     }
 
     #[test]
     fn after_a_store_failure_rescues_wait_for_a_full_lease() {
         let start = Instant::now();
-        let mut guard = RescueGuard::new(start, LEASE);
-        guard.record_failure();
+        let mut permission = RescuePermission::new(start, LEASE);
+        permission.record_store_failure();
         let store_back_at = start + SWEEP_INTERVAL;
-        guard.record_heartbeat_answer(store_back_at, store_back_at);
-        assert!(!guard.may_rescue(store_back_at));
+        permission.record_heartbeat_answer(store_back_at, store_back_at);
+        assert!(!permission.may_rescue(store_back_at));
         let later = store_back_at + LEASE - SWEEP_INTERVAL;
-        assert!(!guard.may_rescue(later));
-        assert!(guard.may_rescue(store_back_at + LEASE));
+        assert!(!permission.may_rescue(later));
+        assert!(permission.may_rescue(store_back_at + LEASE));
     }
 
     #[test]
     fn a_suspended_node_waits_a_lease_before_it_rescues() {
         let start = Instant::now();
-        let mut guard = RescueGuard::new(start, LEASE);
+        let mut permission = RescuePermission::new(start, LEASE);
         let resumed_at = start + LEASE * 10;
-        guard.record_heartbeat_answer(resumed_at, resumed_at);
-        assert!(!guard.may_rescue(resumed_at));
+        permission.record_heartbeat_answer(resumed_at, resumed_at);
+        assert!(!permission.may_rescue(resumed_at));
     }
 }

@@ -17,8 +17,8 @@ const TASKS_PER_PAGE: usize = 500;
 const MAX_PAGES_PER_NOTIFICATION: usize = 4;
 
 impl Engine {
-    /// Notifies watchers of the given tasks that wait now; a task that runs already was reported by the node that runs
-    /// it. All given tasks match the filter, except that their status may have changed.
+    /// Notifies watchers of those of the given tasks that still wait to be run; a task that runs already was reported
+    /// by the node that runs it. All given tasks match the filter, except that their status may have changed.
     pub(crate) async fn notify_watchers_of_retried_tasks(
         &self,
         filter: &TaskFilter,
@@ -29,8 +29,8 @@ impl Engine {
         {
             self.node().count_store_error();
             tracing::warn!(
-                error = %ErrorChain(&error), tasks = tasks.len(),
-                "watchers were not notified of retried tasks; the tasks run all the same"
+                error = %ErrorChain(&error), task_count = tasks.len(),
+                "watchers were not notified of tasks that were retried or adopted; the tasks run all the same"
             );
         }
     }

@@ -16,9 +16,9 @@ use crate::TimeSource;
 /// A handler: its definition as it is registered in the store, and how it is run.
 #[derive(Clone, Debug)]
 pub struct HandlerSpec {
-    /// The definition that is registered.
+    /// The definition of the handler as it is registered in the store.
     pub def: HandlerDef,
-    /// An attempt that takes longer fails.
+    /// The maximum duration of an attempt; an attempt that takes longer fails.
     pub attempt_timeout: Duration,
     /// `None` for a pulled handler, whose tasks are leased by pull workers.
     pub runner: Option<Arc<dyn Runner>>,
@@ -52,7 +52,7 @@ impl fmt::Debug for dyn Runner {
 pub struct Delivery {
     /// The task, with the number and the token of the attempt.
     pub task: ClaimedTask,
-    /// Takes the attempt's log lines while it runs.
+    /// Receives the log lines of the attempt while it runs.
     pub log_sink: LogSink,
     /// Cancelled when the attempt's time is up, when the task was cancelled, or when the node stops.
     pub cancel_token: CancellationToken,

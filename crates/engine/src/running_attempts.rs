@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 /// Why an attempt is stopped before its handler ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopReason {
-    /// It exceeded the timeout of its handler.
+    /// The attempt exceeded the timeout of its handler.
     TimedOut,
-    /// The node stops; the task is released.
+    /// The node stops and has waited long enough; the task is released.
     Draining,
     /// The task no longer belongs to this attempt: it was cancelled, or given to another node.
     TaskLost,

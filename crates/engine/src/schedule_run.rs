@@ -13,11 +13,11 @@ use crate::{EmitError, Engine};
 /// The event, task or order that a schedule created when it was run on request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScheduleRunResult {
-    /// The event.
+    /// The schedule emitted this event.
     Event(EventId),
-    /// The task of the collection.
+    /// The schedule ran a collection: its created task, or the task that was already queued or running.
     Task(CollectionRunReceipt),
-    /// An order, or why it could not be added: its chain does not exist, or an order of that id is running.
+    /// The schedule added this order, or could not: the chain does not exist, or an order of that id is running.
     Order(Result<AddedOrder, OrderError>),
 }
 
@@ -68,11 +68,11 @@ impl Engine {
             FireAction::EmitEvent(event) => {
                 let mut event = NewEvent::clone(event);
                 event.context.insert("schedule".into(), name.to_string());
-                self.emit_scheduled_event(event, idempotency).await
+                self.emit_event_of_schedule(event, idempotency).await
             }
-            FireAction::RunCollection(run) => self.run_scheduled_collection(run.clone(), idempotency).await,
+            FireAction::RunCollection(run) => self.run_collection_of_schedule(run.clone(), idempotency).await,
             FireAction::AddOrder(order) => {
-                self.add_scheduled_order(NewOrder::clone(order), idempotency).await
+                self.add_order_of_schedule(NewOrder::clone(order), idempotency).await
             }
         }
     }
@@ -84,12 +84,12 @@ impl Engine {
     ) -> Result<Option<ScheduleRunResult>, EmitError> {
         let Some(key) = idempotency else { return Ok(None) };
         let recorded = self.store().find_idempotent_response(key.clone()).await.map_err(EmitError::Store)?;
-        let Some(response) = recorded.map_err(EmitError::IdempotencyRefused)? else { return Ok(None) };
+        let Some(response) = recorded.map_err(EmitError::IdempotencyKeyConflict)? else { return Ok(None) };
         let result = serde_json::from_str(&response).ok().and_then(RecordedScheduleRun::into_result);
         result.map(Some).ok_or_else(|| IdempotencyError::Conflict(key.key.clone()).into())
     }
 
-    async fn emit_scheduled_event(
+    async fn emit_event_of_schedule(
         &self,
         event: NewEvent,
         idempotency: Option<IdempotencyKey>,
@@ -98,7 +98,7 @@ impl Engine {
         Ok(receipt.events.first().map(|event| (ScheduleRunResult::Event(event.id), receipt.repeated)))
     }
 
-    async fn run_scheduled_collection(
+    async fn run_collection_of_schedule(
         &self,
         run: NewCollectionRun,
         idempotency: Option<IdempotencyKey>,
@@ -114,7 +114,7 @@ impl Engine {
     }
 
     /// Adds the order of a schedule. A fixed order id may be reused once the last order of that id has ended.
-    async fn add_scheduled_order(
+    async fn add_order_of_schedule(
         &self,
         order: NewOrder,
         idempotency: Option<IdempotencyKey>,

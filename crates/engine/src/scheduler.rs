@@ -17,18 +17,22 @@ use crate::node::Node;
 const LOOK_AHEAD_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
-    stop.run_until_cancelled(schedule_tasks_ahead(node)).await;
+    stop.run_until_cancelled(select_tasks_ahead_while_saturated(node)).await;
 }
 
-async fn schedule_tasks_ahead(node: Arc<Node>) {
+async fn select_tasks_ahead_while_saturated(node: Arc<Node>) {
     let mut is_saturated = node.has_ready_tasks_waiting_for_slot.subscribe();
     while is_saturated.wait_for(|saturated| *saturated).await.is_ok() {
         if node.time_source.is_in_service()
             && let Err(error) =
-                node.store.schedule_tasks(2 * node.slots.total(), node.time_source.now()).await
+                node.store.schedule_tasks_ahead(2 * node.slots.total(), node.time_source.now()).await
         {
             node.count_store_error();
-            tracing::debug!(error = %ErrorChain(&error), "could not select tasks ahead; retrying, claims select tasks themselves meanwhile");
+            tracing::debug!(
+                error = %ErrorChain(&error),
+                "could not select the next tasks ahead of their claim; retrying, and claims select tasks themselves \
+                 meanwhile"
+            );
         }
         sleep(LOOK_AHEAD_INTERVAL).await;
     }

@@ -132,7 +132,7 @@ pub(crate) struct EmissionSender {
 }
 
 impl EmissionSender {
-    /// Returns when the events are durable.
+    /// Hands events to the sequencer, and returns when they are durable.
     pub(crate) async fn emit(&self, emission: EmitBatch) -> EmitResult {
         let reservation =
             LoadReservation::try_reserve(&self.waiting_load, EmissionLoad::from_emission(&emission))
@@ -267,8 +267,8 @@ impl Sequencer {
             Ok((receipts, claim)) => {
                 let claim = UnstartedClaim::new(node, claim);
                 self.report_journaled_events(&receipts, watched_emissions.as_deref());
-                if claim.new_tasks_without_slot > 0 {
-                    node.slots.record_tasks_without_slot(claim.new_tasks_without_slot);
+                if claim.new_task_count_without_slot > 0 {
+                    node.slots.record_tasks_without_slot(claim.new_task_count_without_slot);
                 }
                 // The worker claims the tasks that this claim left, and delayed ones when they are due.
                 let needs_worker = claim.has_more_ready_tasks || has_delayed_events;
@@ -278,13 +278,13 @@ impl Sequencer {
                 }
                 for ((reply_sender, _reservation), receipt) in producers.into_iter().zip(receipts) {
                     // The events of a producer that has disconnected are journaled all the same.
-                    let _ = reply_sender.send(receipt.map_err(EmitError::IdempotencyRefused));
+                    let _ = reply_sender.send(receipt.map_err(EmitError::IdempotencyKeyConflict));
                 }
             }
             Err(error) => {
                 node.count_store_error();
                 tracing::debug!(
-                    error = %ErrorChain(&error), emissions = producers.len(),
+                    error = %ErrorChain(&error), emission_count = producers.len(),
                     "could not append to the journal; the producers get the error and may retry"
                 );
                 for (reply_sender, _reservation) in producers {

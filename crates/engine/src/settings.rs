@@ -20,7 +20,7 @@ pub struct Settings {
     /// The name under which the node registers its handlers and routes. Nodes with the same configuration share a name,
     /// and the last registration under a name replaces the earlier ones; registrations under different names add up.
     pub registration_name: String,
-    /// The number of tasks that run at a time.
+    /// The maximum number of tasks that this node runs at a time.
     pub slot_count: usize,
     /// How long a node may be without a heartbeat before its tasks are given to others.
     pub node_lease_duration: Duration,

@@ -60,7 +60,7 @@ impl NewTaskReserve {
         *self = Self { slots_when_last_grown: slots, grown_at: Instant::now() };
     }
 
-    /// The current number of reserved slots, and how long it stays the same.
+    /// The number of slots that the reserve has now, and how long the reserve stays at that size.
     fn current_slots_and_duration(&self) -> (usize, Duration) {
         let passed = self.grown_at.elapsed();
         let steps = (passed.as_millis() / NEW_TASK_RESERVE_SHRINK_INTERVAL.as_millis()) as usize;
@@ -153,7 +153,7 @@ impl Slots {
             }
             let take = |from: &Arc<Semaphore>| from.clone().try_acquire_many_owned(count);
             let budget = self.attempt_budget.as_ref().map(|budget| take(&budget.permits)).transpose();
-            // Another service may have reserved some meanwhile; then try again with fewer.
+            // Another service may have reserved some of the free slots meanwhile; then try again with fewer.
             if let (Ok(slots), Ok(budget)) = (take(&self.free_slots), budget) {
                 return ReservedSlots { slot_permits: Some(slots), budget_permits: budget };
             }

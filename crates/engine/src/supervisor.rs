@@ -27,7 +27,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
 
-/// How long a service may take to stop before it is aborted. Only one that waits for a hanging store takes longer.
+/// How long a service may take to stop before it is aborted. Only a service that waits for a hanging store takes
+/// longer.
 const SERVICE_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of restarts of one service within [`RESTART_WINDOW`] after which the node has failed.
 const MAX_RESTARTS: usize = 5;
@@ -59,7 +60,7 @@ where
 pub struct ServiceFailure {
     /// The name of the service.
     pub service: &'static str,
-    /// Why its last run ended.
+    /// Why the last run of the service ended: a panic, or an end that nobody requested.
     pub reason: String,
 }
 
@@ -95,7 +96,7 @@ impl ServiceFailureRecorder {
         tracing::error!(
             service = failure.service,
             reason = failure.reason,
-            failures = MAX_RESTARTS + 1,
+            failure_count = MAX_RESTARTS + 1,
             "service failed too often and is not restarted again; this node stops, and other nodes take over its tasks"
         );
         self.first_failure.send_if_modified(|first| match first {
@@ -127,7 +128,12 @@ impl ServiceGroup {
         self.stop_token.cancel();
         for (service, mut handle) in self.services {
             if timeout(SERVICE_STOP_TIMEOUT, &mut handle).await.is_err() {
-                tracing::error!(service, timeout = ?SERVICE_STOP_TIMEOUT, "service did not stop in time; aborting it");
+                tracing::error!(
+                    service,
+                    timeout = ?SERVICE_STOP_TIMEOUT,
+                    "service did not stop in time; aborting it: attempt ends that it had not stored are lost, and \
+                     their tasks run again after the lease"
+                );
                 handle.abort();
             }
         }
@@ -154,7 +160,8 @@ async fn supervise(
             tracing::error!(
                 service = name,
                 reason,
-                "service failed while it was stopped; please report this error"
+                "service failed while it was being stopped; its unfinished work is dropped, as if the node had \
+                 died. Please report this error"
             );
             return;
         }
@@ -164,7 +171,7 @@ async fn supervise(
                     service = name,
                     reason,
                     ?delay,
-                    "service failed; restarting it. Please report this error"
+                    "service failed; restarting it after a delay, with the state it had. Please report this error"
                 );
                 stop.run_until_cancelled(sleep(delay)).await;
             }

@@ -17,12 +17,12 @@ use crate::start_gate::PauseVersion;
 /// The result of a claim, whose tasks are to be started. Dropping it releases those that were not started.
 pub(crate) struct UnstartedClaim {
     node: Arc<Node>,
-    /// In reverse order, so that the first is taken from the end.
+    /// The claimed tasks in reverse order, so that the first is taken from the end.
     tasks_in_reverse_order: Vec<ClaimedTask>,
     /// Whether more tasks are ready than this claim could take.
     pub(crate) has_more_ready_tasks: bool,
-    /// See [`ClaimResult::new_task_count_without_slot`].
-    pub(crate) new_tasks_without_slot: usize,
+    /// The number of tasks that were created together with this claim and found no slot.
+    pub(crate) new_task_count_without_slot: usize,
     /// When the next waiting task is due, or a limit admits the next one.
     pub(crate) next_claim_due_at: Option<Timestamp>,
 }
@@ -32,7 +32,7 @@ impl UnstartedClaim {
         let ClaimResult {
             tasks: mut unstarted_tasks,
             has_more,
-            new_task_count_without_slot: new_tasks_without_slot,
+            new_task_count_without_slot,
             next_task_due_at: next_due,
         } = result;
         unstarted_tasks.reverse();
@@ -40,7 +40,7 @@ impl UnstartedClaim {
             node: node.clone(),
             tasks_in_reverse_order: unstarted_tasks,
             has_more_ready_tasks: has_more,
-            new_tasks_without_slot,
+            new_task_count_without_slot,
             next_claim_due_at: next_due,
         }
     }

@@ -13,7 +13,7 @@ pub(crate) struct WakeSignals {
     pub(crate) worker_wakeup: Notify,
     /// Wakes the long-poll broker, where pull workers wait: there may be work.
     pub(crate) pull_broker_wakeup: Notify,
-    /// The newest event id that was reported.
+    /// The id of the newest event that a commit has reported.
     pub(crate) journal_head: watch::Sender<EventId>,
 }
 

@@ -196,7 +196,8 @@ impl Worker {
             Err(rejected) => {
                 tracing::info!(
                     task.id = %task.id, attempt = task.attempt, %rejected,
-                    "the store refused the end of an attempt: its task was cancelled or given to another node"
+                    "the store refused the end of an attempt, and its result is discarded: its task was \
+                     cancelled or given to another node"
                 );
             }
         }
@@ -216,8 +217,8 @@ impl Worker {
         self.may_have_work = true;
         self.node.slots.set_store_failing(true);
         tracing::debug!(
-            error = %ErrorChain(&error), ends = self.unsent_ends.len(),
-            "could not store attempt ends or claim tasks; keeping the ends and retrying"
+            error = %ErrorChain(&error), attempt_end_count = self.unsent_ends.len(),
+            "could not store attempt ends or claim tasks; keeping the ends in memory and retrying"
         );
     }
 
@@ -236,7 +237,7 @@ impl Worker {
                 Ok(_) => {}
                 Err(error) if matches!(error, StoreError::Closed) || Instant::now() >= deadline => {
                     tracing::error!(
-                        error = %ErrorChain(&error), ends = self.unsent_ends.len(),
+                        error = %ErrorChain(&error), attempt_end_count = self.unsent_ends.len(),
                         "could not store the ends of attempts before the stop; other nodes run their tasks again \
                          after the lease"
                     );

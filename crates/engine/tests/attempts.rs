@@ -131,7 +131,7 @@ async fn an_attempt_that_takes_too_long_is_cancelled_and_fails() {
         }
     };
     let engine = TestEngineBuilder::default()
-        .handler_with_spec(
+        .handler_with_changed_spec(
             "h",
             |spec| {
                 spec.attempt_timeout = Duration::from_millis(30);
@@ -171,7 +171,7 @@ async fn a_handler_that_ignores_its_cancellation_is_dropped() {
         }
     };
     let engine = TestEngineBuilder::default()
-        .handler_with_spec(
+        .handler_with_changed_spec(
             "h",
             |spec| {
                 spec.attempt_timeout = Duration::from_millis(10);
@@ -190,7 +190,7 @@ async fn a_handler_that_ignores_its_cancellation_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_panic_is_a_failure_with_its_message() {
+async fn a_panic_fails_the_attempt_with_its_message() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
@@ -209,7 +209,7 @@ async fn a_panic_is_a_failure_with_its_message() {
 }
 
 #[tokio::test]
-async fn emits_commit_with_the_end_and_name_their_cause() {
+async fn only_a_successful_attempt_emits_and_its_events_name_their_cause() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
@@ -244,7 +244,7 @@ async fn emits_commit_with_the_end_and_name_their_cause() {
 }
 
 #[tokio::test]
-async fn an_event_storm_is_stopped() {
+async fn an_event_storm_is_stopped_at_the_maximum_cause_depth() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .handler("re-emitter", |_| async {

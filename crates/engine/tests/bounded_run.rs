@@ -20,14 +20,14 @@ fn two_handler_engine_builder(calls: &CallLog) -> TestEngineBuilder {
         .route("b", "other")
 }
 
-fn bounded_engine_builder(calls: &CallLog, handlers: &[&str], max_events: u64) -> TestEngineBuilder {
+fn bounded_engine_builder(calls: &CallLog, handlers: &[&str], max_attempts: u64) -> TestEngineBuilder {
     let mut builder = two_handler_engine_builder(calls);
-    builder.settings.bounded_run = Some(bounded_run(handlers, max_events));
+    builder.settings.bounded_run = Some(bounded_run(handlers, max_attempts));
     builder
 }
 
-fn bounded_run(handlers: &[&str], max_events: u64) -> BoundedRun {
-    BoundedRun { handlers: handlers.iter().map(|h| handler_name(h)).collect(), max_attempts: max_events }
+fn bounded_run(handlers: &[&str], max_attempts: u64) -> BoundedRun {
+    BoundedRun { handlers: handlers.iter().map(|h| handler_name(h)).collect(), max_attempts }
 }
 
 /// Registers the handlers with a node that runs nothing, and emits these events.
@@ -62,7 +62,7 @@ async fn a_bounded_run_starts_no_more_attempts_than_its_limit() {
 }
 
 #[tokio::test]
-async fn only_the_named_handlers_are_run() {
+async fn a_bounded_run_runs_only_its_named_handlers() {
     let (store, calls) = (in_memory_store(), CallLog::default());
     register_and_emit(&store, two_handler_engine_builder(&calls), vec![]).await;
     let engine = bounded_engine_builder(&calls, &["other"], 3).start(&store).await;
@@ -78,7 +78,7 @@ async fn only_the_named_handlers_are_run() {
 }
 
 #[tokio::test]
-async fn a_retried_failure_counts_as_two_attempts() {
+async fn a_retry_counts_as_another_attempt_of_a_bounded_run() {
     let (store, calls) = (in_memory_store(), CallLog::default());
     let recorded_calls = calls.clone();
     let failing_engine = || {
@@ -129,7 +129,7 @@ async fn a_bounded_run_does_not_change_the_registration() {
 }
 
 #[tokio::test]
-async fn a_bounded_run_with_different_handlers_is_refused() {
+async fn a_bounded_run_is_refused_if_its_handlers_differ_from_the_registered_ones() {
     let (store, calls) = (in_memory_store(), CallLog::default());
     let all_handlers = bounded_run(&[], 1);
     let own_setup = two_handler_engine_builder(&calls).setup;
@@ -138,7 +138,7 @@ async fn a_bounded_run_with_different_handlers_is_refused() {
         Err(BoundedRunError::NoHandlersRegistered)
     );
     let registered = TestEngineBuilder::default()
-        .handler_with_spec("one", |spec| spec.def.retry.max_retries = 9, recording_handler(&calls))
+        .handler_with_changed_spec("one", |spec| spec.def.retry.max_retries = 9, recording_handler(&calls))
         .route("a", "one");
     register_and_emit(&store, registered, vec![keyed_event("a", "x")]).await;
     assert_eq!(

@@ -74,7 +74,7 @@ async fn no_attempt_starts_after_a_pause_was_acknowledged() {
     engine.stop(Duration::from_secs(20)).await;
 }
 
-/// After two concurrent reconfigurations the store and the node have the same one.
+/// After two concurrent reconfigurations the store and the node have the handlers of the same one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_reconfigurations_leave_node_and_store_consistent() {
     let store = in_memory_store();

@@ -70,13 +70,13 @@ async fn concurrent_producers_each_get_their_own_receipt() {
 }
 
 #[tokio::test]
-async fn a_dropped_emit_does_not_affect_other_producers() {
+async fn a_dropped_emit_is_journaled_and_affects_no_other_producer() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default().start(&store).await;
     for n in 0..50 {
         let emission = EmitBatch { events: vec![keyed_event("a", "x")], idempotency_key: None };
         if n % 2 == 0 {
-            // Polled once, so that it was handed over, and then dropped.
+            // The emit is polled once, so that its event was handed over, and then dropped.
             let dropped_emit = engine.emit(emission);
             futures::pin_mut!(dropped_emit);
             let _ = futures::poll!(dropped_emit);
@@ -110,14 +110,14 @@ async fn concurrent_repeats_of_an_idempotency_key_create_one_event() {
     assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
     assert!(receipts.iter().all(|receipt| receipt.events == receipts[0].events));
     let conflict = engine.emit(emission(2)).await;
-    assert!(matches!(conflict, Err(EmitError::IdempotencyRefused(IdempotencyError::Conflict(_)))));
+    assert!(matches!(conflict, Err(EmitError::IdempotencyKeyConflict(IdempotencyError::Conflict(_)))));
     assert_eq!(list_emitted_event_ids(&engine).await.len(), 1);
     assert_eq!(read_metric(&engine, "pointsman_events_emitted_total"), 1);
     engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn each_task_of_a_large_batch_has_a_slot_from_the_start() {
+async fn tasks_of_a_large_batch_are_claimed_as_they_are_created() {
     const EVENT_COUNT: usize = 300;
     const ROUND_COUNT: usize = 10;
     let store = in_memory_store();
@@ -143,7 +143,7 @@ async fn each_task_of_a_large_batch_has_a_slot_from_the_start() {
             .unwrap();
         least_written = least_written.min(store.writer().status().rows_written() - before);
     }
-    // The worker may have reserved all slots in some rounds, but not in all.
+    // In some rounds the worker may have reserved all slots, so that the sequencer claimed nothing, but not in all.
     let expected_rows = 3 * EVENT_COUNT as u64; // events, objects, tasks
     assert!(
         (expected_rows..expected_rows + 20).contains(&least_written),

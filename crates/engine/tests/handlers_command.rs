@@ -104,7 +104,7 @@ async fn the_environment_contains_only_documented_variables() {
 }
 
 #[tokio::test]
-async fn absent_values_have_no_variable() {
+async fn absent_values_have_no_environment_variable() {
     let script = "env | grep -cE '^POINTSMAN_(KEY|PREV|PREV_SENT|LATE)=' || true";
     assert_eq!(run_shell_for_log_lines(script, claimed_task_without_optional_values()).await, ["0"]);
 }
@@ -175,7 +175,7 @@ async fn the_exit_code_decides_the_outcome() {
 }
 
 #[tokio::test]
-async fn a_command_runs_in_its_folder() {
+async fn a_command_runs_in_its_working_directory() {
     let dir = tempfile::tempdir().unwrap();
     let spec = |dir| CommandSpec {
         argv: vec!["pwd".into()],
@@ -329,7 +329,7 @@ async fn output_that_is_not_utf8_is_replaced() {
 }
 
 #[tokio::test]
-async fn lines_arrive_while_the_command_runs() {
+async fn output_lines_are_logged_while_the_command_runs() {
     let (delivery, mut lines, cancel) = new_delivery(claimed_task_with_all_values());
     let handler = shell_handler("echo ready; exec sleep 600");
     let running = tokio::spawn(async move { handler.run(delivery).await });
@@ -344,7 +344,7 @@ async fn lines_arrive_while_the_command_runs() {
 const SPAWN_CHILD_SCRIPT: &str = "sleep 600 & echo $!; echo $$; wait";
 
 #[tokio::test]
-async fn cancelling_ends_the_whole_process_group() {
+async fn cancelling_the_attempt_ends_the_whole_process_group() {
     for script in
         [SPAWN_CHILD_SCRIPT.to_owned(), format!("trap '' TERM; {SPAWN_CHILD_SCRIPT}; {SPAWN_CHILD_SCRIPT}")]
     {
@@ -471,7 +471,7 @@ async fn a_cancelled_attempt_starts_no_command() {
 }
 
 #[test]
-fn commands_that_cannot_be_started_are_refused() {
+fn invalid_command_specs_are_refused() {
     let new = |argv: &[&str], env: &[(&str, &str)]| {
         let argv = argv.iter().map(|a| a.to_string()).collect();
         let env = env.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();

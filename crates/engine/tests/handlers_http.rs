@@ -306,7 +306,7 @@ async fn a_truncated_response_is_a_failure() {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut request = Vec::new();
-        // To the end of the body: closing with something unread would reset the connection.
+        // Reads to the end of the body, because closing a connection with unread bytes would reset it.
         while !request.ends_with(event_of_task(&claimed_task_with_all_values()).value.as_str().as_bytes()) {
             assert!(stream.read_buf(&mut request).await.unwrap() > 0);
         }
@@ -319,7 +319,7 @@ async fn a_truncated_response_is_a_failure() {
 }
 
 #[tokio::test]
-async fn cancelling_ends_the_request() {
+async fn cancelling_the_attempt_ends_the_request() {
     let arrived = Arc::new(Notify::new());
     let request_arrived = arrived.clone();
     let app = Router::new().fallback(move || {

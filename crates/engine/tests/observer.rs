@@ -25,7 +25,7 @@ async fn emitted_events_are_read_at_once_and_in_order() {
         let receipt = emit(&engine, vec![keyed_event("a", &format!("k{}", n % 3))]).await;
         ids.push(receipt.events[0].id);
         let read = read_page(&engine, ids[ids.len().saturating_sub(2)], 10).await;
-        // Before the first there is nothing to read after; then always exactly the new one.
+        // The first read begins after the first event and finds nothing; each later read finds exactly the new event.
         let expected = if n == 0 { 0 } else { 1 };
         assert_eq!(read.events.len(), expected);
         assert_eq!(read.last_scanned_event_id, ids[n]);
@@ -63,7 +63,7 @@ async fn filters_apply_to_cached_and_stored_events() {
 }
 
 #[tokio::test]
-async fn an_unknown_cursor_is_torn_and_a_valid_one_is_not() {
+async fn a_cursor_beyond_the_newest_event_is_torn() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default().start(&store).await;
     let last = emit(&engine, vec![keyed_event("a", "x")]).await.events[0].id;

@@ -71,7 +71,7 @@ async fn synchronous_handlers_end_before_queued_ones_begin() {
 }
 
 #[tokio::test]
-async fn a_failing_synchronous_handler_does_not_block_others() {
+async fn a_failing_synchronous_handler_is_retried_and_queued_handlers_run() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .handler("sync", |d: Delivery| async move {

@@ -121,7 +121,7 @@ async fn failures_and_snoozes_of_pull_workers_count_like_those_of_handlers() {
 }
 
 #[tokio::test]
-async fn a_worker_that_disconnects_loses_its_lease_and_the_task_runs_again() {
+async fn a_pull_worker_that_does_not_renew_loses_its_lease_and_the_task_runs_again() {
     let store = in_memory_store();
     let mut builder = builder_with_pulled_handler();
     builder.settings.sweep_interval = Duration::from_millis(20);
@@ -167,7 +167,7 @@ async fn a_worker_that_disconnects_loses_its_lease_and_the_task_runs_again() {
 }
 
 #[tokio::test]
-async fn a_worker_that_renews_keeps_its_task() {
+async fn a_pull_worker_that_renews_its_lease_keeps_its_task() {
     let store = in_memory_store();
     let mut builder = builder_with_pulled_handler();
     builder.settings.sweep_interval = Duration::from_millis(10);
@@ -187,7 +187,7 @@ async fn a_worker_that_renews_keeps_its_task() {
 }
 
 #[tokio::test]
-async fn after_a_cancel_the_requests_of_the_worker_are_refused() {
+async fn after_a_cancel_the_requests_of_the_pull_worker_are_refused() {
     let store = in_memory_store();
     let engine = builder_with_pulled_handler().start(&store).await;
     emit(&engine, vec![keyed_event("a", "x")]).await;
@@ -208,7 +208,7 @@ async fn after_a_cancel_the_requests_of_the_worker_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn disconnected_workers_lose_no_tasks() {
+async fn disconnected_pull_workers_lose_no_tasks() {
     const TASK_COUNT: usize = 200;
     let store = in_memory_store();
     let engine = builder_with_pulled_handler().start(&store).await;
@@ -243,7 +243,7 @@ async fn disconnected_workers_lose_no_tasks() {
 }
 
 #[tokio::test]
-async fn each_task_goes_to_exactly_one_of_many_waiting_workers() {
+async fn each_task_goes_to_exactly_one_of_many_waiting_pull_workers() {
     let store = in_memory_store();
     let engine = builder_with_pulled_handler().start(&store).await;
     let waiting: Vec<_> = (0..1000)
@@ -296,7 +296,7 @@ async fn pulls_respect_tenants_and_rules() {
 }
 
 #[tokio::test]
-async fn a_worker_may_end_its_task_at_another_node() {
+async fn a_pull_worker_may_end_its_task_at_another_node() {
     let store = in_memory_store();
     let (first_node, other_node) = (
         builder_with_pulled_handler().start(&store).await,
@@ -429,7 +429,7 @@ async fn a_pull_without_waiting_finds_existing_tasks() {
 }
 
 #[tokio::test]
-async fn a_stopping_node_answers_its_waiting_workers() {
+async fn a_stopping_node_answers_its_waiting_pull_workers() {
     let store = in_memory_store();
     let engine = builder_with_pulled_handler().start(&store).await;
     let waiting = tokio::spawn({

@@ -60,7 +60,7 @@ impl FailingHandlerFixture {
         };
         let engine = TestEngineBuilder::default()
             .slots(1)
-            .handler_with_spec("h", |spec| spec.def.retry.max_retries = 0, handler)
+            .handler_with_changed_spec("h", |spec| spec.def.retry.max_retries = 0, handler)
             .route("a", "h")
             .start(&store)
             .await;
@@ -239,7 +239,7 @@ async fn concurrent_redrives_are_limited_and_duplicates_refused() {
     let job = fixture.engine.find_redrive(&first).unwrap();
     assert_eq!((job.filter.handler, job.canary_count), (Some(handler_name("h")), Some(2)));
     assert!(job.rate.is_some());
-    // Each finds tasks, and waits for its next batch.
+    // Each of these redrives finds tasks, and waits for its next batch.
     fixture.engine.start_redrive(request(None, "object")).unwrap();
     let request_with_reasons = |reasons| {
         let mut request = request(None, "object");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::*;
 use pointsman_core::TaskStatus;
-use pointsman_core::store::{ClaimRequest, Claimant, Registry, RescueSweep, TaskQueue, Tasks};
+use pointsman_core::store::{ClaimRequest, Claimant, Registry, RescueOptions, TaskQueue, Tasks};
 use pointsman_core::task::{AttemptOutcome, TaskState};
 use pointsman_engine::{Delivery, HandlerOutcome, Setup};
 
@@ -28,7 +28,7 @@ fn set_short_node_lease(mut builder: TestEngineBuilder) -> TestEngineBuilder {
 }
 
 #[tokio::test]
-async fn tasks_of_a_dead_node_are_retried() {
+async fn tasks_of_a_dead_node_run_again_without_a_counted_retry() {
     let store = in_memory_store();
     let producer = builder_without_worker().start(&store).await;
     let receipt = emit(&producer, vec![keyed_event("a", "x")]).await;
@@ -87,7 +87,10 @@ async fn a_node_declared_dead_cancels_its_attempts_and_rejoins() {
     watcher.wait_for_change(|c| c.status == TaskStatus::Locked).await;
     // Another node whose clock is far ahead declares this node dead.
     store
-        .rescue_tasks(RescueSweep::full(Duration::from_secs(1)), now().plus(Duration::from_secs(3600)))
+        .rescue_tasks(
+            RescueOptions::full_sweep(Duration::from_secs(1)),
+            now().plus(Duration::from_secs(3600)),
+        )
         .await
         .unwrap();
     let ended = watcher.wait_for_ended_tasks(1).await.remove(0);

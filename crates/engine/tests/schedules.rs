@@ -19,7 +19,7 @@ use std::time::Duration;
 use common::*;
 use pointsman_core::fire::{Fire, FireAction, FireOutcome, SkipReason};
 use pointsman_core::store::{ScheduleDef, ScheduleProgress, Schedules};
-use pointsman_core::{Event, EventId, NewEvent, ScheduleName, Timestamp, cron};
+use pointsman_core::{EventId, NewEvent, ScheduleName, Timestamp, cron};
 use pointsman_engine::{Engine, ScheduleSpec};
 use pointsman_store_sqlite::SqliteStore;
 
@@ -108,11 +108,6 @@ fn created_event_ids(fires: &[Fire]) -> Vec<EventId> {
 
 fn count_outcome(fires: &[Fire], outcome: FireOutcome) -> usize {
     fires.iter().filter(|fire| fire.outcome == outcome).count()
-}
-
-/// Lists all emitted events, in order.
-async fn list_all_emitted_events(engine: &Engine) -> Vec<std::sync::Arc<Event>> {
-    list_emitted_events(engine).await
 }
 
 /// Waits until this time has passed.

@@ -67,7 +67,7 @@ async fn concurrent_runs_of_a_collection_share_one_task() {
     assert!(engine.run_collection(new_collection_run("shop/none"), None).await.unwrap().is_err());
     assert!(engine.run_collection(new_collection_run("none/orders"), None).await.unwrap().is_err());
 
-    // A cancelled task lets the next one run, and its command is ended.
+    // After the task of a collection is cancelled, the collection can be run again.
     wait_until("the task to run", || async {
         read_task(&store, &runs[0].task).await.lifecycle.state.status() == TaskStatus::Locked
     })

@@ -43,7 +43,7 @@ async fn attempt_ends_are_kept_until_stored_and_producers_get_errors() {
     assert!(matches!(result, Err(EmitError::Store(StoreError::Unavailable(_)))), "{result:?}");
     assert!(read_metric(&engine, "pointsman_store_errors_total") > 0);
 
-    // The queue is bounded: beyond that producers are refused at once.
+    // The queue of the sequencer is bounded: when it is full, producers are refused at once.
     let large_value = Json::from_value(&"x".repeat(1 << 20)).unwrap();
     let emission = || {
         let events = vec![NewEvent { value: large_value.clone(), ..keyed_event("c", "z") }];

@@ -14,13 +14,13 @@ use pointsman_core::store::{EmitBatch, Registry, Store};
 use pointsman_core::task::LogLevel;
 use pointsman_core::{EventId, ScheduleName, TaskId, TaskStatus, cron};
 use pointsman_engine::{Delivery, Engine, HandlerOutcome, PullRequest, ScheduleSpec};
-use pointsman_store_conformance::DelegatingStore;
+use pointsman_store_conformance::DispatchingStore;
 use pointsman_store_sqlite::SqliteStore;
 
 /// A store whose `method` panics for its first callers that are services; calls of the test itself do not panic.
 fn store_with_panics(store: &SqliteStore, method: &'static str, panics: usize) -> Arc<dyn Store> {
     let remaining = AtomicUsize::new(panics);
-    DelegatingStore::with_hook_before_calls(Arc::new(store.clone()), move |called| {
+    DispatchingStore::with_hook_before_calls(Arc::new(store.clone()), move |called| {
         let is_service = tokio::task::try_id().is_some();
         if called == method
             && is_service
@@ -132,7 +132,7 @@ const STORE_METHOD_OF_EACH_SERVICE: [(&str, &str); 11] = [
     ("sequencer", "append"),
     ("worker", "finish_attempts"),
     ("log writer", "append_log_lines"),
-    ("scheduler", "schedule_tasks"),
+    ("scheduler", "schedule_tasks_ahead"),
     ("long-poll broker", "claim_tasks"),
     ("clock", "execute_fire_requests"),
     ("clock monitor", "read_store_server_clock"),
@@ -146,7 +146,7 @@ const STORE_METHOD_OF_EACH_SERVICE: [(&str, &str); 11] = [
 async fn every_service_is_restarted_after_a_panic_and_continues() {
     for (service, method) in STORE_METHOD_OF_EACH_SERVICE {
         let store = in_memory_store();
-        // The worker claims too, so the first panics may hit either service; two of them hit both.
+        // The worker calls this method too, so several panics are needed until one of them hits the broker.
         let panics = if method == "claim_tasks" { 3 } else { 1 };
         let engine = start_busy_node(store_with_panics(&store, method, panics)).await;
         exercise_all_services(&engine, &store).await;

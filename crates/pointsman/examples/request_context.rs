@@ -13,8 +13,8 @@ struct RecordRead {
     id: u64,
 }
 
-/// Counts a view, unless the client is a robot.
-async fn count_view(event: RecordRead, request: RequestContext) -> Result<(), HandlerError> {
+/// Prints where a record was viewed from; a robot is printed as not counted.
+async fn print_view(event: RecordRead, request: RequestContext) -> Result<(), HandlerError> {
     let user_agent = request.user_agent.unwrap_or_default();
     if user_agent.contains("bot") {
         println!("record {}: a robot ({user_agent}), not counted", event.id);
@@ -36,7 +36,7 @@ async fn handle_request(bus: &Bus, id: u64, headers: &HashMap<&str, &str>) -> Re
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
     let bus = Bus::builder("sqlite::memory:")
-        .handler("views", count_view)
+        .handler("views", print_view)
         .on::<RecordRead>("views")
         .start()
         .await?;

@@ -36,7 +36,7 @@ impl AttemptScope {
 
 /// Calls `use_log` with the log sender of the running attempt; outside an attempt it does nothing.
 pub(crate) fn with_current_log_sender(use_log: impl FnOnce(&LogLineSender)) {
-    // The error means that no attempt runs.
+    // An error means that the calling code is not part of an attempt.
     let _ = CURRENT_ATTEMPT.try_with(|scope| use_log(&scope.log_sender));
 }
 

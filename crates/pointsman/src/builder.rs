@@ -105,7 +105,7 @@ pub enum StartError {
         /// The handler.
         handler: HandlerName,
     },
-    /// A chain leads nowhere, or is otherwise invalid.
+    /// A chain is invalid, for example because a node leads to a node that does not exist.
     #[error("the chain {chain} is invalid: {reason}")]
     InvalidChain {
         /// The chain.
@@ -124,7 +124,7 @@ pub enum StartError {
         /// The chain.
         chain: ChainPath,
     },
-    /// A handler takes a state that was not given.
+    /// A handler takes a state that was not added to the builder.
     #[error("the handler {handler} cannot run")]
     MissingState {
         /// The handler.

@@ -21,8 +21,8 @@ use crate::{Event, UnitOfWork, attempt_scope};
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// A durable event bus inside a program. Cheap to clone.
 ///
-/// Everything it has acknowledged survives the program: a bus that is started again on the same store continues
-/// where the last one was killed.
+/// Everything that the bus has acknowledged survives the program: a bus that is started again on the same store
+/// continues where the last one was killed.
 #[derive(Clone)]
 pub struct Bus {
     pub(crate) engine: Engine,

@@ -142,7 +142,7 @@ pub struct EmittedEvent {
     pub prev: Option<EventId>,
     /// One task for each handler that the event is routed to.
     pub tasks: Vec<TaskId>,
-    /// Whether the idempotency key was used before; then this is the result of the first emit.
+    /// Whether the idempotency key was used before; then the event is the one that the first emit stored.
     pub is_repeat: bool,
 }
 
@@ -175,7 +175,7 @@ pub enum EmitError {
     /// The event cannot be emitted.
     #[error(transparent)]
     InvalidEvent(#[from] InvalidEvent),
-    /// The event was not acknowledged.
+    /// The engine or the store did not acknowledge the event.
     #[error(transparent)]
     EmitFailed(#[from] pointsman_engine::EmitError),
 }

@@ -67,7 +67,7 @@ pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
         None
     }
 
-    /// The part of the object that the event happened to.
+    /// The key of a sub-object, a part of the object. The order of events follows `key` alone.
     fn sub(&self) -> Option<String> {
         None
     }

@@ -120,7 +120,7 @@ impl From<Snooze> for HandlerError {
 
 /// An error that a handler may return: a [`HandlerError`], or any type that implements `Display`.
 pub trait IntoHandlerError {
-    /// The error as the end of an attempt.
+    /// Converts a returned error into the error that ends the attempt.
     fn into_handler_error(self) -> HandlerError;
 }
 
@@ -148,7 +148,7 @@ impl<E: Display> IntoHandlerError for E {
     note = "it returns `()`, `Snooze`, or a `Result` of something that serialises and an error"
 )]
 pub trait IntoHandlerResult {
-    /// The task's result, or why the attempt did not succeed.
+    /// Converts a returned value into the task's result, or into the error that ends the attempt.
     fn into_handler_result(self) -> Result<Option<Json>, HandlerError>;
 }
 

@@ -20,7 +20,7 @@ pub enum OrderOperationError {
     Refused(#[from] OrderError),
     /// The idempotency key was used for another request, and nothing was changed.
     #[error(transparent)]
-    Idempotency(#[from] IdempotencyError),
+    IdempotencyKeyConflict(#[from] IdempotencyError),
     /// The store failed, and the operation may or may not have taken effect.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -38,7 +38,7 @@ impl fmt::Debug for StateMap {
 /// The states and the bus, which all attempts share.
 pub(crate) struct BusResources {
     pub(crate) states: StateMap,
-    /// `None` while the bus starts, although attempts may already run; and again after it has stopped, so that
+    /// `None` while the bus starts, although attempts may already run; and again after the bus has stopped, so that
     /// the bus and its handlers do not keep each other alive.
     bus: watch::Sender<Option<Bus>>,
 }

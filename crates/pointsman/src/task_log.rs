@@ -214,10 +214,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_outside_an_attempt_are_ignored() {
-        let lines = run_and_collect_log_lines(TaskLogLayer::new(), async || ()).await;
-        tracing::info!("a line outside any attempt");
-        assert!(lines.is_empty());
+    async fn tracing_events_outside_an_attempt_are_ignored() {
+        let lines = run_and_collect_log_lines(TaskLogLayer::new(), async || {
+            // A spawned future does not belong to the attempt.
+            let spawned = tokio::spawn(async { tracing::info!("a line outside of the attempt") });
+            spawned.await.unwrap();
+            tracing::info!("a line of the attempt");
+        })
+        .await;
+        assert_eq!(lines, [(LogLevel::Info, "a line of the attempt".to_owned())]);
     }
 
     #[tokio::test]

@@ -54,7 +54,10 @@ impl AppState {
     ) -> App {
         let (limits, metrics) = (&config.server_limits, Arc::new(HttpMetrics::default()));
         let max_connections = match config.serves_http {
-            true => listen::max_connections_for_open_files(config.max_connections, config.workers),
+            true => listen::raise_open_file_limit_for_connections(
+                config.max_connections,
+                config.max_running_tasks,
+            ),
             false => config.max_connections,
         };
         Arc::new(Self {

@@ -20,7 +20,7 @@ use crate::app_state::AppState;
 use crate::auth::Caller;
 use crate::problem::Problem;
 
-/// Maximum length of an audit detail. A filter may be as long as a body.
+/// Maximum length of an audit detail. The filter of a redrive becomes a detail and may be as long as a request body.
 const MAX_DETAIL_BYTES: usize = 1 << 10;
 
 impl AppState {
@@ -54,12 +54,12 @@ impl AppState {
             detail: shorten_detail(detail.to_string()),
         };
         if let Err(error) = self.store().append_audit_entry(entry.clone()).await {
-            let AuditEntry { actor: by, action, target: what, .. } = entry;
+            let AuditEntry { actor, action, target, .. } = entry;
             tracing::warn!(
                 error = %ErrorChain(&error),
-                by,
+                actor,
                 action,
-                what,
+                audit_target = target,
                 "audit entry could not be stored; the change was made and is missing from the audit log. \
                  If this persists, run `pointsman doctor` to check the store"
             );

@@ -48,17 +48,18 @@ pub(crate) async fn show_config(
 
 /// The active configuration and the latest reloads.
 #[derive(Debug, Default)]
-pub(crate) struct ConfigStatus(Mutex<ConfigRecord>);
+pub(crate) struct ConfigStatus(Mutex<ActiveConfigAndReloads>);
 
+/// The active configuration, and the reloads that were applied or rejected.
 #[derive(Debug, Default)]
-struct ConfigRecord {
+struct ActiveConfigAndReloads {
     active_config: Option<ConfigBody>,
     /// Newest first.
     reloads: VecDeque<ConfigReloadBody>,
 }
 
 impl ConfigStatus {
-    fn lock_record(&self) -> MutexGuard<'_, ConfigRecord> {
+    fn lock_record(&self) -> MutexGuard<'_, ActiveConfigAndReloads> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -79,7 +80,7 @@ impl ConfigStatus {
         if let Some(before) = &mut record.active_config {
             *before = ConfigBody {
                 watched: before.watched,
-                ..config_body(std::mem::take(&mut before.node), config, now)
+                ..config_body(std::mem::take(&mut before.node_name), config, now)
             };
         }
         record.push_reload(ConfigReloadBody {
@@ -87,7 +88,7 @@ impl ConfigStatus {
             applied: true,
             error: None,
             faults: vec![],
-            more_faults: 0,
+            omitted_fault_count: 0,
         });
     }
 
@@ -105,7 +106,7 @@ impl ConfigStatus {
             applied: false,
             error: Some(message),
             faults: listed.collect(),
-            more_faults: fault_count.saturating_sub(MAX_KEPT_FAULTS) as u64,
+            omitted_fault_count: fault_count.saturating_sub(MAX_KEPT_FAULTS) as u64,
         });
     }
 
@@ -116,16 +117,16 @@ impl ConfigStatus {
     }
 }
 
-impl ConfigRecord {
+impl ActiveConfigAndReloads {
     fn push_reload(&mut self, reload: ConfigReloadBody) {
         self.reloads.push_front(reload);
         self.reloads.truncate(MAX_KEPT_RELOADS);
     }
 }
 
-fn config_body(node: String, config: &Config, now: Timestamp) -> ConfigBody {
+fn config_body(node_name: String, config: &Config, now: Timestamp) -> ConfigBody {
     ConfigBody {
-        node,
+        node_name,
         files: config.files.iter().map(|file| file.display().to_string()).collect(),
         loaded_at: now.to_string(),
         watched: false,

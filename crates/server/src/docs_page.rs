@@ -24,7 +24,7 @@ dt b { text-transform: uppercase; }
 
 /// Routes of the page, its stylesheet and the OpenAPI document.
 pub(crate) fn http_routes(document: String) -> Router<App> {
-    let docs = render_page(&render_docs(&serde_json::from_str(&document).unwrap_or_default()));
+    let docs = wrap_in_html_page(&render_api_docs(&serde_json::from_str(&document).unwrap_or_default()));
     // The bytes are shared by all responses.
     let (docs, document) = (Bytes::from(docs), Bytes::from(document));
     Router::new()
@@ -47,7 +47,7 @@ fn html_response(text: Bytes) -> impl IntoResponse {
     (headers, Html(text))
 }
 
-fn render_page(body: &str) -> String {
+fn wrap_in_html_page(body: &str) -> String {
     let head = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Pointsman</title>\
                 <meta name=\"viewport\" content=\"width=device-width\">\
                 <link rel=\"stylesheet\" href=\"/style.css\"></head><body>";
@@ -55,7 +55,7 @@ fn render_page(body: &str) -> String {
 }
 
 /// Renders the calls of the API, grouped by tag.
-fn render_docs(document: &Value) -> String {
+fn render_api_docs(document: &Value) -> String {
     let mut html =
         "<h1>The API</h1><p>Described in full by <a href=\"/openapi.json\">openapi.json</a>.</p>".to_owned();
     for tag in document["tags"].as_array().into_iter().flatten() {

@@ -102,6 +102,7 @@ pub(crate) fn read_last_event_id(headers: &HeaderMap) -> Result<Option<EventId>,
     text.parse().map(Some).map_err(|e: pointsman_core::event_id::BadEventId| bad(e.to_string()))
 }
 
+/// A stream that sends the journal from a cursor on, and task changes, as server-sent events.
 struct JournalFollower {
     app: App,
     caller: Caller,
@@ -123,7 +124,7 @@ struct JournalFollower {
     /// Whether the server is stopping. Events journaled until then are still sent.
     is_draining: bool,
     is_finished: bool,
-    /// The memory of a large page until it is sent.
+    /// The response memory that a large page has reserved until it is sent.
     page_memory: StreamMemory,
     _stream_permit: StreamPermit,
 }
@@ -153,7 +154,7 @@ impl JournalFollower {
                 Ok(PageReadOutcome::Events(events)) => {
                     self.accept_page_if_memory_allows(events).await.then(|| self.encode_next_chunk())
                 }
-                Ok(PageReadOutcome::NoMatch) => None,
+                Ok(PageReadOutcome::NoMatchInPage) => None,
                 Ok(PageReadOutcome::End) => self.next_task_frames_or_wait().await,
                 Ok(PageReadOutcome::GapAfterCursor { head }) => {
                     self.is_finished = true;
@@ -203,8 +204,8 @@ impl JournalFollower {
         (self.next_send_at, self.keep_alive_at) = (now + BATCH_DELAY, now + KEEP_ALIVE_INTERVAL);
     }
 
-    /// Continues when all events have been sent: returns the frames of pending task changes, or waits for new events and
-    /// changes.
+    /// Continues when all events have been sent: returns the frames of pending task changes, or waits for new events
+    /// and changes.
     async fn next_task_frames_or_wait(&mut self) -> Option<String> {
         self.page_memory.release();
         let pending_task_changes = std::mem::take(&mut self.pending_task_changes);

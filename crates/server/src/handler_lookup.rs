@@ -12,7 +12,7 @@ use crate::problem::Problem;
 const MAX_HISTORY_PAGES: usize = 4;
 
 /// Returns 404 unless a handler of this name is defined or tasks of it are left, as far as the caller may see. Tasks
-/// older than the searched pages do not count. `noun` is the word for it in the message: handler or source.
+/// older than the searched pages do not count. `noun` is what the message calls the handler: handler or source.
 pub(crate) async fn check_handler_exists_or_has_tasks(
     app: &App,
     caller: &Caller,
@@ -40,7 +40,8 @@ async fn has_queues(app: &App, caller: &Caller, name: &HandlerName) -> Result<bo
     Ok(queues.iter().any(|queue| caller.can_see_tenant(&queue.tenant)))
 }
 
-/// An empty page only means that the store stopped scanning; later pages may have tasks.
+/// Whether the history has a task of the handler that the caller may see. An empty page only means that the store
+/// stopped scanning; later pages may have tasks.
 async fn has_retained_tasks(app: &App, caller: &Caller, name: &HandlerName) -> Result<bool, Problem> {
     let (handler, tenant) = (Some(name.clone()), caller.bound_tenant.clone());
     let filter = TaskFilter { handler, tenant, ..TaskFilter::default() };

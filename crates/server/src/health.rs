@@ -48,7 +48,7 @@ async fn check_store(app: &App) -> (StoreHealthBody, Option<String>) {
             Some("the store does not respond")
         }
     };
-    let write_error = app.store().write_problem();
+    let write_error = app.store().describe_write_problem();
     let (reachable, writable) = (read_error.is_none(), write_error.is_none());
     let error = match (read_error, write_error) {
         (None, None) => None,
@@ -126,7 +126,7 @@ mod tests {
     use axum::body::to_bytes;
     use http::StatusCode;
     use pointsman_engine::{Engine, Settings, Setup};
-    use pointsman_store_conformance::DelegatingStore;
+    use pointsman_store_conformance::DispatchingStore;
     use pointsman_store_sqlite::Sqlite;
     use tokio_util::sync::CancellationToken;
 
@@ -138,7 +138,7 @@ mod tests {
     #[tokio::test]
     async fn a_node_whose_service_keeps_failing_is_not_ready() {
         let store = Arc::new(Sqlite::in_memory(pointsman_engine::machine_clock_now()).unwrap());
-        let panicking = DelegatingStore::with_hook_before_calls(store, |method| {
+        let panicking = DispatchingStore::with_hook_before_calls(store, |method| {
             assert_ne!(
                 (method, tokio::task::try_id().is_some()),
                 ("record_heartbeat", true),

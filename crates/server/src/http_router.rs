@@ -107,15 +107,15 @@ fn classify_request_purpose(request: &Request, identity: &Identity) -> RequestPu
 /// The response to a request whose connection may not be used for it.
 fn connection_shortage_problem(shortage: ConnectionShortage) -> Problem {
     Problem::unavailable(match shortage {
-        ConnectionShortage::OrdinarySlots => {
+        ConnectionShortage::OrdinaryConnectionsInUse => {
             "all connections except the reserve for health checks and producers are in use; try again, or raise \
              `server.max_connections`"
         }
-        ConnectionShortage::TokenShare => {
+        ConnectionShortage::TokenShareUsedUp => {
             "this token has its share of connections open; close some of them, or raise \
              `server.limits.connections_per_client`"
         }
-        ConnectionShortage::ReserveEmits => {
+        ConnectionShortage::TooManyReserveEmits => {
             "all connections are in use, and so is the reserve for producers; try again, or raise \
              `server.max_connections`"
         }

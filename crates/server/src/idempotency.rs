@@ -33,8 +33,8 @@ pub(crate) fn read_idempotency_key_header(headers: &HeaderMap) -> Result<Option<
     Ok(Some(String::from_utf8_lossy(key).into_owned()))
 }
 
-/// The idempotency key of a request, as a key of this tenant, with a digest of the operation and the body.
-pub(crate) fn key_for_request(
+/// Reads the idempotency key of a request, as a key of this tenant, with a digest of the operation and the body.
+pub(crate) fn idempotency_key_for_tenant(
     headers: &HeaderMap,
     tenant: Tenant,
     operation: &[&str],
@@ -57,10 +57,10 @@ pub(crate) fn key_for_request(
     }))
 }
 
-/// The idempotency key of a request, as a key of the caller's tenant, or of the default tenant if it has none. The
-/// digest includes the token's tenant, so that a token of the default tenant does not get a response meant for a token
-/// of all tenants.
-pub(crate) fn key_for_action(
+/// Reads the idempotency key of a request, as a key of the tenant that the caller is bound to, or of the default
+/// tenant. The digest includes the caller's tenant, so that a token of the default tenant does not get a response meant
+/// for a token of all tenants.
+pub(crate) fn idempotency_key_for_caller(
     headers: &HeaderMap,
     caller: &Caller,
     operation: &[&str],
@@ -68,7 +68,7 @@ pub(crate) fn key_for_action(
 ) -> Result<Option<IdempotencyKey>, Problem> {
     let scope = caller.bound_tenant.as_ref().map_or("", Tenant::as_str);
     let operation: Vec<&str> = operation.iter().copied().chain([scope]).collect();
-    key_for_request(headers, caller.bound_tenant.clone().unwrap_or_default(), &operation, body)
+    idempotency_key_for_tenant(headers, caller.bound_tenant.clone().unwrap_or_default(), &operation, body)
 }
 
 /// Reads the response recorded for an earlier request under this key.

@@ -23,7 +23,7 @@ pub(crate) enum PageReadOutcome {
     /// Events that match.
     Events(Vec<Arc<Event>>),
     /// The page has no match; there is more to read.
-    NoMatch,
+    NoMatchInPage,
     /// The read has ended, at the head that the journal had when it began or at the requested number of events.
     End,
     /// Events after the cursor have expired, or the cursor was never given out.
@@ -36,9 +36,10 @@ pub(crate) struct JournalReader {
     is_backwards: bool,
     /// Whether the cursor was given by the client, so that a gap must be reported to it.
     reports_gaps: bool,
-    /// Only ids above this one are read. It moves up when reading forwards, and past events that have expired.
+    /// Only events with ids above this cursor are read. The cursor moves up when reading forwards, and past events that
+    /// have expired.
     after: EventId,
-    /// Only ids up to this one are read. It is set by the first page and moves down when reading backwards.
+    /// Only events with ids up to this one are read. The first page sets it, and it moves down when reading backwards.
     until: Option<EventId>,
     /// The newest id when the read began.
     head: EventId,
@@ -111,7 +112,11 @@ impl JournalReader {
             // The cache of this node may be behind the store.
             let journal_range = self.app.engine.observer().read_journal_range().await?;
             let torn = PageReadOutcome::GapAfterCursor { head: journal_range.newest_event_id };
-            return Ok(if journal_range.has_gap_after(self.after) { torn } else { PageReadOutcome::NoMatch });
+            return Ok(if journal_range.has_gap_after(self.after) {
+                torn
+            } else {
+                PageReadOutcome::NoMatchInPage
+            });
         }
         if self.until.is_none() {
             self.head = page.journal_range.newest_event_id;
@@ -122,7 +127,7 @@ impl JournalReader {
             self.advance_forwards(page.last_scanned_event_id, page.events.is_empty());
         }
         Ok(if page.events.is_empty() {
-            PageReadOutcome::NoMatch
+            PageReadOutcome::NoMatchInPage
         } else {
             PageReadOutcome::Events(page.events)
         })

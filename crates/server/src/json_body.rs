@@ -58,7 +58,8 @@ impl<T> IdempotentBody<T> {
         caller: &Caller,
         operation: &[&str],
     ) -> Result<(T, Option<IdempotencyKey>), Problem> {
-        let idempotency = idempotency::key_for_action(&self.headers, caller, operation, &self.body)?;
+        let idempotency =
+            idempotency::idempotency_key_for_caller(&self.headers, caller, operation, &self.body)?;
         Ok((self.members, idempotency))
     }
 }

@@ -7,7 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// Counters and gauges, exported before the engine's.
+/// The counters and gauges of the HTTP server. `/metrics` has them before those of the engine.
 #[derive(Debug)]
 pub(crate) struct HttpMetrics {
     registry: Registry,
@@ -19,7 +19,7 @@ pub(crate) struct HttpMetrics {
     failed_authentications: Counter,
 }
 
-/// Numbers of open connections, by what they may be used for.
+/// Numbers of open connections: ordinary ones with and without a valid token, and those of the reserve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpenConnectionCounts {
     pub(crate) authenticated: usize,
@@ -114,10 +114,10 @@ impl HttpMetrics {
         for (kind, count) in
             [("authenticated", authenticated), ("unauthenticated", unauthenticated), ("reserve", reserve)]
         {
-            self.open_connections.get_or_create(&ConnectionLabels { kind }).set(gauge_value(count as u64));
+            self.open_connections.get_or_create(&ConnectionLabels { kind }).set(to_gauge_value(count as u64));
         }
-        self.open_streams.set(gauge_value(streams as u64));
-        self.unread_response_bytes.set(gauge_value(response_bytes));
+        self.open_streams.set(to_gauge_value(streams as u64));
+        self.unread_response_bytes.set(to_gauge_value(response_bytes));
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = encode_registry(&mut text, &self.registry);
@@ -125,7 +125,7 @@ impl HttpMetrics {
     }
 }
 
-fn gauge_value(count: u64) -> i64 {
+fn to_gauge_value(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 

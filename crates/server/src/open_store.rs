@@ -14,40 +14,40 @@ use crate::server::StartOrReloadError;
 /// An open store.
 pub(crate) struct OpenedStore {
     store: Arc<dyn Store>,
-    /// Stores the hash of the first token for all nodes. None for SQLite, which has one node.
-    shared_first_token: Option<Arc<dyn SharedFirstToken>>,
+    /// Stores the hash of the first token for all nodes. `None` for SQLite, which has one node.
+    first_token_hash_store: Option<Arc<dyn FirstTokenHashStore>>,
 }
 
-/// A database that nodes share, and with it the hash of their first token.
+/// A database that several nodes share and that stores the hash of their first token.
 #[async_trait]
-trait SharedFirstToken: Send + Sync {
-    /// The error if the stored value is not a hash.
+trait FirstTokenHashStore: Send + Sync {
+    /// The message of the error for a stored value that is not a hash.
     fn corrupt_hash_message(&self) -> &'static str;
 
     /// Stores the hash if there is none, and returns the stored one.
-    async fn share_hash(&self, sha256: &str) -> StoreResult<String>;
+    async fn get_or_store_hash(&self, sha256: &str) -> StoreResult<String>;
 }
 
 #[cfg(feature = "postgres")]
 #[async_trait]
-impl SharedFirstToken for pointsman_store_postgres::PostgresStore {
+impl FirstTokenHashStore for pointsman_store_postgres::PostgresStore {
     fn corrupt_hash_message(&self) -> &'static str {
         "pointsman.meta does not contain a token's hash under first_token; delete that row to get a new token"
     }
 
-    async fn share_hash(&self, sha256: &str) -> StoreResult<String> {
+    async fn get_or_store_hash(&self, sha256: &str) -> StoreResult<String> {
         self.database().share_first_token_hash(sha256).await
     }
 }
 
 #[cfg(feature = "redis")]
 #[async_trait]
-impl SharedFirstToken for pointsman_store_redis::RedisStore {
+impl FirstTokenHashStore for pointsman_store_redis::RedisStore {
     fn corrupt_hash_message(&self) -> &'static str {
         "pointsman:texts does not contain a token's hash under first_token; HDEL that field to get a new token"
     }
 
-    async fn share_hash(&self, sha256: &str) -> StoreResult<String> {
+    async fn get_or_store_hash(&self, sha256: &str) -> StoreResult<String> {
         self.database().share_first_token_hash(sha256).await
     }
 }
@@ -78,7 +78,7 @@ impl OpenedStore {
             #[cfg(feature = "redis")]
             StoreUrl::Redis(url) => open_redis(url.full_url(), time).await.map_err(StartOrReloadError::Redis),
             #[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "redis")))]
-            missing => Err(missing.missing_feature().into()),
+            missing => Err(missing.missing_feature_error().into()),
         }
     }
 
@@ -95,8 +95,8 @@ impl OpenedStore {
             return auth::load_or_create_first_token(path).map_err(StartOrReloadError::FirstToken);
         }
         let new_token = auth::generate_first_token();
-        match &self.shared_first_token {
-            Some(shared) => share_first_token(new_token, &**shared).await,
+        match &self.first_token_hash_store {
+            Some(shared) => get_or_store_first_token(new_token, &**shared).await,
             None => Ok(new_token),
         }
     }
@@ -113,7 +113,7 @@ async fn open_sqlite(
     let opened = tokio::task::spawn_blocking(open).await;
     let opened = opened.map_err(|error| StartOrReloadError::Engine(StoreError::damaged(error)))?;
     let store = opened.map_err(StartOrReloadError::Sqlite)?;
-    Ok(OpenedStore { store: Arc::new(store), shared_first_token: None })
+    Ok(OpenedStore { store: Arc::new(store), first_token_hash_store: None })
 }
 
 #[cfg(feature = "postgres")]
@@ -125,7 +125,7 @@ async fn open_postgres(
 
     time.measure_server_clock(async || Postgres::read_clock(url).await.map(Some)).await?;
     let store = Arc::new(Postgres::open(url, time.now()).await?);
-    Ok(OpenedStore { store: store.clone(), shared_first_token: Some(store) })
+    Ok(OpenedStore { store: store.clone(), first_token_hash_store: Some(store) })
 }
 
 #[cfg(feature = "redis")]
@@ -134,23 +134,24 @@ async fn open_redis(url: &str, time: &TimeSource) -> Result<OpenedStore, pointsm
 
     time.measure_server_clock(async || Redis::read_clock(url).await.map(Some)).await?;
     let store = Arc::new(Redis::open(url, time.now()).await?);
-    Ok(OpenedStore { store: store.clone(), shared_first_token: Some(store) })
+    Ok(OpenedStore { store: store.clone(), first_token_hash_store: Some(store) })
 }
 
-/// The first token of all nodes on a database. The node that created it knows the token, the others only its hash.
-async fn share_first_token(
+/// Stores the hash of the new token as that of the first token, unless another node has stored one before. Returns the
+/// new token, or the stored hash of the other node's token.
+async fn get_or_store_first_token(
     new_token: FirstToken,
-    shared: &dyn SharedFirstToken,
+    shared: &dyn FirstTokenHashStore,
 ) -> Result<FirstToken, StartOrReloadError> {
-    let sha256 = auth::encode_sha256_hex(&new_token.def.sha256);
-    let stored_hash = shared.share_hash(&sha256).await.map_err(StartOrReloadError::Engine)?;
+    let sha256 = auth::encode_sha256_hex(&new_token.token_def.sha256);
+    let stored_hash = shared.get_or_store_hash(&sha256).await.map_err(StartOrReloadError::Engine)?;
     let Some(sha256) = auth::decode_sha256_hex(&stored_hash) else {
         return Err(StartOrReloadError::FirstToken(io::Error::new(
             io::ErrorKind::InvalidData,
             shared.corrupt_hash_message(),
         )));
     };
-    match sha256 == new_token.def.sha256 {
+    match sha256 == new_token.token_def.sha256 {
         true => Ok(new_token),
         false => Ok(FirstToken::from_hash(sha256)),
     }

@@ -32,7 +32,8 @@ const UNAVAILABLE_RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 /// as long as a body. Longer parameters and pointers are left out, because a part of a pointer would point elsewhere.
 const MAX_DETAIL_BYTES: usize = 2 << 10;
 
-/// The detail if the store is unavailable: either the request could not start, or the result of its commit was lost.
+/// The detail of the problem if the store is unavailable: the request could not start, or the result of its commit was
+/// lost.
 const STORE_UNAVAILABLE_DETAIL: &str = "the store is not available; run `pointsman doctor` to find out why. If the request changes \
      something, it is not known whether the change is durable; with an idempotency key it can be repeated safely";
 
@@ -44,7 +45,7 @@ fn shorten_detail(mut text: String) -> String {
     text
 }
 
-/// The kind of a problem; it decides the status and the type.
+/// The kind of a problem, which decides the HTTP status and the `type` of the problem document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProblemKind {
     Malformed,
@@ -52,7 +53,7 @@ enum ProblemKind {
     Forbidden,
     NotFound,
     MethodNotAllowed,
-    TooSlow,
+    BodyTooSlow,
     Conflict,
     TooLarge,
     UriTooLong,
@@ -73,7 +74,7 @@ impl ProblemKind {
             Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden"),
             Self::NotFound => (StatusCode::NOT_FOUND, "not-found"),
             Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed"),
-            Self::TooSlow => (StatusCode::REQUEST_TIMEOUT, "too-slow"),
+            Self::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, "too-slow"),
             Self::Conflict => (StatusCode::CONFLICT, "conflict"),
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large"),
             Self::UriTooLong => (StatusCode::URI_TOO_LONG, "address-too-long"),
@@ -133,8 +134,8 @@ impl Problem {
         Self::new(ProblemKind::MethodNotAllowed, detail)
     }
 
-    pub(crate) fn too_slow(detail: impl fmt::Display) -> Self {
-        Self::new(ProblemKind::TooSlow, detail)
+    pub(crate) fn body_too_slow(detail: impl fmt::Display) -> Self {
+        Self::new(ProblemKind::BodyTooSlow, detail)
     }
 
     pub(crate) fn conflict(detail: impl fmt::Display) -> Self {
@@ -233,14 +234,15 @@ impl IntoResponse for Problem {
     }
 }
 
-/// A fault in a JSON body.
+/// Converts a fault in a JSON body to 400 with its pointer.
 impl From<JsonError> for Problem {
     fn from(fault: JsonError) -> Self {
         Self::malformed(fault.detail).with_pointer(fault.pointer)
     }
 }
 
-/// A failure of the store is never the caller's fault. Its details go to the log only, because they may name files.
+/// Converts an error of the store to 500 or 503. Details of unavailable and damaged stores go to the log only, because
+/// they may name files.
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
@@ -260,7 +262,7 @@ impl From<StoreError> for Problem {
     }
 }
 
-/// The idempotency key was used for another request.
+/// Converts the refusal of an idempotency key that was used for another request.
 impl From<IdempotencyError> for Problem {
     fn from(refused: IdempotencyError) -> Self {
         match refused {
@@ -272,7 +274,7 @@ impl From<IdempotencyError> for Problem {
 impl From<EmitError> for Problem {
     fn from(error: EmitError) -> Self {
         match error {
-            EmitError::IdempotencyRefused(refused) => refused.into(),
+            EmitError::IdempotencyKeyConflict(refused) => refused.into(),
             EmitError::Overloaded => Self::unavailable(EmitError::Overloaded),
             EmitError::NodeClockWrong(reason) => Self::unavailable(format!("{reason}; nothing was stored")),
             EmitError::Store(error) => error.into(),
@@ -300,7 +302,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn problems_truncate_what_the_client_sent() {
+    async fn problems_truncate_long_details_and_omit_long_parameters_and_pointers() {
         let name = "ü".repeat(1 << 20);
         let problem = Problem::malformed(&name).with_parameter(&name).with_pointer(&name);
         let body = problem.into_response().into_body().collect().await.unwrap().to_bytes();

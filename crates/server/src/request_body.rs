@@ -28,7 +28,7 @@ const RECEIVE_TIMEOUTS: ReceiveTimeouts = ReceiveTimeouts {
     min_bytes_per_second: 16 << 10,
     max_duration: Duration::from_secs(300),
 };
-/// Maximum bytes of a body that is not needed that are read and discarded.
+/// Maximum bytes that are read and discarded of a body that is not needed.
 const MAX_DRAIN_BYTES: usize = 64 << 20;
 /// Maximum time for reading and discarding a body that is not needed.
 const MAX_DRAIN_TIME: Duration = Duration::from_secs(5);
@@ -62,7 +62,7 @@ async fn receive_body(
     let started_at = Instant::now();
     loop {
         let frame = match timeout_at(timeouts.deadline(started_at, bytes.len()), body.frame()).await {
-            Err(_) => return Err(Problem::too_slow("the body arrived too slowly")),
+            Err(_) => return Err(Problem::body_too_slow("the body arrived too slowly")),
             Ok(None) => return Ok(ReceivedBody { bytes: bytes.freeze(), _budget_permit: budget_permit }),
             Ok(Some(Err(_))) => {
                 return Err(Problem::malformed("the body is incomplete or framed incorrectly"));

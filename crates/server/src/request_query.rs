@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_values_are_decoded() {
+    fn parameter_names_and_values_are_decoded() {
         let query = parse_query("a=1%2B1+2&b%20c=%C3%A4&&").unwrap();
         assert_eq!(query.get("a"), Some("1+1 2"));
         assert_eq!(query.get("b c"), Some("ä"));

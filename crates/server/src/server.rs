@@ -211,7 +211,7 @@ impl Server {
         if let Some(http_server) = self.http_server.take() {
             let _ = http_server.await;
         }
-        // Waits for changes whose clients have disconnected. One that takes too long finds the store closed.
+        // Waits for changes whose clients have disconnected. A change that takes too long finds the store closed.
         self.changes_in_flight.close();
         let _ = timeout(REQUEST_DRAIN_TIMEOUT, self.changes_in_flight.wait()).await;
         self.engine.stop(self.drain_timeout).await;
@@ -244,7 +244,7 @@ pub fn engine_settings(config: &Config) -> Settings {
     Settings {
         node_name: build_node_name(),
         registration_name: config.registration_name.clone(),
-        slot_count: config.workers,
+        slot_count: config.max_running_tasks,
         journal_retention: config.journal_retention,
         history_retention: config.history_retention,
         object_retention: config.object_retention,
@@ -272,7 +272,7 @@ async fn find_or_create_first_token(
 
 fn build_accepted_tokens(configured: &[TokenDef], first: Option<&FirstToken>) -> AcceptedTokens {
     match first {
-        Some(first) if configured.is_empty() => AcceptedTokens::new(vec![first.def.clone()]),
+        Some(first) if configured.is_empty() => AcceptedTokens::new(vec![first.token_def.clone()]),
         _ => AcceptedTokens::new(configured.to_vec()),
     }
 }
@@ -321,7 +321,10 @@ impl ConfigReloader {
                 Err(faults) => Err(StartOrReloadError::Config(faults)),
             };
             match applied {
-                Ok(()) => tracing::info!("configuration reloaded; its changes are active"),
+                Ok(()) => tracing::info!(
+                    "configuration reloaded; its changes are active, except those of settings that a warning names as \
+                     needing a restart"
+                ),
                 Err(ref error) => {
                     self.app.config_status.record_rejected_reload(error, self.app.now());
                     tracing::error!(
@@ -344,7 +347,7 @@ impl ConfigReloader {
 
     async fn apply_config(&self, config: &Config) -> Result<(), StartOrReloadError> {
         for warning in &config.warnings {
-            tracing::warn!("warning about the changed configuration: {warning}");
+            tracing::warn!("configuration warning; it does not prevent the reload: {warning}");
         }
         let setup =
             merge_setups(&self.program_setup, config.build_setup().map_err(StartOrReloadError::Config)?)?;

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_of_the_data_is_a_field() {
+    fn each_line_of_the_data_is_sent_as_a_data_field() {
         assert_eq!(format_frame(Some(7), "a.b", "{\n1}"), "id: 7\nevent: a.b\ndata: {\ndata: 1}\n\n");
         assert_eq!(format_frame(None, "task", "{\r\n}"), "event: task\ndata: {\ndata: \ndata: }\n\n");
     }

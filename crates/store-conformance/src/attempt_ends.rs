@@ -131,7 +131,7 @@ pub async fn emitted_events_commit_with_the_end_of_the_attempt(harness: &dyn Har
     let read = fixture.read_events_after(task.event().id, &Default::default()).await;
     assert_eq!(
         read.iter().map(|event| event.id).collect::<Vec<_>>(),
-        sequenced_event_ids(&finished.emitted_events)
+        event_ids_of_receipts(&finished.emitted_events)
     );
     for (event, emit) in read.iter().zip(&emits) {
         assert_eq!((event.cause, event.value.as_str()), (emit.cause, emit.value.as_str()));
@@ -232,8 +232,11 @@ pub async fn valid_and_stale_attempts_in_one_call_get_separate_results(harness: 
     ];
     let answers = fixture.finish_attempts(attempts).await;
     assert_eq!(answers[1], Err(TaskCommandError::StaleFence));
-    let emitted: Vec<EventId> =
-        answers.iter().flatten().flat_map(|finished| sequenced_event_ids(&finished.emitted_events)).collect();
+    let emitted: Vec<EventId> = answers
+        .iter()
+        .flatten()
+        .flat_map(|finished| event_ids_of_receipts(&finished.emitted_events))
+        .collect();
     assert_eq!(emitted.len(), 2);
     assert_strictly_ascending(&emitted);
     let read = fixture.read_events_after(tasks[2].event().id, &Default::default()).await;

@@ -32,7 +32,7 @@ async fn succeed_and_emit(
         .finish_attempt(FinishedAttempt { emitted_events: emits, ..finished_attempt(task, success()) })
         .await
         .expect("the fence is current");
-    sequenced_event_ids(&finished.emitted_events)
+    event_ids_of_receipts(&finished.emitted_events)
 }
 
 pub async fn an_event_view_includes_all_events_it_caused(harness: &dyn Harness) {
@@ -84,8 +84,8 @@ pub async fn every_caused_event_names_its_cause(harness: &dyn Harness) {
     assert_eq!(view.journal_range, fixture.read_journal_range().await);
 }
 
-/// Events that a task emits while it runs name it as their cause, as do those that commit with its end.
-pub async fn events_emitted_while_a_task_runs_name_it_as_cause(harness: &dyn Harness) {
+/// Events that a task emits while it runs are caused by the event of the task, as are those that commit with its end.
+pub async fn events_emitted_while_a_task_runs_are_caused_by_its_event(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     let root = fixture.emit(new_event("one")).await.id;
     let task = fixture.claim_one_for_handler("first").await;
@@ -94,7 +94,7 @@ pub async fn events_emitted_while_a_task_runs_name_it_as_cause(harness: &dyn Har
     assert_eq!(read_caused_event_ids(&fixture, root).await, [emitted_while_running, emitted_at_end[0]]);
 }
 
-pub async fn the_number_of_caused_events_shown_is_limited(harness: &dyn Harness) {
+pub async fn an_event_view_lists_a_limited_number_of_caused_events(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     let root = fixture.emit(new_event("one")).await.id;
     let near =
@@ -129,7 +129,7 @@ pub async fn expired_events_cannot_be_read_but_are_still_named_as_causes(harness
 }
 
 /// An order that no event created has no cause event, so the events its steps emit have none either.
-pub async fn events_emitted_by_a_manually_added_order_have_no_cause_event(harness: &dyn Harness) {
+pub async fn events_emitted_by_steps_of_a_manually_added_order_have_no_cause_event(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration().chain("/x/y", "a=step>done done")).await;
     fixture.add_order(new_order("/x/y,1")).await;
     let task = fixture.claim_one().await;
@@ -179,7 +179,7 @@ pub async fn step_events_are_caused_by_the_event_that_created_the_order(harness:
 
 /// An event creates an order whose step emits the next event: the depth grows by one each time, which makes a cycle
 /// detectable.
-pub async fn causation_depth_increases_through_orders(harness: &dyn Harness) {
+pub async fn cause_depth_increases_through_orders(harness: &dyn Harness) {
     let registration = base_registration().chain("/x/y", "a=step>done done").chain_route("round", "/x/y");
     let fixture = StoreFixture::new(harness, registration).await;
     let mut last = fixture.emit(new_event("round")).await.id;

@@ -1,4 +1,4 @@
-//! Chains that change while they have orders: orders continue, or are orphaned at a removed chain node.
+//! Chains that change while they have orders: orders continue, or are stranded at a chain node that was removed.
 
 use pointsman_core::TaskStatus;
 use pointsman_core::chain::ChainNodeAction;
@@ -37,16 +37,16 @@ pub async fn registering_an_unchanged_chain_does_not_change_its_orders(harness: 
     assert_eq!(count_unfinished_tasks(&fixture).await, 1);
 }
 
-pub async fn an_order_at_a_removed_chain_node_is_orphaned(harness: &dyn Harness) {
+pub async fn an_order_at_a_removed_chain_node_is_stranded(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
     fixture.register(registration_without_first_chain_node()).await;
     let view = fixture.read_order(ORDER_KEY).await;
-    assert!(view.node_undefined && !view.order.suspended, "the order is orphaned");
+    assert!(view.is_at_removed_node && !view.order.suspended, "the order is stranded");
     assert_eq!((view.order.node.as_str(), view.task), ("a", None));
     fixture.assert_nothing_claimable("its chain node was removed").await;
     assert_eq!(count_unfinished_tasks(&fixture).await, 0);
     let mut fixture = fixture.reopen().await;
-    assert!(fixture.read_order(ORDER_KEY).await.node_undefined, "after a restart, too");
+    assert!(fixture.read_order(ORDER_KEY).await.is_at_removed_node, "after a restart, too");
     assert_eq!(
         fixture.list_chains().await[0].order_counts_by_node,
         [(chain_node_id("a"), 1)],
@@ -54,12 +54,12 @@ pub async fn an_order_at_a_removed_chain_node_is_orphaned(harness: &dyn Harness)
     );
     fixture.register(base_registration()).await;
     let view = fixture.read_order(ORDER_KEY).await;
-    assert!(!view.node_undefined && view.task.is_some());
+    assert!(!view.is_at_removed_node && view.task.is_some());
     let task = fixture.claim_one().await;
     assert_eq!((task.step_run().node.as_str(), task.step_run().value.as_str()), ("a", "1"));
 }
 
-pub async fn an_orphaned_order_can_be_moved(harness: &dyn Harness) {
+pub async fn a_stranded_order_can_be_moved(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
     fixture.register(registration_without_first_chain_node()).await;
     let nowhere = Err(OrderError::NoSuchNode(chain_path("/x/y"), chain_node_id("a")));
@@ -70,11 +70,11 @@ pub async fn an_orphaned_order_can_be_moved(harness: &dyn Harness) {
         fixture.summarize_engine_events_after(since).await,
         ["OrderNodeChanged fromNodeId:a,nodeId:b"]
     );
-    assert!(!fixture.read_order(ORDER_KEY).await.node_undefined);
+    assert!(!fixture.read_order(ORDER_KEY).await.is_at_removed_node);
     assert_eq!(format_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
 }
 
-pub async fn an_orphaned_order_can_be_suspended_and_removed(harness: &dyn Harness) {
+pub async fn a_stranded_order_can_be_suspended_and_removed(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
     fixture.register(registration_without_first_chain_node()).await;
     fixture.suspend_order(ORDER_KEY).await;
@@ -90,7 +90,7 @@ pub async fn a_running_step_can_finish_at_a_removed_chain_node(harness: &dyn Har
     let task = fixture.claim_one().await;
     fixture.register(registration_without_first_chain_node()).await;
     let view = fixture.read_order(ORDER_KEY).await;
-    assert!(view.node_undefined && view.order.step_running, "the running step can finish");
+    assert!(view.is_at_removed_node && view.order.step_running, "the running step can finish");
     let since = fixture.read_journal_head().await;
     assert_eq!(fixture.succeed(&task).await.status, TaskStatus::Done);
     assert_eq!(
@@ -124,7 +124,7 @@ pub async fn a_failed_step_is_not_retried_at_a_removed_chain_node(harness: &dyn 
     fixture.advance_clock(RETRY_DELAY_SECS);
     fixture.assert_nothing_claimable("its chain node was removed").await;
     let view = fixture.read_order(ORDER_KEY).await;
-    assert_eq!((view.task, view.node_undefined), (None, true));
+    assert_eq!((view.task, view.is_at_removed_node), (None, true));
     fixture.register(base_registration()).await;
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
@@ -148,7 +148,7 @@ pub async fn orders_finish_when_their_chain_node_becomes_an_end(harness: &dyn Ha
     assert_eq!(count_unfinished_tasks(&fixture).await, 0);
 }
 
-pub async fn a_waiting_step_moves_to_the_new_handler(harness: &dyn Harness) {
+pub async fn a_waiting_step_moves_to_the_new_handler_of_its_chain_node(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
     let since = fixture.read_journal_head().await;
     fixture.register(base_registration().chain("/x/y", "a=other>b b=second>done done")).await;
@@ -167,7 +167,7 @@ pub async fn a_waiting_step_moves_to_the_new_handler(harness: &dyn Harness) {
     assert_eq!(fixture.read_order(ORDER_KEY).await.order.node, chain_node_id("b"));
 }
 
-/// Checked with a step that is not due yet and with a scheduled step.
+/// Checked with a step that is not due yet and with a prefetched step.
 pub async fn a_step_moved_to_a_new_handler_keeps_its_due_time(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.add_order(new_order(ORDER_KEY).planned_at(fixture.seconds_from_now(60))).await;
@@ -189,7 +189,7 @@ pub async fn a_running_step_finishes_with_its_old_handler(harness: &dyn Harness)
     assert_eq!(format_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
 }
 
-pub async fn removing_a_chain_orphans_its_orders(harness: &dyn Harness) {
+pub async fn removing_a_chain_strands_its_orders(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
     fixture.add_order(new_order("/x/y,2").starting_at_chain_node("b")).await;
     let running = fixture.claim_for_handlers(&["second"], 10).await;
@@ -199,8 +199,9 @@ pub async fn removing_a_chain_orphans_its_orders(harness: &dyn Harness) {
     assert_eq!(left[0].order_counts_by_node, [(chain_node_id("a"), 1), (chain_node_id("b"), 1)]);
     let gone = Err(OrderError::NoSuchChain(chain_path("/x/y")));
     assert_eq!(fixture.try_add_order(new_order("/x/y,3")).await, gone.clone().map(|()| unreachable!()));
-    let orphaned: Vec<_> = fixture.list_orders("/x/y").await.iter().map(|view| view.node_undefined).collect();
-    assert_eq!(orphaned, [true, true], "its orders still exist");
+    let stranded: Vec<_> =
+        fixture.list_orders("/x/y").await.iter().map(|view| view.is_at_removed_node).collect();
+    assert_eq!(stranded, [true, true], "its orders still exist");
     fixture.assert_nothing_claimable("there is no such chain").await;
     fixture.succeed(&running[0]).await;
     assert_eq!(
@@ -294,7 +295,7 @@ pub async fn changing_other_chain_nodes_does_not_affect_a_pending_retry(harness:
 }
 
 /// A cluster node dies while running a step whose chain node was removed.
-pub async fn a_crash_at_a_removed_chain_node_leaves_no_task(harness: &dyn Harness) {
+pub async fn a_step_that_crashed_at_a_removed_chain_node_is_not_repeated(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
     fixture.claim_one().await;
     fixture.register(base_registration().without_chain("/x/y")).await;

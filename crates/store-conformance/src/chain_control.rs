@@ -63,12 +63,12 @@ pub async fn a_stopped_chain_starts_no_step(harness: &dyn Harness) {
         !fixture.read_queue_of_subject("second", step_queue_subject("/x/z", "b")).await.is_paused_or_blocked
     );
     let id = fixture.read_order_task_id("/x/y,1").await;
-    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Order]);
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::OrderNotBlocked]);
     let since = fixture.read_journal_head().await;
     fixture.set_chain_stopped("/x/y", false).await;
     let running = r#"{"key":"/x/y","TYPE":"JobChainStateChanged","state":"running"}"#;
     assert_eq!(fixture.read_engine_event_json_after(since).await, [running]);
-    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Selection]);
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::SelectedToRunNext]);
     assert_eq!(run_startable_steps(&fixture).await, ["/x/y,1 a", "/x/y,2 a", "/x/y,3 a"]);
 }
 
@@ -85,8 +85,8 @@ pub async fn running_steps_of_a_stopped_chain_can_finish(harness: &dyn Harness) 
     assert_eq!(run_startable_steps(&fixture).await, ["/x/y,1 b", "/x/y,2 b"]);
 }
 
-/// Once the chain is stopped, steps that were scheduled before do not start.
-pub async fn scheduled_steps_of_a_stopped_chain_wait(harness: &dyn Harness) {
+/// Once the chain or the chain node is stopped, steps that were prefetched before do not start.
+pub async fn prefetched_steps_of_a_stopped_chain_wait(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
     assert_eq!(fixture.schedule_tasks(4).await, 4);
     fixture.set_chain_stopped("/x/y", true).await;
@@ -111,7 +111,7 @@ pub async fn a_stopped_chain_node_blocks_its_orders(harness: &dyn Harness) {
     );
     assert_eq!(
         fixture.list_closed_gate_kinds(&fixture.read_order_task_id("/x/y,1").await).await,
-        [GateKind::Order]
+        [GateKind::OrderNotBlocked]
     );
     let since = fixture.read_journal_head().await;
     fixture.set_chain_node_action("/x/y b", ChainNodeAction::Process).await;
@@ -150,7 +150,7 @@ pub async fn setting_the_same_chain_state_publishes_no_event(harness: &dyn Harne
     assert_eq!(fixture.summarize_engine_events_after(since).await, want);
 }
 
-pub async fn a_skipped_chain_node_creates_no_step(harness: &dyn Harness) {
+pub async fn waiting_and_new_orders_move_past_a_skipped_chain_node(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
     let since = fixture.read_journal_head().await;
     fixture.set_chain_node_action("/x/y a", ChainNodeAction::NextState).await;
@@ -189,7 +189,7 @@ pub async fn skipping_chain_nodes_can_finish_an_order(harness: &dyn Harness) {
 }
 
 /// A running step finishes first, a suspended order stays, and a stopped chain skips nothing.
-pub async fn running_suspended_and_stopped_orders_skip_a_node_later(harness: &dyn Harness) {
+pub async fn running_suspended_and_stopped_orders_skip_a_node_once_they_continue(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
     fixture.set_chain_stopped("/x/z", true).await;
     fixture.suspend_order("/x/y,2").await;
@@ -254,7 +254,7 @@ pub async fn a_rule_blocks_a_chain(harness: &dyn Harness) {
         let closed_gates: Vec<_> = gates.iter().filter(|gate| !gate.open).collect();
         assert_eq!(
             (closed_gates.len(), closed_gates[0].kind, &closed_gates[0].rule),
-            (1, GateKind::Rule, &Some(rule))
+            (1, GateKind::NoBlockingRule, &Some(rule))
         );
         let fixture = fixture.reopen().await;
         assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 b", "/x/z,2 b"]);
@@ -360,7 +360,7 @@ pub async fn unknown_chains_and_chain_nodes_cannot_be_stopped(harness: &dyn Harn
 }
 
 /// A step that was running when its chain node was set to skip moves on as soon as it waits.
-pub async fn a_step_waiting_for_a_retry_is_skipped(harness: &dyn Harness) {
+pub async fn a_failed_or_released_step_at_a_skipped_chain_node_is_not_repeated(harness: &dyn Harness) {
     let mut fixture = fixture_with_two_orders_per_chain(harness).await;
     fixture.set_chain_stopped("/x/z", true).await;
     let running = fixture.claim(10).await;
@@ -376,7 +376,7 @@ pub async fn a_step_waiting_for_a_retry_is_skipped(harness: &dyn Harness) {
 }
 
 /// Skipping around a cycle ends, and the order continues at whichever chain node is processed again.
-pub async fn an_order_in_a_skipped_cycle_waits_for_a_processed_node(harness: &dyn Harness) {
+pub async fn an_order_in_a_cycle_of_skipped_chain_nodes_waits_until_one_is_processed(harness: &dyn Harness) {
     for node in ["a", "b"] {
         let fixture = StoreFixture::new(
             harness,

@@ -25,7 +25,7 @@ async fn fixture_with_tasks_of_handler_hook(harness: &dyn Harness, count: usize)
 }
 
 /// Finishes one attempt and reports that its target is busy for this many seconds.
-async fn report_busy_target(fixture: &StoreFixture<'_>, seconds: u64) {
+async fn finish_attempt_with_busy_target(fixture: &StoreFixture<'_>, seconds: u64) {
     let task = fixture.claim_one_for_handler("hook").await;
     let until = fixture.seconds_from_now(seconds);
     let finished = fixture
@@ -36,7 +36,7 @@ async fn report_busy_target(fixture: &StoreFixture<'_>, seconds: u64) {
 }
 
 /// Finishes several attempts one by one with a report that the target fails; their tasks are snoozed for an hour.
-async fn report_failing_target(fixture: &StoreFixture<'_>, times: u32) {
+async fn finish_attempts_with_failing_target(fixture: &StoreFixture<'_>, times: u32) {
     for _ in 0..times {
         let task = fixture.claim_one_for_handler("hook").await;
         fixture
@@ -51,7 +51,7 @@ async fn report_failing_target(fixture: &StoreFixture<'_>, times: u32) {
 
 pub async fn a_busy_target_gets_no_attempts_until_its_retry_time(harness: &dyn Harness) {
     let mut fixture = fixture_with_tasks_of_handler_hook(harness, 6).await;
-    report_busy_target(&fixture, 60).await;
+    finish_attempt_with_busy_target(&fixture, 60).await;
     let claims = fixture.claim_returning_result(10).await;
     assert_eq!(
         (claims.tasks.len(), claims.has_more, claims.next_task_due_at),
@@ -70,7 +70,7 @@ pub async fn a_busy_target_gets_no_attempts_until_its_retry_time(harness: &dyn H
 pub async fn a_shorter_busy_time_does_not_shorten_a_longer_one(harness: &dyn Harness) {
     let mut fixture = fixture_with_tasks_of_handler_hook(harness, 6).await;
     let first = fixture.claim_one().await;
-    report_busy_target(&fixture, 60).await;
+    finish_attempt_with_busy_target(&fixture, 60).await;
     let until = fixture.seconds_from_now(10);
     fixture
         .finish_with_target_health(&first, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
@@ -82,7 +82,7 @@ pub async fn a_shorter_busy_time_does_not_shorten_a_longer_one(harness: &dyn Har
     assert_eq!(fixture.claim(10).await.len(), 6);
 }
 
-pub async fn scheduled_tasks_wait_for_a_busy_target(harness: &dyn Harness) {
+pub async fn prefetched_tasks_wait_for_a_busy_target(harness: &dyn Harness) {
     let mut fixture = fixture_with_tasks_of_handler_hook(harness, 6).await;
     let task = fixture.claim_one().await;
     fixture.schedule_tasks(4).await;
@@ -99,7 +99,7 @@ pub async fn scheduled_tasks_wait_for_a_busy_target(harness: &dyn Harness) {
 pub async fn a_success_ends_the_busy_time(harness: &dyn Harness) {
     let fixture = fixture_with_tasks_of_handler_hook(harness, 6).await;
     let running = fixture.claim_one().await;
-    report_busy_target(&fixture, 60).await;
+    finish_attempt_with_busy_target(&fixture, 60).await;
     fixture.finish_with_target_health(&running, success(), TargetHealth::Healthy).await;
     assert_eq!(fixture.claim(10).await.len(), 4);
 }
@@ -107,7 +107,7 @@ pub async fn a_success_ends_the_busy_time(harness: &dyn Harness) {
 pub async fn a_busy_target_does_not_delay_other_handlers(harness: &dyn Harness) {
     let fixture = fixture_with_tasks_of_handler_hook(harness, 100).await;
     fixture.emit_copies(5, new_event("note").with_priority(1)).await;
-    report_busy_target(&fixture, 60).await;
+    finish_attempt_with_busy_target(&fixture, 60).await;
     fixture.schedule_tasks(8).await;
     let claimed = fixture.claim(5).await;
     assert_eq!(claimed.len(), 5);
@@ -116,7 +116,7 @@ pub async fn a_busy_target_does_not_delay_other_handlers(harness: &dyn Harness) 
 
 pub async fn a_failing_target_opens_the_circuit_and_is_probed_by_one_task(harness: &dyn Harness) {
     let mut fixture = fixture_with_tasks_of_handler_hook(harness, 40).await;
-    report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD - 1).await;
+    finish_attempts_with_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD - 1).await;
     let claimed = fixture.claim(3).await;
     assert_eq!(claimed.len(), 3, "not yet");
     for task in &claimed {
@@ -128,7 +128,7 @@ pub async fn a_failing_target_opens_the_circuit_and_is_probed_by_one_task(harnes
     };
     let mut waits = Vec::new();
     for _ in 0..3 {
-        report_failing_target(&fixture, 1).await;
+        finish_attempts_with_failing_target(&fixture, 1).await;
         limiter_state.record_target_health(
             TargetHealth::Failing,
             &fixture.registration.expect_handler_def("hook").retry,
@@ -152,21 +152,21 @@ pub async fn a_failing_target_opens_the_circuit_and_is_probed_by_one_task(harnes
 
 pub async fn one_success_resets_the_failure_count(harness: &dyn Harness) {
     let fixture = fixture_with_tasks_of_handler_hook(harness, 40).await;
-    report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD - 1).await;
+    finish_attempts_with_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD - 1).await;
     let task = fixture.claim_one().await;
     fixture.finish_with_target_health(&task, success(), TargetHealth::Healthy).await;
-    report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD - 1).await;
+    finish_attempts_with_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD - 1).await;
     assert_eq!(fixture.claim(10).await.len(), 10);
 }
 
 /// An attempt without a target report does not affect the circuit.
 pub async fn attempts_without_a_target_report_do_not_change_the_circuit(harness: &dyn Harness) {
     let fixture = fixture_with_tasks_of_handler_hook(harness, 40).await;
-    report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD - 1).await;
+    finish_attempts_with_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD - 1).await;
     fixture.succeed(&fixture.claim_one().await).await;
     fixture.fail(&fixture.claim_one().await).await;
     assert_eq!(fixture.claim(1).await.len(), 1, "a failure without a report does not count");
-    report_failing_target(&fixture, 1).await;
+    finish_attempts_with_failing_target(&fixture, 1).await;
     assert!(fixture.claim(10).await.is_empty());
 }
 
@@ -192,7 +192,7 @@ pub async fn stale_attempts_do_not_change_the_circuit(harness: &dyn Harness) {
 
 pub async fn circuit_state_survives_a_restart(harness: &dyn Harness) {
     let fixture = fixture_with_tasks_of_handler_hook(harness, 40).await;
-    report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD).await;
+    finish_attempts_with_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD).await;
     let published = fixture.claim_returning_result(10).await.next_task_due_at;
     let mut fixture = fixture.reopen().await;
     let claims = fixture.claim_returning_result(10).await;
@@ -204,33 +204,34 @@ pub async fn circuit_state_survives_a_restart(harness: &dyn Harness) {
 /// A changed configuration does not close the circuit.
 pub async fn circuit_state_survives_a_registration(harness: &dyn Harness) {
     let mut fixture = fixture_with_tasks_of_handler_hook(harness, 40).await;
-    report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD).await;
+    finish_attempts_with_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD).await;
     let published = fixture.claim_returning_result(10).await.next_task_due_at;
     fixture.register(base_registration().route("record.other", &["hook"])).await;
     let claims = fixture.claim_returning_result(10).await;
     assert_eq!((claims.tasks.len(), claims.next_task_due_at), (0, published));
 }
 
-pub async fn a_busy_target_blocks_worker_claims(harness: &dyn Harness) {
+pub async fn a_busy_target_blocks_claims_of_pull_workers(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, base_registration().pulled_by_workers("hook")).await;
     fixture.emit_copies(3, new_event("record")).await;
-    let task = fixture.claim_one_as_worker("hook").await;
+    let task = fixture.claim_one_as_pull_worker("hook").await;
     let until = fixture.seconds_from_now(60);
     fixture
         .finish_with_target_health(&task, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
         .await;
-    let claims =
-        expect_ok(fixture.store.claim_tasks(fixture.worker_claim_request(&["hook"], 10), fixture.now).await);
+    let claims = expect_ok(
+        fixture.store.claim_tasks(fixture.pull_worker_claim_request(&["hook"], 10), fixture.now).await,
+    );
     assert_eq!((claims.tasks.len(), claims.next_task_due_at), (0, Some(until)));
     fixture.advance_clock(60);
-    assert_eq!(fixture.claim_as_worker(&["hook"], 10).await.len(), 3);
+    assert_eq!(fixture.claim_as_pull_worker(&["hook"], 10).await.len(), 3);
 }
 
-pub async fn a_clock_that_ran_ahead_does_not_block_the_handler(harness: &dyn Harness) {
+pub async fn a_busy_time_set_while_the_clock_ran_ahead_does_not_block_the_handler(harness: &dyn Harness) {
     let mut fixture = fixture_with_tasks_of_handler_hook(harness, 4).await;
     let correct_time = fixture.now;
     fixture.advance_clock(86_400);
-    report_busy_target(&fixture, 60).await;
+    finish_attempt_with_busy_target(&fixture, 60).await;
     fixture.now = correct_time;
     assert_eq!(fixture.claim(1).await.len(), 1);
 }

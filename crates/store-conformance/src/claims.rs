@@ -35,7 +35,7 @@ pub async fn a_claim_returns_at_most_the_requested_number(harness: &dyn Harness)
 }
 
 /// Tasks behind a claimed head are not ready, so `has_more` is false.
-pub async fn has_more_counts_only_ready_tasks(harness: &dyn Harness) {
+pub async fn has_more_is_false_if_no_other_task_is_ready(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_copies(5, new_event("record").with_key("a")).await;
     fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
@@ -43,7 +43,7 @@ pub async fn has_more_counts_only_ready_tasks(harness: &dyn Harness) {
     assert_eq!((claims.tasks.len(), claims.has_more), (1, false));
 }
 
-pub async fn has_more_counts_scheduled_tasks(harness: &dyn Harness) {
+pub async fn has_more_is_true_while_prefetched_tasks_remain(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_copies(3, new_event("record")).await;
     assert_eq!(fixture.schedule_tasks(3).await, 3);
@@ -53,7 +53,7 @@ pub async fn has_more_counts_scheduled_tasks(harness: &dyn Harness) {
     assert_eq!((claims.tasks.len(), claims.has_more), (2, false));
 }
 
-pub async fn a_claimed_task_is_locked_by_its_node(harness: &dyn Harness) {
+pub async fn a_claimed_task_is_locked_by_the_claiming_node(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit(new_event("record").with_key("a").with_value("{\"n\":1}")).await;
     fixture.advance_clock(5);
@@ -118,7 +118,7 @@ pub async fn no_task_is_claimed_before_it_is_due(harness: &dyn Harness) {
     );
 }
 
-pub async fn retries_and_snoozes_are_reported_as_next_due(harness: &dyn Harness) {
+pub async fn claims_report_the_due_times_of_retries_and_snoozes(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_copies(2, new_event("record")).await;
     let claimed = fixture.claim(2).await;
@@ -174,7 +174,7 @@ pub async fn scheduling_prefetches_at_most_the_requested_total(harness: &dyn Har
     assert_eq!(fixture.schedule_tasks(100).await, 7);
 }
 
-pub async fn no_task_is_scheduled_before_it_is_due(harness: &dyn Harness) {
+pub async fn no_task_is_prefetched_before_it_is_due(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let delayed = fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
     assert_eq!(fixture.schedule_tasks(10).await, 0);
@@ -183,18 +183,18 @@ pub async fn no_task_is_scheduled_before_it_is_due(harness: &dyn Harness) {
     assert_eq!(fixture.read_task_status(&delayed.tasks[0]).await, TaskStatus::Scheduled);
 }
 
-pub async fn scheduled_tasks_are_claimed_first(harness: &dyn Harness) {
+pub async fn prefetched_tasks_are_claimed_first(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let scheduled = fixture.emit_copies(2, new_event("record")).await;
     assert_eq!(fixture.schedule_tasks(2).await, 2);
     let urgent = fixture.emit(new_event("record").with_priority(9000)).await;
     let mut first = event_ids_of_tasks(&fixture.claim(2).await);
     first.sort();
-    assert_eq!(first, sequenced_event_ids(&scheduled));
+    assert_eq!(first, event_ids_of_receipts(&scheduled));
     assert_eq!(event_ids_of_tasks(&fixture.claim(2).await), [urgent.id]);
 }
 
-pub async fn scheduled_tasks_survive_a_restart(harness: &dyn Harness) {
+pub async fn prefetched_tasks_survive_a_restart(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = fixture.emit_copies(3, new_event("record")).await;
     fixture.schedule_tasks(2).await;
@@ -236,7 +236,7 @@ pub async fn an_append_can_claim_the_tasks_it_creates(harness: &dyn Harness) {
     assert_eq!(event_ids_of_tasks(&fixture.claim(10).await), [new[1].id]);
 }
 
-pub async fn finishing_can_claim_the_tasks_it_frees(harness: &dyn Harness) {
+pub async fn finishing_an_attempt_can_claim_the_tasks_it_unblocks(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = fixture.emit_copies(2, new_event("record").with_key("a")).await;
     let head = fixture.claim_one().await;

@@ -37,7 +37,7 @@ pub async fn running_tasks_never_exceed_the_concurrency_limit(harness: &dyn Harn
         assert!(running.len() <= 2);
     }
     ran.sort();
-    assert_eq!(ran, sequenced_event_ids(&events));
+    assert_eq!(ran, event_ids_of_receipts(&events));
 }
 
 pub async fn concurrency_limit_applies_across_tenants_and_nodes(harness: &dyn Harness) {
@@ -89,7 +89,7 @@ pub async fn concurrency_limit_applies_to_tasks_claimed_by_a_finish(harness: &dy
     assert_eq!(count_running_tasks(&fixture).await, 2);
 }
 
-pub async fn concurrency_limit_applies_to_scheduled_tasks(harness: &dyn Harness) {
+pub async fn concurrency_limit_applies_to_prefetched_tasks(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit_copies(6, new_event("record")).await;
     fixture.schedule_tasks(6).await;
@@ -145,7 +145,7 @@ pub async fn every_attempt_end_frees_a_concurrency_slot(harness: &dyn Harness) {
             _ => {
                 fixture.advance_clock(LEASE_SECS + 1);
                 fixture.node_id = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
-                assert_eq!(fixture.rescue_tasks().await.freed_tasks.len(), 2);
+                assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status.len(), 2);
                 assert_eq!(fixture.claim(10).await.len(), 2, "after a crash");
                 return;
             }
@@ -266,7 +266,7 @@ pub async fn lanes_and_concurrency_limits_both_apply(harness: &dyn Harness) {
     assert_eq!(ran, 6);
 }
 
-pub async fn concurrency_limit_applies_to_sources_and_workers(harness: &dyn Harness) {
+pub async fn concurrency_limit_applies_to_sources_and_pull_workers(harness: &dyn Harness) {
     let registration = RegistrationBuilder::default()
         .route("record", &["remote"])
         .collection("shop/orders", 100)
@@ -284,10 +284,10 @@ pub async fn concurrency_limit_applies_to_sources_and_workers(harness: &dyn Harn
     for tenant_name in ["default", "shop"] {
         fixture.emit_copies(3, new_event("record").for_tenant(tenant_name)).await;
     }
-    let running = fixture.claim_as_worker(&["remote"], 10).await;
+    let running = fixture.claim_as_pull_worker(&["remote"], 10).await;
     assert_eq!(running.len(), 2);
     fixture.succeed(&running[0]).await;
-    assert_eq!(fixture.claim_as_worker(&["remote"], 10).await.len(), 1);
+    assert_eq!(fixture.claim_as_pull_worker(&["remote"], 10).await.len(), 1);
 }
 
 /// A blocked task uses no slot, and lifting the rule frees no slot a second time.
@@ -327,17 +327,17 @@ pub async fn cancelling_the_task_of_the_next_tenant_in_turn_lets_another_tenant_
     assert_eq!(fixture.claim(10).await.len(), 1, "the third tenant's task is claimed");
 }
 
-pub async fn a_worker_of_one_tenant_does_not_wait_for_other_tenants(harness: &dyn Harness) {
+pub async fn a_pull_worker_of_one_tenant_does_not_wait_for_other_tenants(harness: &dyn Harness) {
     let fixture =
         fixture_with_three_tenants(harness, RegistrationBuilder::single_handler().pulled_by_workers("index"))
             .await;
-    let first = fixture.claim_one_as_worker("index").await;
-    assert!(fixture.claim_as_worker(&["index"], 10).await.is_empty());
+    let first = fixture.claim_one_as_pull_worker("index").await;
+    assert!(fixture.claim_as_pull_worker(&["index"], 10).await.is_empty());
     fixture.succeed(&first).await;
     let claimant =
         Claimant::PullWorker { lease_until: fixture.seconds_from_now(LEASE_SECS), tenant: Some(tenant("c")) };
-    let claim = ClaimRequest { claimant, ..fixture.worker_claim_request(&["index"], 10) };
+    let claim = ClaimRequest { claimant, ..fixture.pull_worker_claim_request(&["index"], 10) };
     let claimed = expect_ok(fixture.store.claim_tasks(claim, fixture.now).await).tasks;
     assert_eq!(claimed.len(), 1);
-    assert!(fixture.claim_as_worker(&["index"], 10).await.is_empty(), "and the limit holds");
+    assert!(fixture.claim_as_pull_worker(&["index"], 10).await.is_empty(), "and the limit holds");
 }

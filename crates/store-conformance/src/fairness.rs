@@ -117,7 +117,7 @@ pub async fn a_paused_queue_uses_no_round_robin_turn(harness: &dyn Harness) {
     assert_eq!(count_tasks_of_handler_and_others(&fixture.claim(5).await, "quiet"), (5, 0));
 }
 
-pub async fn fairness_survives_a_restart(harness: &dyn Harness) {
+pub async fn busy_queues_share_claims_evenly_after_a_restart(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit_copies(200, new_event("flood")).await;
     for _ in 0..50 {

@@ -12,7 +12,7 @@ const HOUR_SECS: u64 = 3600;
 
 pub async fn event_ids_strictly_increase(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let mut ids = sequenced_event_ids(&fixture.emit_copies(50, new_event("record")).await);
+    let mut ids = event_ids_of_receipts(&fixture.emit_copies(50, new_event("record")).await);
     for _ in 0..10 {
         ids.push(fixture.emit(new_event("note")).await.id);
         fixture.advance_clock(1);
@@ -167,7 +167,7 @@ pub async fn an_event_value_can_be_large(harness: &dyn Harness) {
     assert_eq!(fixture.claim_one().await.event().value.as_str(), text);
 }
 
-pub async fn concurrent_emits_form_one_prev_chain(harness: &dyn Harness) {
+pub async fn prev_links_of_concurrent_emits_do_not_fork(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let emitters: Vec<_> = (0..64)
         .map(|_| {
@@ -191,5 +191,5 @@ pub async fn concurrent_emits_form_one_prev_chain(harness: &dyn Harness) {
         prev = Some(event.id);
     }
     let read: Vec<_> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
-    assert_eq!(read, sequenced_event_ids(&events));
+    assert_eq!(read, event_ids_of_receipts(&events));
 }

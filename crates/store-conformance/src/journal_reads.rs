@@ -53,20 +53,20 @@ pub async fn reading_continues_from_the_scanned_position(harness: &dyn Harness) 
         found.extend(event_ids(&page.events));
         after = page.last_scanned_event_id;
     }
-    assert_eq!(found, sequenced_event_ids(&events));
+    assert_eq!(found, event_ids_of_receipts(&events));
     let rest = read_page(&fixture, forward_query_after(after, 3)).await;
     assert!(rest.events.is_empty());
     assert_eq!(rest.last_scanned_event_id, after);
 }
 
-pub async fn reading_stops_at_the_until_id(harness: &dyn Harness) {
+pub async fn reading_stops_at_the_up_to_event_id(harness: &dyn Harness) {
     let (fixture, events) = fixture_with_ten_events(harness).await;
     let page = read_page(
         &fixture,
         JournalQuery { up_to_event_id: Some(events[6].id), ..forward_query_after(events[2].id, 100) },
     )
     .await;
-    assert_eq!(event_ids(&page.events), sequenced_event_ids(&events[3..=6]));
+    assert_eq!(event_ids(&page.events), event_ids_of_receipts(&events[3..=6]));
     let none = read_page(
         &fixture,
         JournalQuery { up_to_event_id: Some(events[2].id), ..forward_query_after(events[2].id, 100) },
@@ -77,7 +77,7 @@ pub async fn reading_stops_at_the_until_id(harness: &dyn Harness) {
 
 pub async fn reading_backwards_starts_with_the_newest(harness: &dyn Harness) {
     let (fixture, events) = fixture_with_ten_events(harness).await;
-    let newest = |n: usize| sequenced_event_ids(&events).into_iter().rev().take(n).collect::<Vec<_>>();
+    let newest = |n: usize| event_ids_of_receipts(&events).into_iter().rev().take(n).collect::<Vec<_>>();
     let back = |after, until, limit| JournalQuery {
         up_to_event_id: until,
         backwards: true,
@@ -192,7 +192,7 @@ pub async fn an_object_view_includes_its_events(harness: &dyn Harness) {
     let (default_tenant, a) = (tenant("default"), object_key("a"));
     let view = expect_ok(fixture.store.read_object(&default_tenant, &a, 4).await).expect("it exists");
     assert_eq!(view.last_event_id, events[9].id);
-    let newest: Vec<_> = sequenced_event_ids(&events).into_iter().rev().take(4).collect();
+    let newest: Vec<_> = event_ids_of_receipts(&events).into_iter().rev().take(4).collect();
     assert_eq!(event_ids(&view.events), newest, "newest first, no more than requested");
     assert_eq!(view.journal_range, fixture.read_journal_range().await);
     let all = expect_ok(fixture.store.read_object(&default_tenant, &a, 100).await).expect("it exists");

@@ -51,7 +51,7 @@ pub async fn lanes_of_different_handlers_are_independent(harness: &dyn Harness) 
     }
     assert!(fixture.claim(10).await.is_empty());
     fixture.succeed(&slow).await;
-    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events[1..]));
+    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), event_ids_of_receipts(&events[1..]));
 }
 
 pub async fn tasks_of_an_unordered_handler_run_concurrently(harness: &dyn Harness) {
@@ -77,7 +77,7 @@ pub async fn a_retrying_head_blocks_its_lane(harness: &dyn Harness) {
     );
     assert!(fixture.claim(10).await.is_empty());
     fixture.advance_clock(RETRY_DELAY_SECS);
-    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events));
+    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), event_ids_of_receipts(&events));
 }
 
 pub async fn a_snoozed_head_blocks_its_lane(harness: &dyn Harness) {
@@ -88,7 +88,7 @@ pub async fn a_snoozed_head_blocks_its_lane(harness: &dyn Harness) {
     fixture.advance_clock(299);
     assert!(fixture.claim(10).await.is_empty());
     fixture.advance_clock(1);
-    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events));
+    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), event_ids_of_receipts(&events));
 }
 
 pub async fn a_delayed_head_blocks_its_lane(harness: &dyn Harness) {
@@ -117,7 +117,7 @@ pub async fn a_released_head_keeps_its_lane_position(harness: &dyn Harness) {
     let head = fixture.claim_one().await;
     fixture.release_task(&head).await;
     let ran = fixture.run_all_ready_tasks().await;
-    assert_eq!(event_ids_of_tasks(&ran), sequenced_event_ids(&events));
+    assert_eq!(event_ids_of_tasks(&ran), event_ids_of_receipts(&events));
     assert_eq!((ran[0].attempt, ran[0].retries), (2, 0));
 }
 
@@ -138,7 +138,7 @@ pub async fn a_permanently_failed_head_unblocks_its_lane(harness: &dyn Harness) 
     let finished = fixture.fail_permanently(&fixture.claim_one().await).await;
     assert_eq!((finished.status, finished.next_attempt_due_at), (TaskStatus::Error, None));
     let ran = fixture.run_all_ready_tasks().await;
-    assert_eq!(event_ids_of_tasks(&ran), sequenced_event_ids(&events[1..]));
+    assert_eq!(event_ids_of_tasks(&ran), event_ids_of_receipts(&events[1..]));
     assert_eq!(ran[0].event().prev, Some(events[0].id), "the delivery names the failed event as prev");
 }
 
@@ -154,7 +154,7 @@ pub async fn a_halted_head_blocks_its_lane_until_retried(harness: &dyn Harness) 
     assert!(fixture.claim(10).await.is_empty());
     assert_eq!(fixture.retry_task(&events[0].tasks[0]).await, Ok(()));
     let ran = fixture.run_all_ready_tasks().await;
-    assert_eq!(event_ids_of_tasks(&ran), sequenced_event_ids(&events));
+    assert_eq!(event_ids_of_tasks(&ran), event_ids_of_receipts(&events));
     assert!(!ran[0].out_of_order, "it kept its lane position");
 }
 
@@ -170,7 +170,7 @@ pub async fn a_halted_head_blocks_its_lane_until_cancelled(harness: &dyn Harness
         "other lanes continue"
     );
     assert_eq!(fixture.cancel_task(&events[0].tasks[0]).await, Ok(()));
-    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events[1..]));
+    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), event_ids_of_receipts(&events[1..]));
     assert_eq!(fixture.read_queue("index").await.halted_count, 0);
 }
 
@@ -179,7 +179,7 @@ pub async fn a_cancelled_head_unblocks_its_lane(harness: &dyn Harness) {
     let events = emit_three_events_of_object_a(&fixture).await;
     let head = fixture.claim_one().await;
     assert_eq!(fixture.cancel_task(&head.id).await, Ok(()));
-    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events[1..]));
+    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), event_ids_of_receipts(&events[1..]));
 }
 
 /// Removing a task from the middle of a lane does not unblock the tasks behind it.
@@ -190,14 +190,14 @@ pub async fn cancelling_a_task_behind_the_head_does_not_unblock_the_lane(harness
     assert_eq!(fixture.cancel_task(&events[1].tasks[0]).await, Ok(()));
     assert!(fixture.claim(10).await.is_empty(), "the head still runs");
     fixture.succeed(&head).await;
-    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events[2..]));
+    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), event_ids_of_receipts(&events[2..]));
 }
 
-pub async fn a_scheduled_head_blocks_its_lane(harness: &dyn Harness) {
+pub async fn a_prefetched_head_blocks_its_lane(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = emit_three_events_of_object_a(&fixture).await;
     assert_eq!(fixture.schedule_tasks(10).await, 1, "only the head can be scheduled");
-    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events));
+    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), event_ids_of_receipts(&events));
 }
 
 pub async fn lane_order_survives_a_restart(harness: &dyn Harness) {
@@ -211,7 +211,7 @@ pub async fn lane_order_survives_a_restart(harness: &dyn Harness) {
     let mut fixture = fixture.reopen().await;
     fixture.advance_clock(1);
     events.push(fixture.emit(new_event("record").with_key("a")).await);
-    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events[1..]));
+    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), event_ids_of_receipts(&events[1..]));
 }
 
 /// A handler that gets only some of an object's events is given the id of the last one *it* was sent.

@@ -7,7 +7,7 @@
 //! ```text
 //!  fixture/           a store with a clock set by hand, one node, and methods to call it
 //!  cluster/           several nodes on one store: concurrent calls, and behaviours run round robin over nodes
-//!  delegating_store   a store that forwards its calls, for tests that interfere with them
+//!  dispatching_store  a store that forwards each call to one of several, for tests that choose it or run code before
 //!  copy/              copies between stores: locations, a filled store, and the behaviours of copies
 //!  attempt_ends …     the behaviours, one file per topic
 //!  task_lifecycle     the core's table of states and commands, case by case
@@ -16,8 +16,9 @@
 //! ```
 //!
 //! Assertions follow from the documentation of the store traits and from the core's own functions (`transition`,
-//! `Routes::find_handlers_of_event_type`, `EventFilter::matches`, `LimiterAndBreakerState`), never from one store's implementation. A store
-//! may choose the size of its pages, so the behaviours read page by page until they have everything.
+//! `Routes::find_handlers_of_event_type`, `EventFilter::matches`, `LimiterAndBreakerState`), never from one store's
+//! implementation. A store may choose the size of its pages, so the behaviours read page by page until they have
+//! everything.
 //!
 //! No behaviour sleeps: the time is an argument of every call.
 
@@ -85,11 +86,11 @@ pub mod tasks;
 pub mod waiting_reasons;
 pub mod weighted_round_robin;
 
-mod delegating_store;
+mod dispatching_store;
 mod order_suite;
 mod suite;
 
-pub use delegating_store::DelegatingStore;
+pub use dispatching_store::DispatchingStore;
 
 /// Opens the stores that the suite tests.
 #[async_trait]

@@ -1,6 +1,6 @@
 //! The listed nodes, their capabilities and their running tasks.
 
-use pointsman_core::store::{BootReference, ClockReport, ClockStep, NodeCapabilities, NodeId, NodeView};
+use pointsman_core::store::{ClockReport, ClockStep, NodeCapabilities, NodeId, NodeView, TimeAtUptime};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -52,16 +52,17 @@ pub async fn announced_node_capabilities_are_stored(harness: &dyn Harness) {
 pub async fn a_nodes_clock_report_is_stored(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let last_step = Some(ClockStep { at: fixture.now, by_ms: -93_600_000 });
-    let boot = Some(BootReference { boot_id: u64::MAX, uptime_ms: 5, at: fixture.now, unconfirmed: None });
+    let boot =
+        Some(TimeAtUptime { boot_id: u64::MAX, uptime_ms: 5, at: fixture.now, unconfirmed_time: None });
     let clock =
-        ClockReport { offset_ms: 3_456_000_000, out_of_service: true, last_step, boot_reference: boot };
+        ClockReport { offset_ms: 3_456_000_000, out_of_service: true, last_step, time_at_uptime: boot };
     let announced = NodeCapabilities { clock, ..node_capabilities(&["index"], 8) };
     expect_ok(fixture.store.store_node_capabilities(fixture.node_id, announced.clone()).await);
     assert_eq!(read_node(&fixture, fixture.node_id).await.capabilities, announced);
 }
 
-/// The server clock never goes back; an embedded store has none. Reading it does not affect the times given to calls.
-pub async fn the_server_clock_can_be_read(harness: &dyn Harness) {
+/// An embedded store has no server and thus no server clock. Reading the clock does not affect the times given to calls.
+pub async fn the_clock_of_the_store_server_never_goes_back(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let first = expect_ok(fixture.store.read_store_server_clock().await);
     let second = expect_ok(fixture.store.read_store_server_clock().await);
@@ -71,7 +72,7 @@ pub async fn the_server_clock_can_be_read(harness: &dyn Harness) {
     assert_eq!(read_node(&fixture, fixture.node_id).await.last_heartbeat_at, fixture.now);
 }
 
-pub async fn a_heartbeat_updates_the_node(harness: &dyn Harness) {
+pub async fn a_heartbeat_updates_the_last_heartbeat_time_of_its_node(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.advance_clock(20);
     assert!(fixture.send_heartbeat().await);
@@ -94,7 +95,7 @@ pub async fn running_tasks_are_counted_per_node(harness: &dyn Harness) {
     let first = fixture.node_id;
     fixture.node_id = expect_ok(fixture.store.join_node("second", fixture.now).await);
     fixture.claim(3).await;
-    fixture.claim_one_as_worker("remote").await;
+    fixture.claim_one_as_pull_worker("remote").await;
     assert_eq!(read_node(&fixture, first).await.running_task_count, 2);
     assert_eq!(
         read_node(&fixture, fixture.node_id).await.running_task_count,

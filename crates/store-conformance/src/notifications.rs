@@ -77,8 +77,8 @@ pub async fn listeners_are_notified_when_waiting_tasks_become_ready(harness: &dy
     wait_for_signal(&mut signals, |signal| signal == StoreSignal::TasksReady).await;
 }
 
-/// Tasks also become ready by a run request, a fire, an adoption, a replay, or a freed concurrency slot.
-pub async fn listeners_are_notified_of_runs_fires_adoptions_and_replays(harness: &dyn Harness) {
+/// Tasks also become ready by a freed concurrency slot, a run request, a fire, an adoption or a replay.
+pub async fn listeners_are_notified_of_freed_slots_runs_fires_adoptions_and_replays(harness: &dyn Harness) {
     let registration =
         RegistrationBuilder::single_handler().collection("shop/orders", 100).concurrency_limit("index", 1);
     let mut fixture = StoreFixture::new(harness, registration.clone()).await;

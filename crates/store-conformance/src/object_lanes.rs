@@ -34,7 +34,7 @@ fn summarize_lanes(lanes: &[LaneView]) -> Vec<(&str, &TaskId, u64)> {
 }
 
 /// The first task of the n-th event.
-fn first_task_id(events: &[EmittedEventReceipt], n: usize) -> &TaskId {
+fn first_task_id_of_event(events: &[EmittedEventReceipt], n: usize) -> &TaskId {
     &events[n].tasks[0]
 }
 
@@ -50,7 +50,7 @@ pub async fn lanes_show_their_head_and_the_number_of_tasks_behind_it(harness: &d
     let audit = &events[0].tasks[1];
     assert_eq!(
         summarize_lanes(&view.lanes),
-        [("audit", audit, 3), ("index", first_task_id(&events, 0), 2)],
+        [("audit", audit, 3), ("index", first_task_id_of_event(&events, 0), 2)],
         "by handler"
     );
     assert_eq!((view.journal_range, view.has_more_lanes), (fixture.read_journal_range().await, false));
@@ -63,19 +63,19 @@ pub async fn lanes_show_their_head_and_the_number_of_tasks_behind_it(harness: &d
     }
     assert_eq!(
         summarize_lanes(&read_lanes_of_object_a(&fixture).await),
-        [("audit", audit, 3), ("index", first_task_id(&events, 1), 1)]
+        [("audit", audit, 3), ("index", first_task_id_of_event(&events, 1), 1)]
     );
     assert_eq!(summarize_lanes(&read_object(&fixture, "default", "behind").await.lanes).len(), 2);
 }
 
 /// Checked in every state of the head.
-pub async fn a_lane_head_equals_the_listed_task(harness: &dyn Harness) {
+pub async fn a_lane_head_equals_its_task_without_attempts(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
     let events = fixture.emit_copies(2, new_event("record").with_key("a")).await;
     let check = async |fixture: &StoreFixture<'_>, status: TaskStatus| {
         let lane = expect_one_lane_of_object_a(fixture).await;
-        let listed = Task { attempts: vec![], ..fixture.read_task(first_task_id(&events, 0)).await };
+        let listed = Task { attempts: vec![], ..fixture.read_task(first_task_id_of_event(&events, 0)).await };
         assert_eq!((&lane.head, lane.head.lifecycle.state.status()), (&listed, status));
         assert_eq!((lane.task_count_behind_head, lane.is_halted()), (1, status == TaskStatus::Error));
     };
@@ -106,28 +106,28 @@ pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Har
     let halted = expect_one_lane_of_object_a(&fixture).await;
     assert_eq!(
         (&halted.head.id, halted.task_count_behind_head, halted.is_halted()),
-        (first_task_id(&events, 0), 2, true)
+        (first_task_id_of_event(&events, 0), 2, true)
     );
     assert_eq!(halted.head.error.as_deref(), Some("it broke for good"));
     assert_eq!(halted.head.finished_at, Some(fixture.now));
-    fixture.retry_task(first_task_id(&events, 0)).await.expect("it is halted");
+    fixture.retry_task(first_task_id_of_event(&events, 0)).await.expect("it is halted");
     let again = expect_one_lane_of_object_a(&fixture).await;
     assert_eq!(
         (&again.head.id, again.task_count_behind_head, again.is_halted()),
-        (first_task_id(&events, 0), 2, false)
+        (first_task_id_of_event(&events, 0), 2, false)
     );
     fixture.fail_permanently(&fixture.claim_one().await).await;
-    fixture.cancel_task(first_task_id(&events, 0)).await.expect("it is halted");
+    fixture.cancel_task(first_task_id_of_event(&events, 0)).await.expect("it is halted");
     assert_eq!(
         summarize_lanes(&read_lanes_of_object_a(&fixture).await),
-        [("index", first_task_id(&events, 1), 1)]
+        [("index", first_task_id_of_event(&events, 1), 1)]
     );
     fixture.succeed(&fixture.claim_one().await).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
     let last = expect_one_lane_of_object_a(&fixture).await;
     assert_eq!(
         (&last.head.id, last.task_count_behind_head, last.is_halted()),
-        (first_task_id(&events, 2), 0, true),
+        (first_task_id_of_event(&events, 2), 0, true),
         "no task waits"
     );
 }
@@ -140,10 +140,10 @@ pub async fn empty_lanes_are_not_listed(harness: &dyn Harness) {
     let events = fixture.emit_copies(4, new_event("record").with_key("a")).await;
     fixture.succeed(&fixture.claim_one().await).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
-    fixture.cancel_task(first_task_id(&events, 2)).await.expect("it waits");
+    fixture.cancel_task(first_task_id_of_event(&events, 2)).await.expect("it waits");
     assert_eq!(
         summarize_lanes(&read_lanes_of_object_a(&fixture).await),
-        [("index", first_task_id(&events, 3), 0)]
+        [("index", first_task_id_of_event(&events, 3), 0)]
     );
     assert_eq!(fixture.undefine_handler_and_rescue("index").await, 1);
     assert_eq!(read_lanes_of_object_a(&fixture).await, [], "it is missing");
@@ -151,7 +151,7 @@ pub async fn empty_lanes_are_not_listed(harness: &dyn Harness) {
     assert_eq!(fixture.adopt_missing_tasks("index").await, 1);
     assert_eq!(
         summarize_lanes(&read_lanes_of_object_a(&fixture).await),
-        [("index", first_task_id(&events, 3), 0)]
+        [("index", first_task_id_of_event(&events, 3), 0)]
     );
     fixture.run_all_ready_tasks().await;
     assert_eq!(read_lanes_of_object_a(&fixture).await, []);
@@ -162,16 +162,16 @@ pub async fn lane_heads_follow_lane_position_not_task_age(harness: &dyn Harness)
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = fixture.emit_copies(3, new_event("record").with_key("a")).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
-    fixture.retry_task(first_task_id(&events, 0)).await.expect("the task has failed permanently");
+    fixture.retry_task(first_task_id_of_event(&events, 0)).await.expect("the task has failed permanently");
     assert_eq!(
         summarize_lanes(&read_lanes_of_object_a(&fixture).await),
-        [("index", first_task_id(&events, 1), 2)]
+        [("index", first_task_id_of_event(&events, 1), 2)]
     );
     fixture.succeed(&fixture.claim_one().await).await;
     fixture.succeed(&fixture.claim_one().await).await;
     assert_eq!(
         summarize_lanes(&read_lanes_of_object_a(&fixture).await),
-        [("index", first_task_id(&events, 0), 0)]
+        [("index", first_task_id_of_event(&events, 0), 0)]
     );
 }
 
@@ -182,10 +182,10 @@ pub async fn each_tenant_has_its_own_lanes(harness: &dyn Harness) {
     let shop = async |fixture: &StoreFixture<'_>| read_object(fixture, "shop", "a").await.lanes;
     assert_eq!(
         summarize_lanes(&read_lanes_of_object_a(&fixture).await),
-        [("index", first_task_id(&ours, 0), 1)]
+        [("index", first_task_id_of_event(&ours, 0), 1)]
     );
-    assert_eq!(summarize_lanes(&shop(&fixture).await), [("index", first_task_id(&theirs, 0), 2)]);
-    for id in [first_task_id(&ours, 0), first_task_id(&ours, 1)] {
+    assert_eq!(summarize_lanes(&shop(&fixture).await), [("index", first_task_id_of_event(&theirs, 0), 2)]);
+    for id in [first_task_id_of_event(&ours, 0), first_task_id_of_event(&ours, 1)] {
         fixture.cancel_task(id).await.expect("it waits");
     }
     assert_eq!(read_lanes_of_object_a(&fixture).await, []);
@@ -221,7 +221,7 @@ pub async fn existing_lanes_are_listed_after_a_handler_becomes_unordered(harness
     fixture.emit(new_event("record").with_key("a")).await;
     assert_eq!(
         summarize_lanes(&read_lanes_of_object_a(&fixture).await),
-        [("index", first_task_id(&events, 0), 1)]
+        [("index", first_task_id_of_event(&events, 0), 1)]
     );
 }
 
@@ -234,14 +234,16 @@ pub async fn waiting_tasks_of_a_long_lane_are_counted_up_to_a_limit(harness: &dy
         events.extend(fixture.emit_copies(remaining.min(2_500), new_event("record").with_key("a")).await);
     }
     let note = fixture.emit(new_event("note").with_key("a")).await;
-    let want =
-        [("index", first_task_id(&events, 0), MAX_COUNTED_TASKS_BEHIND_HEAD), ("later", &note.tasks[0], 0)];
+    let want = [
+        ("index", first_task_id_of_event(&events, 0), MAX_COUNTED_TASKS_BEHIND_HEAD),
+        ("later", &note.tasks[0], 0),
+    ];
     let long = read_lanes_of_object_a(&fixture).await;
     assert_eq!(
         (summarize_lanes(&long), long[0].has_more_behind_head, long[1].has_more_behind_head),
         (want.to_vec(), true, false)
     );
-    fixture.cancel_task(first_task_id(&events, 7)).await.expect("it waits");
+    fixture.cancel_task(first_task_id_of_event(&events, 7)).await.expect("it waits");
     let exact = read_lanes_of_object_a(&fixture).await;
     assert_eq!((summarize_lanes(&exact), exact[0].has_more_behind_head), (want.to_vec(), false));
 }
@@ -260,7 +262,7 @@ pub async fn at_most_a_fixed_number_of_lanes_is_listed(harness: &dyn Harness) {
     );
     let handlers: Vec<_> = view.lanes.iter().map(|lane| lane.head.handler.as_str()).collect();
     assert_strictly_ascending(&handlers);
-    for id in [first_task_id(&events, 0), first_task_id(&events, 1)] {
+    for id in [first_task_id_of_event(&events, 0), first_task_id_of_event(&events, 1)] {
         fixture.cancel_task(id).await.expect("it waits");
     }
     let view = read_object(&fixture, "default", "a").await;

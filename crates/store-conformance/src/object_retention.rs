@@ -85,8 +85,8 @@ pub async fn an_object_with_an_event_in_the_journal_stays(harness: &dyn Harness)
     assert_eq!(fixture.emit(new_event("note").with_key("a")).await.prev, Some(last));
 }
 
-/// The journal is kept longer than objects, so an object with a journaled event need not be scanned.
-pub async fn objects_with_journaled_events_are_not_scanned(harness: &dyn Harness) {
+/// An object with an event in the journal is kept, so a pruning round need not scan it: one call finds nothing to do.
+pub async fn objects_with_journaled_events_do_not_lengthen_a_pruning_round(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     fixture.emit(new_event("note").with_key("old")).await;
     fixture.advance_clock_with_heartbeats(2 * DAY_SECS).await;
@@ -247,7 +247,7 @@ pub async fn objects_of_other_tenants_and_sub_objects_are_kept_separate(harness:
 }
 
 /// The cost of a pruning round depends on the number of deleted objects, not on that of kept ones.
-pub async fn kept_objects_are_not_scanned_again(harness: &dyn Harness) {
+pub async fn kept_objects_do_not_lengthen_later_pruning_rounds(harness: &dyn Harness) {
     const OBJECT_COUNT: usize = 1_200;
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     fixture.emit_in_one_batch((0..OBJECT_COUNT).map(note_event).collect()).await;
@@ -283,7 +283,7 @@ async fn prune_and_count_calls(fixture: &StoreFixture<'_>) -> (usize, u64) {
     panic!("pruning does not end");
 }
 
-pub async fn old_tasks_of_many_batches_keep_their_objects(harness: &dyn Harness) {
+pub async fn many_old_unfinished_tasks_keep_their_objects(harness: &dyn Harness) {
     const OBJECT_COUNT: usize = 1_300;
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().unordered("index")).await;

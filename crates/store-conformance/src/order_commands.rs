@@ -49,8 +49,9 @@ pub async fn a_suspended_order_does_not_run(harness: &dyn Harness) {
     assert_eq!(format_steps(&fixture.claim(10).await), ["/x/y,1 a"]);
 }
 
-/// A step that had started stays in the history under its id; one that never started is deleted.
-pub async fn suspending_an_order_cancels_its_waiting_task(harness: &dyn Harness) {
+/// Suspending or moving an order removes its waiting step. A step with an attempt stays in the history as cancelled; a
+/// step that never started is deleted.
+pub async fn a_waiting_step_is_deleted_if_it_never_started_and_cancelled_if_it_had(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration().step_retry_policy("/x/y", "a", 2, 5)).await;
     fixture.add_order(new_order(ORDER_KEY)).await;
     let never_started = fixture.read_order_task_id(ORDER_KEY).await;
@@ -65,8 +66,7 @@ pub async fn suspending_an_order_cancels_its_waiting_task(harness: &dyn Harness)
     assert_eq!(fixture.read_task(&task.id).await.lifecycle.state.error_reason(), Some(ErrorReason::Canceled));
 }
 
-/// A scheduled step of a suspended order does not start.
-pub async fn suspending_an_order_unschedules_its_step(harness: &dyn Harness) {
+pub async fn a_prefetched_step_of_a_suspended_order_does_not_start(harness: &dyn Harness) {
     let fixture = fixture_with_waiting_order(harness).await;
     assert_eq!(fixture.schedule_tasks(5).await, 1);
     fixture.suspend_order(ORDER_KEY).await;

@@ -102,7 +102,7 @@ pub async fn events_emitted_by_tasks_create_orders(harness: &dyn Harness) {
     }
 }
 
-pub async fn an_append_can_claim_the_first_step(harness: &dyn Harness) {
+pub async fn an_append_can_claim_the_first_step_of_an_order_it_creates(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     let batch = new_emit_batch([new_event("record").with_value("5")]);
     let (_, claims) =

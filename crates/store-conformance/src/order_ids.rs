@@ -1,4 +1,4 @@
-//! An order id runs once: it is kept after the order has ended, and a repeated request returns its first receipt.
+//! An order id is used once: it is kept after the order has ended, and a repeated request returns its first receipt.
 
 use std::sync::Arc;
 
@@ -230,7 +230,7 @@ pub async fn a_repeated_run_request_returns_its_first_run(harness: &dyn Harness)
     );
 }
 
-pub async fn an_idempotency_record_is_written_once(harness: &dyn Harness) {
+pub async fn the_first_recorded_response_of_an_idempotency_key_is_kept(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     let key = |digest_byte| idempotency_key("shop", "k", digest_byte);
     assert_eq!(expect_ok(fixture.store.find_idempotent_response(key(1)).await), Ok(None));

@@ -54,7 +54,7 @@ fn compute_statistics(views: &[OrderView], now: Timestamp) -> OrderStatistics {
     sum
 }
 
-pub async fn orders_are_listed_by_path(harness: &dyn Harness) {
+pub async fn order_lists_and_statistics_can_be_limited_to_a_path(harness: &dyn Harness) {
     let fixture = fixture_with_many_orders(harness).await;
     let paths = [
         "/",
@@ -110,8 +110,8 @@ pub async fn a_listed_order_equals_the_single_view(harness: &dyn Harness) {
     }
 }
 
-/// A fixture with one order in each state: waiting, planned, due, running, retrying, suspended, suspended while running,
-/// at its second step, orphaned.
+/// A fixture with one order in each state: waiting, planned, due, running, retrying, suspended, suspended while
+/// running, at its second step, stranded at a removed chain node.
 async fn fixture_with_orders_in_every_state(harness: &dyn Harness) -> StoreFixture<'_> {
     let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.add_order(new_order("/a/x,running")).await;
@@ -131,7 +131,7 @@ async fn fixture_with_orders_in_every_state(harness: &dyn Harness) -> StoreFixtu
     fixture.add_order(new_order("/a/x,due").planned_at(fixture.seconds_from_now(1))).await;
     fixture.add_order(new_order("/a/x,suspended")).await;
     fixture.suspend_order("/a/x,suspended").await;
-    fixture.add_order(new_order("/c,orphaned")).await;
+    fixture.add_order(new_order("/c,stranded")).await;
     let short = fixture.registration.clone().chain("/c", "b=second>done done");
     fixture.register(short).await;
     fixture.advance_clock(1);
@@ -294,7 +294,7 @@ pub async fn orders_survive_a_restart(harness: &dyn Harness) {
     fixture.rescue_tasks().await;
     fixture.run_all_ready_tasks().await;
     let left = order_keys(&fixture.list_orders("/").await);
-    assert_eq!(left, ["/a/x,ending", "/a/x,planned", "/a/x,suspended", "/c,orphaned"]);
+    assert_eq!(left, ["/a/x,ending", "/a/x,planned", "/a/x,suspended", "/c,stranded"]);
     let view = fixture.read_order("/a/x,ending").await;
     assert!(view.order.suspended && view.task.is_none(), "its node died, and it is not retried");
 }
@@ -313,7 +313,7 @@ pub async fn a_running_step_survives_a_restart(harness: &dyn Harness) {
     assert!(fixture.find_order("/a/x,1").await.is_none());
 }
 
-pub async fn orders_are_listed_by_tenant(harness: &dyn Harness) {
+pub async fn order_lists_can_be_limited_to_a_tenant(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     for n in 0..6 {
         let order_tenant = tenant(if n % 3 == 0 { "shop" } else { "default" });
@@ -356,16 +356,16 @@ pub async fn an_order_view_names_the_failure_that_suspended_it(harness: &dyn Har
 pub async fn an_order_view_names_the_rule_or_stop_that_blocks_it(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.add_order(new_order("/a/x,1")).await;
-    assert_eq!(fixture.read_order("/a/x,1").await.paused_because, None);
+    assert_eq!(fixture.read_order("/a/x,1").await.step_blocked_because, None);
     let chain = chain_path("/a/x");
     assert_eq!(expect_ok(fixture.store.set_chain_stopped(&chain, true, fixture.now).await), Ok(()));
     assert_eq!(
-        fixture.read_order("/a/x,1").await.paused_because.as_deref(),
+        fixture.read_order("/a/x,1").await.step_blocked_because.as_deref(),
         Some("the chain /a/x is stopped")
     );
     assert_eq!(expect_ok(fixture.store.set_chain_stopped(&chain, false, fixture.now).await), Ok(()));
     let rule = fixture.new_rule(RuleKind::Pause, "first", None);
     expect_ok(fixture.store.set_rule(Rule { scope: RuleScope::Chain(chain), ..rule }).await);
-    let reason = fixture.read_order("/a/x,1").await.paused_because.unwrap_or_default();
+    let reason = fixture.read_order("/a/x,1").await.step_blocked_because.unwrap_or_default();
     assert!(reason.contains("pause") && reason.contains("/a/x"), "{reason}");
 }

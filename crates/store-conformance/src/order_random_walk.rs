@@ -180,7 +180,7 @@ impl OrderWalk<'_> {
         self.fixture.advance_clock(LEASE_SECS + 1);
         self.fixture.node_id = expect_ok(self.fixture.store.join_node("replacement", self.fixture.now).await);
         let rescued = self.fixture.rescue_tasks().await;
-        assert_eq!(rescued.freed_tasks.len(), self.running_steps.len());
+        assert_eq!(rescued.freed_tasks_with_status.len(), self.running_steps.len());
         for stale_attempt in std::mem::take(&mut self.running_steps).into_values() {
             assert!(self.fixture.finish_attempt(finished_attempt(&stale_attempt, success())).await.is_err());
         }
@@ -250,7 +250,7 @@ impl OrderWalk<'_> {
         for view in &views {
             let order = &view.order;
             assert!(!order.suspended || order.step_running || view.task.is_none(), "{}", order.key);
-            assert!(!view.node_undefined || order.step_running || view.task.is_none(), "{}", order.key);
+            assert!(!view.is_at_removed_node || order.step_running || view.task.is_none(), "{}", order.key);
         }
         let sum = self.fixture.read_order_statistics("/").await;
         let count = |which: fn(&OrderView) -> bool| views.iter().filter(|view| which(view)).count() as u64;

@@ -127,7 +127,7 @@ pub async fn the_per_key_limit_counts_each_order_separately(harness: &dyn Harnes
     assert_eq!(fixture.claim(10).await.len(), 3);
 }
 
-pub async fn handler_rules_block_its_steps(harness: &dyn Harness) {
+pub async fn rules_of_a_handler_block_its_steps(harness: &dyn Harness) {
     for kind in RuleKind::ALL {
         let fixture = fixture_with_orders(harness, base_registration(), 2).await;
         fixture.schedule_tasks(2).await;
@@ -167,7 +167,7 @@ pub async fn each_chain_node_has_its_own_step_counters(harness: &dyn Harness) {
 pub async fn workers_can_pull_steps(harness: &dyn Harness) {
     let mut fixture = fixture_with_orders(harness, base_registration().pulled_by_workers("first"), 1).await;
     assert!(fixture.claim(10).await.is_empty());
-    let task = fixture.claim_one_as_worker("first").await;
+    let task = fixture.claim_one_as_pull_worker("first").await;
     assert_eq!(format_steps(std::slice::from_ref(&task)), ["/x/y,1 a"]);
     assert!(fixture.read_order("/x/y,1").await.order.step_running);
     let since = fixture.read_journal_head().await;
@@ -179,7 +179,7 @@ pub async fn workers_can_pull_steps(harness: &dyn Harness) {
         ["OrderStepEnded Keep"],
         "its lease ran out"
     );
-    fixture.succeed(&fixture.claim_one_as_worker("first").await).await;
+    fixture.succeed(&fixture.claim_one_as_pull_worker("first").await).await;
     assert_eq!(format_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
 }
 

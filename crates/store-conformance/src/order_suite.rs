@@ -10,45 +10,45 @@ macro_rules! order_suite {
             caused_events {
                 an_event_view_includes_all_events_it_caused
                 every_caused_event_names_its_cause
-                events_emitted_while_a_task_runs_name_it_as_cause
-                the_number_of_caused_events_shown_is_limited
+                events_emitted_while_a_task_runs_are_caused_by_its_event
+                an_event_view_lists_a_limited_number_of_caused_events
                 expired_events_cannot_be_read_but_are_still_named_as_causes
-                events_emitted_by_a_manually_added_order_have_no_cause_event
+                events_emitted_by_steps_of_a_manually_added_order_have_no_cause_event
                 step_events_are_caused_by_the_event_that_created_the_order
-                causation_depth_increases_through_orders
+                cause_depth_increases_through_orders
             }
             chain_changes {
                 registering_an_unchanged_chain_does_not_change_its_orders
-                an_order_at_a_removed_chain_node_is_orphaned
-                an_orphaned_order_can_be_moved
-                an_orphaned_order_can_be_suspended_and_removed
+                an_order_at_a_removed_chain_node_is_stranded
+                a_stranded_order_can_be_moved
+                a_stranded_order_can_be_suspended_and_removed
                 a_running_step_can_finish_at_a_removed_chain_node
                 a_step_can_finish_at_a_chain_node_that_became_an_end
                 a_failed_step_is_not_retried_at_a_removed_chain_node
                 a_finished_step_follows_the_current_chain_definition
                 orders_finish_when_their_chain_node_becomes_an_end
-                a_waiting_step_moves_to_the_new_handler
+                a_waiting_step_moves_to_the_new_handler_of_its_chain_node
                 a_step_moved_to_a_new_handler_keeps_its_due_time
                 a_running_step_finishes_with_its_old_handler
-                removing_a_chain_orphans_its_orders
+                removing_a_chain_strands_its_orders
                 orders_of_a_removed_chain_can_be_removed
                 a_changed_chain_stays_stopped
                 a_stopped_chain_node_stays_stopped_for_its_new_handler
                 chains_can_be_read_back_as_registered
                 a_failed_step_is_retried_by_the_new_handler
                 changing_other_chain_nodes_does_not_affect_a_pending_retry
-                a_crash_at_a_removed_chain_node_leaves_no_task
+                a_step_that_crashed_at_a_removed_chain_node_is_not_repeated
             }
             chain_control {
                 a_stopped_chain_starts_no_step
                 running_steps_of_a_stopped_chain_can_finish
-                scheduled_steps_of_a_stopped_chain_wait
+                prefetched_steps_of_a_stopped_chain_wait
                 a_stopped_chain_node_blocks_its_orders
                 chain_stops_and_chain_node_stops_are_independent
                 setting_the_same_chain_state_publishes_no_event
-                a_skipped_chain_node_creates_no_step
+                waiting_and_new_orders_move_past_a_skipped_chain_node
                 skipping_chain_nodes_can_finish_an_order
-                running_suspended_and_stopped_orders_skip_a_node_later
+                running_suspended_and_stopped_orders_skip_a_node_once_they_continue
                 a_planned_order_skips_the_chain_node_and_keeps_its_time
                 many_orders_skip_a_chain_node_at_once
                 a_rule_blocks_a_chain
@@ -57,8 +57,8 @@ macro_rules! order_suite {
                 a_stop_does_not_affect_chains_with_a_similar_name
                 chain_state_survives_registration_and_restart
                 unknown_chains_and_chain_nodes_cannot_be_stopped
-                a_step_waiting_for_a_retry_is_skipped
-                an_order_in_a_skipped_cycle_waits_for_a_processed_node
+                a_failed_or_released_step_at_a_skipped_chain_node_is_not_repeated
+                an_order_in_a_cycle_of_skipped_chain_nodes_waits_until_one_is_processed
             }
             engine_events {
                 published_engine_events_are_journaled
@@ -82,15 +82,15 @@ macro_rules! order_suite {
                 a_cancelled_attempt_is_published_if_all_attempts_are_observed
                 an_attempt_start_is_published_when_claimed
                 task_events_name_the_task_and_its_handler
-                order_events_are_published_whatever_the_handlers_observe
+                order_events_are_published_under_every_observe_policy
                 published_task_events_follow_a_changed_observe_policy
                 finishing_with_a_stale_fence_publishes_nothing
             }
             order_lists {
-                orders_are_listed_by_tenant
+                order_lists_can_be_limited_to_a_tenant
                 an_order_view_names_the_failure_that_suspended_it
                 an_order_view_names_the_rule_or_stop_that_blocks_it
-                orders_are_listed_by_path
+                order_lists_and_statistics_can_be_limited_to_a_path
                 orders_are_listed_in_pages
                 a_listed_order_equals_the_single_view
                 order_statistics_count_every_state
@@ -108,7 +108,7 @@ macro_rules! order_suite {
                 routes_of_parent_event_types_create_orders
                 a_repeated_emit_creates_no_second_order
                 events_emitted_by_tasks_create_orders
-                an_append_can_claim_the_first_step
+                an_append_can_claim_the_first_step_of_an_order_it_creates
                 an_order_outlives_its_event
                 events_create_orders_only_while_the_chain_is_registered
                 a_fire_creates_its_order
@@ -129,7 +129,7 @@ macro_rules! order_suite {
                 a_refused_order_batch_records_no_idempotency_key
                 racing_order_batches_with_one_idempotency_key_are_added_once
                 a_repeated_run_request_returns_its_first_run
-                an_idempotency_record_is_written_once
+                the_first_recorded_response_of_an_idempotency_key_is_kept
                 an_idempotency_key_used_for_another_request_kind_is_refused
                 the_idempotency_record_of_any_request_kind_can_be_read
             }
@@ -137,15 +137,15 @@ macro_rules! order_suite {
                 different_tenants_can_use_the_same_order_id
                 a_command_affects_only_the_order_of_its_tenant
                 one_batch_can_add_the_same_order_id_for_several_tenants
-                orders_with_the_same_id_are_listed_by_tenant
+                orders_with_the_same_id_are_sorted_by_tenant
                 another_tenants_order_does_not_block_a_schedule
             }
             order_commands {
                 a_change_of_an_order_is_published
                 order_ids_that_look_like_event_ids_are_refused
                 a_suspended_order_does_not_run
-                suspending_an_order_cancels_its_waiting_task
-                suspending_an_order_unschedules_its_step
+                a_waiting_step_is_deleted_if_it_never_started_and_cancelled_if_it_had
+                a_prefetched_step_of_a_suspended_order_does_not_start
                 a_running_step_of_a_suspended_order_can_finish
                 an_order_can_be_resumed_while_its_step_runs
                 a_suspended_order_does_not_finish
@@ -214,7 +214,7 @@ macro_rules! order_suite {
                 concurrency_limit_applies_to_steps
                 rate_limit_applies_to_steps
                 the_per_key_limit_counts_each_order_separately
-                handler_rules_block_its_steps
+                rules_of_a_handler_block_its_steps
                 each_chain_node_has_its_own_step_counters
                 workers_can_pull_steps
                 steps_of_an_undefined_handler_are_missing_until_adopted

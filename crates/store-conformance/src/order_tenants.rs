@@ -66,7 +66,7 @@ pub async fn one_batch_can_add_the_same_order_id_for_several_tenants(harness: &d
 }
 
 /// Reads pages of one order each, so that every page ends between two tenants of an id or between two ids.
-pub async fn orders_with_the_same_id_are_listed_by_tenant(harness: &dyn Harness) {
+pub async fn orders_with_the_same_id_are_sorted_by_tenant(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     for n in [10, 2, 1] {
         for tenant in ["shop", "default", "Depot"] {

@@ -83,7 +83,7 @@ pub async fn an_order_view_follows_the_order_through_its_chain(harness: &dyn Har
     assert_eq!((view.order.key.to_string().as_str(), view.order.node.as_str()), ("/x/y,1", "a"));
     assert_eq!((view.order.value.as_str(), view.order.priority.get()), ("[1]", 300));
     assert_eq!((view.order.created_at, view.order.planned_at, view.order.started_at), (added, None, None));
-    assert!(!view.order.suspended && !view.order.step_running && !view.node_undefined);
+    assert!(!view.order.suspended && !view.order.step_running && !view.is_at_removed_node);
     assert_eq!((view.retry_at, &view.order.tenant), (None, &Tenant::default()));
     let (id, status, _) = view.task.expect("it waits for its step");
     assert_eq!(status, TaskStatus::New);

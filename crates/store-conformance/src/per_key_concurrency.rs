@@ -59,7 +59,7 @@ pub async fn all_tasks_of_limited_keys_run_eventually(harness: &dyn Harness) {
         }
     }
     ran.sort();
-    assert_eq!(ran, sequenced_event_ids(&events));
+    assert_eq!(ran, event_ids_of_receipts(&events));
 }
 
 pub async fn a_backlog_of_one_object_does_not_delay_another(harness: &dyn Harness) {
@@ -188,7 +188,7 @@ pub async fn adopted_tasks_respect_the_per_key_limit(harness: &dyn Harness) {
 }
 
 /// A handler becomes unordered while tasks are in its lane: they still run.
-pub async fn laned_tasks_still_run_after_the_handler_becomes_unordered(harness: &dyn Harness) {
+pub async fn tasks_in_lanes_still_run_after_their_handler_becomes_unordered(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_copies(2, new_event("record").with_key("a")).await;
     let first = fixture.claim_one().await;

@@ -1,4 +1,4 @@
-//! Pull: tasks fetched by remote workers, each under its own lease.
+//! Pull workers: remote processes that claim tasks, each task under a lease of its own.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ fn pulled_only_registration() -> RegistrationBuilder {
     RegistrationBuilder::default().route("record", &["remote"]).pulled_by_workers("remote")
 }
 
-async fn fixture_with_fetched_task(harness: &dyn Harness) -> (StoreFixture<'_>, ClaimedTask) {
+async fn fixture_with_task_claimed_by_worker(harness: &dyn Harness) -> (StoreFixture<'_>, ClaimedTask) {
     let fixture = StoreFixture::new(harness, pulled_only_registration()).await;
     fixture.emit(new_event("record").with_key("a").with_value("[1]")).await;
-    let task = fixture.claim_one_as_worker("remote").await;
+    let task = fixture.claim_one_as_pull_worker("remote").await;
     (fixture, task)
 }
 
@@ -49,13 +49,13 @@ pub async fn nodes_do_not_claim_pulled_tasks(harness: &dyn Harness) {
     assert!(claims.tasks.is_empty() && !claims.has_more, "nor by the claim of a finish");
     fixture.schedule_tasks(10).await;
     assert!(fixture.claim(10).await.is_empty(), "nor after prefetching");
-    assert_eq!(fixture.claim_as_worker(&["remote"], 10).await.len(), 2);
+    assert_eq!(fixture.claim_as_pull_worker(&["remote"], 10).await.len(), 2);
 }
 
 pub async fn workers_claim_only_pulled_tasks(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit_copies(3, new_event("record")).await;
-    let claim = fixture.worker_claim_request(&["index", "remote", "unheard-of"], 2);
+    let claim = fixture.pull_worker_claim_request(&["index", "remote", "unheard-of"], 2);
     let claims = expect_ok(fixture.store.claim_tasks(claim.clone(), fixture.now).await);
     assert_eq!((handler_names_of_tasks(&claims.tasks), claims.has_more), (vec!["remote"; 2], true));
     let claims = expect_ok(fixture.store.claim_tasks(claim.clone(), fixture.now).await);
@@ -70,8 +70,8 @@ pub async fn workers_claim_only_pulled_tasks(harness: &dyn Harness) {
     assert_eq!(fixture.claim(10).await.len(), 4, "the tasks of nodes");
 }
 
-pub async fn a_fetched_task_is_leased(harness: &dyn Harness) {
-    let (fixture, task) = fixture_with_fetched_task(harness).await;
+pub async fn a_task_claimed_by_a_worker_has_a_lease_and_can_finish(harness: &dyn Harness) {
+    let (fixture, task) = fixture_with_task_claimed_by_worker(harness).await;
     assert_eq!((task.attempt, task.event().value.as_str()), (1, "[1]"));
     let stored = fixture.read_task(&task.id).await;
     let TaskState::Locked(lease) = stored.lifecycle.state else {
@@ -82,7 +82,7 @@ pub async fn a_fetched_task_is_leased(harness: &dyn Harness) {
         (task.fence, fixture.now, Some(fixture.seconds_from_now(LEASE_SECS)))
     );
     assert!(
-        fixture.claim_as_worker(&["remote"], 10).await.is_empty(),
+        fixture.claim_as_pull_worker(&["remote"], 10).await.is_empty(),
         "the claimed task is not claimed again"
     );
     let lines = vec![AttemptLogLine {
@@ -96,11 +96,11 @@ pub async fn a_fetched_task_is_leased(harness: &dyn Harness) {
 }
 
 pub async fn a_renewed_lease_does_not_expire(harness: &dyn Harness) {
-    let (mut fixture, task) = fixture_with_fetched_task(harness).await;
+    let (mut fixture, task) = fixture_with_task_claimed_by_worker(harness).await;
     for _ in 0..5 {
         fixture.advance_clock(LEASE_SECS - 5);
         assert_eq!(fixture.renew_lease(&task, LEASE_SECS).await, Ok(()));
-        assert_eq!(fixture.rescue_tasks().await.freed_tasks, []);
+        assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, []);
     }
     let stored = fixture.read_task(&task.id).await;
     assert!(
@@ -108,53 +108,58 @@ pub async fn a_renewed_lease_does_not_expire(harness: &dyn Harness) {
     );
     let mut fixture = fixture.reopen().await;
     fixture.advance_clock(LEASE_SECS - 1);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, []);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, []);
     assert_eq!(fixture.renew_lease(&task, LEASE_SECS).await, Ok(()), "also after a restart");
     fixture.advance_clock(LEASE_SECS + 1);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(task.id, TaskStatus::New)]);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, [(task.id, TaskStatus::New)]);
 }
 
 pub async fn an_expired_lease_counts_as_a_crash(harness: &dyn Harness) {
-    let (mut fixture, stale_attempt) = fixture_with_fetched_task(harness).await;
+    let (mut fixture, stale_attempt) = fixture_with_task_claimed_by_worker(harness).await;
     let behind = fixture.emit(new_event("record").with_key("a")).await;
     fixture.advance_clock(LEASE_SECS + 1);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(stale_attempt.id.clone(), TaskStatus::New)]);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [], "once");
-    let again = fixture.claim_as_worker(&["remote"], 10).await;
+    assert_eq!(
+        fixture.rescue_tasks().await.freed_tasks_with_status,
+        [(stale_attempt.id.clone(), TaskStatus::New)]
+    );
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, [], "once");
+    let again = fixture.claim_as_pull_worker(&["remote"], 10).await;
     assert_eq!(again.len(), 1, "its lane still waits for it");
     assert_eq!((&again[0].id, again[0].attempt, again[0].retries), (&stale_attempt.id, 2, 0));
     let life = fixture.read_task(&stale_attempt.id).await.lifecycle;
     assert_eq!((life.crashes, life.retries), (1, 0), "counted apart from its retries");
     fixture.succeed(&again[0]).await;
-    assert_eq!(event_ids_of_tasks(&fixture.claim_as_worker(&["remote"], 10).await), [behind.id]);
+    assert_eq!(event_ids_of_tasks(&fixture.claim_as_pull_worker(&["remote"], 10).await), [behind.id]);
     let ends: Vec<_> =
         fixture.read_task(&stale_attempt.id).await.attempts.iter().map(|attempt| attempt.outcome).collect();
     assert_eq!(ends, [AttemptOutcome::Crashed, AttemptOutcome::Succeeded]);
 }
 
 pub async fn a_task_fails_after_three_expired_leases(harness: &dyn Harness) {
-    let (mut fixture, task) = fixture_with_fetched_task(harness).await;
+    let (mut fixture, task) = fixture_with_task_claimed_by_worker(harness).await;
     let mut statuses = Vec::new();
     for round in 0..3 {
         if round > 0 {
-            assert_eq!(fixture.claim_one_as_worker("remote").await.id, task.id);
+            assert_eq!(fixture.claim_one_as_pull_worker("remote").await.id, task.id);
         }
         fixture.advance_clock(LEASE_SECS + 1);
-        statuses.extend(fixture.rescue_tasks().await.freed_tasks.into_iter().map(|(_, status)| status));
+        statuses.extend(
+            fixture.rescue_tasks().await.freed_tasks_with_status.into_iter().map(|(_, status)| status),
+        );
     }
     assert_eq!(statuses, [TaskStatus::New, TaskStatus::New, TaskStatus::Error]);
     assert_eq!(fixture.read_task(&task.id).await.lifecycle.state.error_reason(), Some(ErrorReason::Crashed));
 }
 
 /// A worker that lost its lease cannot renew or finish, and gets an error.
-pub async fn a_worker_with_an_expired_lease_is_refused(harness: &dyn Harness) {
-    let (mut fixture, stale_attempt) = fixture_with_fetched_task(harness).await;
+pub async fn a_worker_whose_lease_expired_cannot_renew_or_finish(harness: &dyn Harness) {
+    let (mut fixture, stale_attempt) = fixture_with_task_claimed_by_worker(harness).await;
     fixture.advance_clock(LEASE_SECS + 1);
     fixture.rescue_tasks().await;
     let gone = Err(TaskCommandError::WrongState(TaskStatus::New));
     assert_eq!(fixture.renew_lease(&stale_attempt, LEASE_SECS).await, gone);
     assert_eq!(fixture.finish_attempt(finished_attempt(&stale_attempt, success())).await.map(drop), gone);
-    let owner = fixture.claim_one_as_worker("remote").await;
+    let owner = fixture.claim_one_as_pull_worker("remote").await;
     assert!(owner.fence > stale_attempt.fence);
     let before = fixture.read_task(&owner.id).await;
     assert_eq!(fixture.renew_lease(&stale_attempt, 1000).await, Err(TaskCommandError::StaleFence));
@@ -178,7 +183,7 @@ pub async fn a_worker_with_an_expired_lease_is_refused(harness: &dyn Harness) {
 
 /// A worker learns of a cancellation when its next renewal is refused.
 pub async fn renewing_the_lease_of_a_cancelled_task_is_refused(harness: &dyn Harness) {
-    let (fixture, task) = fixture_with_fetched_task(harness).await;
+    let (fixture, task) = fixture_with_task_claimed_by_worker(harness).await;
     assert_eq!(fixture.cancel_task(&task.id).await, Ok(()));
     assert_eq!(
         fixture.renew_lease(&task, LEASE_SECS).await,
@@ -204,7 +209,7 @@ pub async fn a_worker_can_claim_for_one_tenant(harness: &dyn Harness) {
     };
     let claim = |tenant_name| ClaimRequest {
         claimant: claimant_for(tenant_name),
-        ..fixture.worker_claim_request(&["remote"], 10)
+        ..fixture.pull_worker_claim_request(&["remote"], 10)
     };
     let claims = expect_ok(fixture.store.claim_tasks(claim(Some(tenant("shop"))), fixture.now).await);
     let tenants: Vec<_> = claims.tasks.iter().map(|task| task.event().tenant.as_str()).collect();
@@ -221,20 +226,20 @@ pub async fn a_worker_can_claim_for_one_tenant(harness: &dyn Harness) {
 pub async fn a_nodes_death_does_not_affect_a_workers_lease(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit(new_event("record")).await;
-    let (mine, theirs) = (fixture.claim_one().await, fixture.claim_one_as_worker("remote").await);
+    let (mine, theirs) = (fixture.claim_one().await, fixture.claim_one_as_pull_worker("remote").await);
     assert_eq!(fixture.renew_lease(&theirs, 10 * LEASE_SECS).await, Ok(()));
     fixture.advance_clock(LEASE_SECS + 1);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(mine.id, TaskStatus::New)]);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, [(mine.id, TaskStatus::New)]);
     assert_eq!(fixture.succeed(&theirs).await.status, TaskStatus::Done);
 }
 
 pub async fn an_expired_worker_lease_does_not_affect_a_nodes_task(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit(new_event("record")).await;
-    let (mine, theirs) = (fixture.claim_one().await, fixture.claim_one_as_worker("remote").await);
+    let (mine, theirs) = (fixture.claim_one().await, fixture.claim_one_as_pull_worker("remote").await);
     fixture.advance_clock(LEASE_SECS + 1);
     assert!(fixture.send_heartbeat().await);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(theirs.id, TaskStatus::New)]);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, [(theirs.id, TaskStatus::New)]);
     assert_eq!(fixture.succeed(&mine).await.status, TaskStatus::Done);
 }
 
@@ -242,29 +247,29 @@ pub async fn a_worker_claim_reports_the_next_due_time(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, pulled_only_registration()).await;
     let delayed = fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
     let claims = expect_ok(
-        fixture.store.claim_tasks(fixture.worker_claim_request(&["remote"], 10), fixture.now).await,
+        fixture.store.claim_tasks(fixture.pull_worker_claim_request(&["remote"], 10), fixture.now).await,
     );
     assert_eq!(
         (claims.tasks.len(), claims.has_more, claims.next_task_due_at),
         (0, false, Some(fixture.seconds_from_now(60)))
     );
     fixture.advance_clock(60);
-    assert_eq!(event_ids_of_tasks(&fixture.claim_as_worker(&["remote"], 10).await), [delayed.id]);
+    assert_eq!(event_ids_of_tasks(&fixture.claim_as_pull_worker(&["remote"], 10).await), [delayed.id]);
 }
 
-pub async fn workers_claim_scheduled_tasks(harness: &dyn Harness) {
+pub async fn workers_claim_prefetched_tasks(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, pulled_only_registration()).await;
     fixture.emit_copies(4, new_event("record")).await;
     fixture.schedule_tasks(2).await;
-    assert_eq!(fixture.claim_as_worker(&["remote"], 10).await.len(), 4);
+    assert_eq!(fixture.claim_as_pull_worker(&["remote"], 10).await.len(), 4);
 }
 
 pub async fn lanes_and_rules_apply_to_workers(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, pulled_only_registration()).await;
     let events = fixture.emit_copies(3, new_event("record").with_key("a")).await;
-    let head = fixture.claim_as_worker(&["remote"], 10).await;
+    let head = fixture.claim_as_pull_worker(&["remote"], 10).await;
     assert_eq!(event_ids_of_tasks(&head), [events[0].id]);
-    let claim = fixture.worker_claim_request(&["remote"], 10);
+    let claim = fixture.pull_worker_claim_request(&["remote"], 10);
     let (_, next) = expect_ok(
         fixture
             .store
@@ -274,9 +279,9 @@ pub async fn lanes_and_rules_apply_to_workers(harness: &dyn Harness) {
     assert_eq!(event_ids_of_tasks(&next.tasks), [events[1].id], "an end may claim as a worker, too");
     fixture.succeed(&next.tasks[0]).await;
     fixture.set_pause_rule("remote").await;
-    assert!(fixture.claim_as_worker(&["remote"], 10).await.is_empty());
+    assert!(fixture.claim_as_pull_worker(&["remote"], 10).await.is_empty());
     fixture.lift_pause_rule("remote").await;
-    assert_eq!(event_ids_of_tasks(&fixture.claim_as_worker(&["remote"], 10).await), [events[2].id]);
+    assert_eq!(event_ids_of_tasks(&fixture.claim_as_pull_worker(&["remote"], 10).await), [events[2].id]);
 }
 
 pub async fn workers_can_pull_source_runs(harness: &dyn Harness) {
@@ -291,14 +296,17 @@ pub async fn workers_can_pull_source_runs(harness: &dyn Harness) {
         fixture.request_new_collection_run("crm/people").await,
     );
     assert!(fixture.claim(10).await.is_empty());
-    assert_eq!(fixture.claim_one_as_worker("shop").await.id, orders);
-    assert!(fixture.claim_as_worker(&["shop"], 10).await.is_empty(), "only tasks of the requested handlers");
-    assert_eq!(fixture.claim_as_worker(&["shop", "crm"], 10).await.remove(0).id, people);
+    assert_eq!(fixture.claim_one_as_pull_worker("shop").await.id, orders);
+    assert!(
+        fixture.claim_as_pull_worker(&["shop"], 10).await.is_empty(),
+        "only tasks of the requested handlers"
+    );
+    assert_eq!(fixture.claim_as_pull_worker(&["shop", "crm"], 10).await.remove(0).id, people);
     assert!(!fixture.request_collection_run("shop/orders").await.created);
     fixture.advance_clock(LEASE_SECS + 1);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks.len(), 2);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status.len(), 2);
     assert!(!fixture.request_collection_run("shop/orders").await.created, "the run continues");
-    let again = fixture.claim_as_worker(&["shop", "crm"], 1).await;
+    let again = fixture.claim_as_pull_worker(&["shop", "crm"], 1).await;
     assert_eq!(source_collection_names_of_tasks(&again), ["crm/people"], "the more urgent one first");
 }
 
@@ -310,9 +318,9 @@ pub async fn a_handler_can_switch_between_pull_and_push(harness: &dyn Harness) {
     fixture.schedule_tasks(1).await;
     fixture.register(plain.clone().pulled_by_workers("remote")).await;
     assert!(fixture.claim(10).await.is_empty());
-    assert_eq!(fixture.claim_as_worker(&["remote"], 2).await.len(), 2);
+    assert_eq!(fixture.claim_as_pull_worker(&["remote"], 2).await.len(), 2);
     fixture.register(plain).await;
-    assert!(fixture.claim_as_worker(&["remote"], 10).await.is_empty());
+    assert!(fixture.claim_as_pull_worker(&["remote"], 10).await.is_empty());
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
 
@@ -322,7 +330,7 @@ pub async fn racing_workers_never_claim_the_same_task(harness: &dyn Harness) {
     let mut racers = Vec::new();
     for _ in 0..10 {
         let (store, now, claim) =
-            (Arc::clone(&fixture.store), fixture.now, fixture.worker_claim_request(&["remote"], 13));
+            (Arc::clone(&fixture.store), fixture.now, fixture.pull_worker_claim_request(&["remote"], 13));
         racers.push(tokio::spawn(async move { expect_ok(store.claim_tasks(claim, now).await).tasks }));
     }
     let mut seen = Vec::new();
@@ -347,7 +355,7 @@ pub async fn a_worker_gets_tasks_of_all_handlers_it_names(harness: &dyn Harness)
     let mut second = 0;
     for _ in 0..40 {
         for names in [&["first", "second"][..], &["third"]] {
-            for task in fixture.claim_as_worker(names, 1).await {
+            for task in fixture.claim_as_pull_worker(names, 1).await {
                 second += usize::from(task.handler == handler_name("second"));
                 fixture.succeed(&task).await;
             }
@@ -366,7 +374,7 @@ pub async fn handler_weights_apply_to_worker_claims(harness: &dyn Harness) {
     for kind in ["a", "b"] {
         fixture.emit_copies(150, new_event(kind)).await;
     }
-    let served = fixture.claim_as_worker(&["light", "heavy"], 100).await;
+    let served = fixture.claim_as_pull_worker(&["light", "heavy"], 100).await;
     let heavy = served.iter().filter(|task| task.handler == handler_name("heavy")).count();
     assert!((85..=95).contains(&heavy), "{heavy} of 100");
 }
@@ -377,7 +385,7 @@ pub async fn worker_claims_do_not_count_against_a_handler_switched_to_push(harne
     let mut fixture = StoreFixture::new(harness, registration.clone().pulled_by_workers("was-pulled")).await;
     for _ in 0..50 {
         fixture.emit(new_event("a")).await;
-        fixture.succeed(&fixture.claim_one_as_worker("was-pulled").await).await;
+        fixture.succeed(&fixture.claim_one_as_pull_worker("was-pulled").await).await;
     }
     fixture.register(registration).await;
     fixture.emit_copies(60, new_event("b")).await;

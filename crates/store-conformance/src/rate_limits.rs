@@ -98,7 +98,7 @@ pub async fn rate_limit_applies_across_tenants_and_nodes(harness: &dyn Harness) 
     assert_eq!(fixture.claim(10).await.len(), BURST_SIZE - 4);
 }
 
-pub async fn rate_limit_applies_to_appended_and_scheduled_tasks(harness: &dyn Harness) {
+pub async fn rate_limit_applies_to_appended_and_prefetched_tasks(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, base_registration()).await;
     let batches = vec![new_emit_batch(vec![new_event("record"); 4])];
     let (_, claims) =
@@ -196,7 +196,7 @@ pub async fn rate_and_concurrency_limits_both_apply(harness: &dyn Harness) {
     assert_eq!(fixture.claim(20).await.len(), 2);
 }
 
-pub async fn a_clock_that_ran_ahead_does_not_block_the_handler(harness: &dyn Harness) {
+pub async fn starts_while_the_clock_ran_ahead_do_not_block_the_handler(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().rate_limit("index", "10/m")).await;
     fixture.emit_copies(5, new_event("record")).await;

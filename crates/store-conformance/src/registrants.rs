@@ -30,12 +30,13 @@ async fn register_second_registrant(fixture: &StoreFixture<'_>, registration: Re
 }
 
 async fn announce_registrant(fixture: &StoreFixture<'_>, node: NodeId, registrant: &str) {
-    let announced = NodeCapabilities { registrant: Some(registrant.into()), ..NodeCapabilities::default() };
+    let announced =
+        NodeCapabilities { registration_name: Some(registrant.into()), ..NodeCapabilities::default() };
     expect_ok(fixture.store.store_node_capabilities(node, announced).await);
 }
 
-async fn list_registrants(fixture: &StoreFixture<'_>) -> Vec<String> {
-    let mut found = expect_ok(fixture.store.list_registrants().await);
+async fn list_registration_names(fixture: &StoreFixture<'_>) -> Vec<String> {
+    let mut found = expect_ok(fixture.store.list_registration_names().await);
     found.sort();
     found
 }
@@ -61,7 +62,7 @@ async fn advance_hours_with_heartbeats(fixture: &mut StoreFixture<'_>, hours: u6
 
 pub async fn registrations_of_several_registrants_are_merged(harness: &dyn Harness) {
     let fixture = fixture_with_two_registrants(harness).await;
-    assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
+    assert_eq!(list_registration_names(&fixture).await, ["app", "server"]);
     assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 2, "a task for each one's handler");
     assert_eq!(fixture.claim_for_handlers(&["mail"], 8).await.len(), 1);
     let all = expect_ok(fixture.store.read_merged_registration().await);
@@ -70,7 +71,7 @@ pub async fn registrations_of_several_registrants_are_merged(harness: &dyn Harne
         (2, 2)
     );
     let fixture = fixture.reopen().await;
-    assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
+    assert_eq!(list_registration_names(&fixture).await, ["app", "server"]);
     assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 2);
 }
 
@@ -120,10 +121,10 @@ pub async fn a_registrant_without_a_live_node_expires_after_a_day(harness: &dyn 
     let server = fixture.node_id;
     let sequenced = fixture.emit(new_event("record")).await;
     advance_hours_with_heartbeats(&mut fixture, 22, &[server]).await;
-    assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
+    assert_eq!(list_registration_names(&fixture).await, ["app", "server"]);
     assert_eq!(read_task_statuses(&fixture, &sequenced).await, [TaskStatus::New, TaskStatus::New]);
     advance_hours_with_heartbeats(&mut fixture, 5, &[server]).await;
-    assert_eq!(list_registrants(&fixture).await, ["server"]);
+    assert_eq!(list_registration_names(&fixture).await, ["server"]);
     assert_eq!(read_task_statuses(&fixture, &sequenced).await, [TaskStatus::New, TaskStatus::Missing]);
     assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 1);
 }
@@ -133,11 +134,15 @@ pub async fn a_registrant_with_a_live_node_does_not_expire(harness: &dyn Harness
     let (server, node) = (fixture.node_id, expect_ok(fixture.store.join_node("app", fixture.now).await));
     announce_registrant(&fixture, node, "app").await;
     advance_hours_with_heartbeats(&mut fixture, 40, &[server, node]).await;
-    assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
+    assert_eq!(list_registration_names(&fixture).await, ["app", "server"]);
     advance_hours_with_heartbeats(&mut fixture, 22, &[server]).await;
-    assert_eq!(list_registrants(&fixture).await, ["app", "server"], "the day begins with its last heartbeat");
+    assert_eq!(
+        list_registration_names(&fixture).await,
+        ["app", "server"],
+        "the day begins with its last heartbeat"
+    );
     advance_hours_with_heartbeats(&mut fixture, 5, &[server]).await;
-    assert_eq!(list_registrants(&fixture).await, ["server"]);
+    assert_eq!(list_registration_names(&fixture).await, ["server"]);
 }
 
 /// All nodes were down, and start again one after the other.
@@ -150,9 +155,9 @@ pub async fn downtime_of_all_nodes_does_not_expire_registrants(harness: &dyn Har
     let server = fixture.node_id;
     announce_registrant(&fixture, server, "server").await;
     fixture.rescue_tasks().await;
-    assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
+    assert_eq!(list_registration_names(&fixture).await, ["app", "server"]);
     advance_hours_with_heartbeats(&mut fixture, 20, &[server]).await;
-    assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
+    assert_eq!(list_registration_names(&fixture).await, ["app", "server"]);
     advance_hours_with_heartbeats(&mut fixture, 6, &[server]).await;
-    assert_eq!(list_registrants(&fixture).await, ["server"]);
+    assert_eq!(list_registration_names(&fixture).await, ["server"]);
 }

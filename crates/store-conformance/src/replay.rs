@@ -99,7 +99,7 @@ pub async fn events_already_sent_to_the_handler_are_not_replayed(harness: &dyn H
     let mut events: Vec<_> =
         list_handler_tasks(&fixture, "new-handler").await.iter().filter_map(|task| task.event_id).collect();
     events.sort();
-    assert_eq!(events, sequenced_event_ids(&[missed, sent].concat()), "each once");
+    assert_eq!(events, event_ids_of_receipts(&[missed, sent].concat()), "each once");
 }
 
 pub async fn a_replay_covers_the_time_a_handler_was_undefined(harness: &dyn Harness) {
@@ -113,7 +113,7 @@ pub async fn a_replay_covers_the_time_a_handler_was_undefined(harness: &dyn Harn
     fixture.emit_copies(2, new_event("record")).await;
     fixture.run_all_ready_tasks().await;
     assert_eq!(fixture.replay_events("new-handler", EventId::ZERO).await, 2);
-    assert_eq!(run_new_handler_tasks(&fixture).await, sequenced_event_ids(&missed));
+    assert_eq!(run_new_handler_tasks(&fixture).await, event_ids_of_receipts(&missed));
 }
 
 /// Long replays run in batches. Events emitted in between are sent as usual.
@@ -121,7 +121,7 @@ pub async fn a_long_replay_continues_in_batches(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
     let mut events = Vec::new();
     for _ in 0..8 {
-        events.extend(sequenced_event_ids(&fixture.emit_copies(500, new_event("record")).await));
+        events.extend(event_ids_of_receipts(&fixture.emit_copies(500, new_event("record")).await));
     }
     fixture.register(registration_with_new_handler()).await;
     let mut created = 0;
@@ -151,13 +151,13 @@ pub async fn a_replay_starts_at_the_given_event(harness: &dyn Harness) {
     let events = fixture.emit_copies(6, new_event("record")).await;
     fixture.register(registration_with_new_handler()).await;
     assert_eq!(fixture.replay_events("new-handler", events[4].id).await, 2);
-    assert_eq!(run_new_handler_tasks(&fixture).await, sequenced_event_ids(&events[4..]));
+    assert_eq!(run_new_handler_tasks(&fixture).await, event_ids_of_receipts(&events[4..]));
     assert_eq!(
         fixture.replay_events("new-handler", fixture.read_journal_range().await.newest_event_id).await,
         0
     );
     assert_eq!(fixture.replay_events("new-handler", EventId::ZERO).await, 4, "a longer one may follow");
-    assert_eq!(run_new_handler_tasks(&fixture).await, sequenced_event_ids(&events[..4]));
+    assert_eq!(run_new_handler_tasks(&fixture).await, event_ids_of_receipts(&events[..4]));
 }
 
 pub async fn replayed_tasks_keep_lane_order(harness: &dyn Harness) {
@@ -171,7 +171,7 @@ pub async fn replayed_tasks_keep_lane_order(harness: &dyn Harness) {
     for round in events.chunks(3) {
         let mut heads = fixture.claim_for_handlers(&["new-handler"], 100).await;
         heads.sort_by_key(|task| task.event().id);
-        assert_eq!(event_ids_of_tasks(&heads), sequenced_event_ids(round), "one of each object at a time");
+        assert_eq!(event_ids_of_tasks(&heads), event_ids_of_receipts(round), "one of each object at a time");
         for task in &heads {
             fixture.succeed(task).await;
         }
@@ -212,7 +212,7 @@ pub async fn expired_events_are_not_replayed(harness: &dyn Harness) {
     let recent = fixture.emit_copies(2, new_event("record")).await;
     fixture.register(registration_with_new_handler()).await;
     assert_eq!(fixture.replay_events("new-handler", EventId::ZERO).await, 2);
-    assert_eq!(run_new_handler_tasks(&fixture).await, sequenced_event_ids(&recent));
+    assert_eq!(run_new_handler_tasks(&fixture).await, event_ids_of_receipts(&recent));
 }
 
 pub async fn unfinished_replayed_tasks_keep_their_events(harness: &dyn Harness) {
@@ -269,12 +269,12 @@ pub async fn a_replayed_synchronous_task_blocks_no_other_task(harness: &dyn Harn
     waiting.sort_by_key(|task| task.event().id);
     assert_eq!(
         event_ids_of_tasks(&waiting),
-        sequenced_event_ids(&events),
+        event_ids_of_receipts(&events),
         "waiting tasks do not wait for it"
     );
     let mut ran = run_new_handler_tasks(&fixture).await;
     ran.sort();
-    assert_eq!(ran, sequenced_event_ids(&events));
+    assert_eq!(ran, event_ids_of_receipts(&events));
 }
 
 pub async fn a_finished_replayed_task_is_found_by_its_event(harness: &dyn Harness) {

@@ -12,7 +12,7 @@ async fn join_replacement_node(fixture: &mut StoreFixture<'_>) {
     fixture.node_id = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
 }
 
-pub async fn every_process_start_joins_a_new_node(harness: &dyn Harness) {
+pub async fn every_join_gets_a_new_node_id(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let mut nodes = vec![fixture.node_id];
     for _ in 0..3 {
@@ -29,11 +29,14 @@ pub async fn a_node_without_heartbeats_loses_its_tasks(harness: &dyn Harness) {
     let events = fixture.emit_copies(3, new_event("record").with_key("a")).await;
     let stale_attempt = fixture.claim_one().await;
     fixture.advance_clock(LEASE_SECS - 1);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [], "not before its lease is over");
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, [], "not before its lease is over");
     fixture.advance_clock(2);
     join_replacement_node(&mut fixture).await;
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(stale_attempt.id.clone(), TaskStatus::New)]);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [], "once");
+    assert_eq!(
+        fixture.rescue_tasks().await.freed_tasks_with_status,
+        [(stale_attempt.id.clone(), TaskStatus::New)]
+    );
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, [], "once");
     assert_eq!(
         fixture.finish_attempt(finished_attempt(&stale_attempt, success())).await,
         Err(TaskCommandError::WrongState(TaskStatus::New))
@@ -46,7 +49,7 @@ pub async fn a_node_without_heartbeats_loses_its_tasks(harness: &dyn Harness) {
         Err(TaskCommandError::StaleFence)
     );
     fixture.succeed(&again).await;
-    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events[1..]));
+    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), event_ids_of_receipts(&events[1..]));
     let ends: Vec<_> =
         fixture.read_task(&stale_attempt.id).await.attempts.iter().map(|attempt| attempt.outcome).collect();
     assert_eq!(ends, [AttemptOutcome::Crashed, AttemptOutcome::Succeeded]);
@@ -59,7 +62,7 @@ pub async fn a_node_with_heartbeats_keeps_its_tasks(harness: &dyn Harness) {
     for _ in 0..10 {
         fixture.advance_clock(LEASE_SECS - 5);
         assert!(fixture.send_heartbeat().await);
-        assert_eq!(fixture.rescue_tasks().await.freed_tasks, []);
+        assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, []);
     }
     assert_eq!(fixture.succeed(&task).await.status, TaskStatus::Done);
 }
@@ -72,7 +75,8 @@ pub async fn a_rescue_frees_only_the_dead_nodes_tasks(harness: &dyn Harness) {
     let alive = fixture.claim(2).await;
     fixture.advance_clock(LEASE_SECS + 1);
     assert!(fixture.send_heartbeat().await);
-    let mut freed: Vec<_> = fixture.rescue_tasks().await.freed_tasks.into_iter().map(|(id, _)| id).collect();
+    let mut freed: Vec<_> =
+        fixture.rescue_tasks().await.freed_tasks_with_status.into_iter().map(|(id, _)| id).collect();
     freed.sort();
     let mut want: Vec<_> = dead.iter().map(|task| task.id.clone()).collect();
     want.sort();
@@ -109,7 +113,7 @@ pub async fn a_node_can_query_which_of_its_attempts_were_lost(harness: &dyn Harn
     );
 }
 
-pub async fn the_heartbeat_of_an_expired_node_fails(harness: &dyn Harness) {
+pub async fn an_expired_node_can_neither_send_heartbeats_nor_claim(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let dead = fixture.node_id;
     assert!(fixture.send_heartbeat().await);
@@ -138,7 +142,9 @@ pub async fn a_task_fails_after_three_crashes(harness: &dyn Harness) {
         assert_eq!(fixture.claim_one().await.id, *id);
         fixture.advance_clock(LEASE_SECS + 1);
         join_replacement_node(&mut fixture).await;
-        statuses.extend(fixture.rescue_tasks().await.freed_tasks.into_iter().map(|(_, status)| status));
+        statuses.extend(
+            fixture.rescue_tasks().await.freed_tasks_with_status.into_iter().map(|(_, status)| status),
+        );
     }
     assert_eq!(statuses, [TaskStatus::New, TaskStatus::New, TaskStatus::Error]);
     let task = fixture.read_task(id).await;
@@ -188,17 +194,17 @@ pub async fn no_task_gets_stuck_with_an_expired_or_left_node(harness: &dyn Harne
     fixture.rescue_tasks().await;
     let mut claimed = event_ids_of_tasks(&fixture.claim(10).await);
     claimed.sort();
-    assert_eq!(claimed, sequenced_event_ids(&events));
+    assert_eq!(claimed, event_ids_of_receipts(&events));
 }
 
-/// Scheduled tasks belong to no node: when one dies, others claim them.
-pub async fn scheduled_tasks_survive_a_nodes_death(harness: &dyn Harness) {
+/// Prefetched tasks belong to no node: when a node dies, the other nodes claim them.
+pub async fn prefetched_tasks_survive_a_nodes_death(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_copies(2, new_event("record")).await;
     fixture.schedule_tasks(2).await;
     fixture.advance_clock(LEASE_SECS + 1);
     join_replacement_node(&mut fixture).await;
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, []);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status, []);
     assert_eq!(fixture.claim(10).await.len(), 2);
 }
 

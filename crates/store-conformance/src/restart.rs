@@ -6,7 +6,7 @@ use pointsman_core::{RuleKind, TaskStatus};
 use crate::Harness;
 use crate::fixture::*;
 
-pub async fn everything_acknowledged_survives_a_restart(harness: &dyn Harness) {
+pub async fn acknowledged_events_and_their_tasks_survive_a_restart(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
             .await;
@@ -32,7 +32,7 @@ pub async fn everything_acknowledged_survives_a_restart(harness: &dyn Harness) {
         fixture.advance_clock(1);
     }
     let read: Vec<_> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
-    assert_eq!(read, sequenced_event_ids(&acknowledged));
+    assert_eq!(read, event_ids_of_receipts(&acknowledged));
     assert_eq!(fixture.run_all_ready_tasks().await.len(), 100);
 }
 
@@ -49,7 +49,7 @@ pub async fn tasks_of_the_old_process_are_rescued(harness: &dyn Harness) {
     );
     fixture.advance_clock(LEASE_SECS + 1);
     assert!(fixture.send_heartbeat().await);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks.len(), 2);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status.len(), 2);
     let ran = fixture.run_all_ready_tasks().await;
     assert_eq!(ran.len(), 3);
     let attempts: Vec<_> = running[1..].iter().map(|old| ran.iter().find(|new| new.id == old.id)).collect();

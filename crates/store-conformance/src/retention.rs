@@ -22,7 +22,7 @@ pub async fn the_journal_keeps_at_most_a_tenth_more_than_its_retention_count(har
     let count = Retention::MIN_JOURNAL_MAX_COUNT;
     let mut ids = Vec::new();
     for _ in 0..13 {
-        ids.extend(sequenced_event_ids(&fixture.emit_copies(1000, new_event("note").with_key("a")).await));
+        ids.extend(event_ids_of_receipts(&fixture.emit_copies(1000, new_event("note").with_key("a")).await));
     }
     let pruned = fixture
         .prune_events_and_tasks(Retention { max_count: count, ..KEEP_EVERYTHING }, KEEP_EVERYTHING)
@@ -50,7 +50,7 @@ pub async fn the_journal_is_pruned_by_age(harness: &dyn Harness) {
     fixture.advance_clock(120);
     assert_eq!(fixture.prune_events_and_tasks(KEEP_ONE_DAY, KEEP_EVERYTHING).await.deleted_event_count, 100);
     let kept: Vec<_> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
-    assert_eq!(kept, sequenced_event_ids(&recent));
+    assert_eq!(kept, event_ids_of_receipts(&recent));
     let journal_range = fixture.read_journal_range().await;
     assert_eq!(journal_range.last_expired_event_id, old[99].id);
     assert!(journal_range.has_gap_after(old[98].id) && !journal_range.has_gap_after(old[99].id));
@@ -67,7 +67,7 @@ pub async fn pruning_recent_data_changes_nothing(harness: &dyn Harness) {
     assert_eq!(fixture.read_journal_range().await, before);
 }
 
-/// Observers no longer see the event; its handler still gets it completely.
+/// Reads of the journal no longer return the event; its handler still gets it completely.
 pub async fn an_unfinished_task_keeps_its_event(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let value = "{\"text\":\"still here\"}";
@@ -179,8 +179,9 @@ pub async fn task_history_is_pruned_by_age_with_its_logs(harness: &dyn Harness) 
     assert_eq!(fixture.read_task_status(&recent).await, TaskStatus::Done);
 }
 
-/// A clock that was ahead for a moment does not keep later tasks from expiring.
-pub async fn a_clock_that_ran_ahead_does_not_keep_task_history(harness: &dyn Harness) {
+/// A task that ended while the clock was years ahead does not keep tasks that end later, at the correct time, from
+/// expiring.
+pub async fn a_task_ended_while_the_clock_ran_ahead_keeps_no_other_from_expiring(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let correct_time = fixture.now;
     fixture.advance_clock(3650 * DAY_SECS);

@@ -45,7 +45,7 @@ pub async fn synchronous_tasks_come_before_queued_ones(harness: &dyn Harness) {
     assert_eq!(read_task_handlers(&fixture, &sequenced).await, ["two", "four", "one", "three"]);
 }
 
-pub async fn a_handler_gets_one_task_however_often_it_is_bound(harness: &dyn Harness) {
+pub async fn a_handler_gets_one_task_however_many_routes_name_it(harness: &dyn Harness) {
     let registration = RegistrationBuilder::default().route("a", &["x", "y"]).route("a.b", &["x", "z", "x"]);
     let fixture = StoreFixture::new(harness, registration).await;
     let sequenced = fixture.emit(new_event("a.b")).await;

@@ -34,7 +34,7 @@ pub async fn a_paused_or_blocked_handler_starts_no_task(harness: &dyn Harness) {
     }
 }
 
-pub async fn a_rule_returns_scheduled_tasks_to_new(harness: &dyn Harness) {
+pub async fn a_rule_returns_prefetched_tasks_to_new(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
             .await;
@@ -63,7 +63,7 @@ pub async fn running_tasks_of_a_paused_handler_can_finish(harness: &dyn Harness)
     fixture.advance_clock(RETRY_DELAY_SECS);
     assert!(fixture.claim(10).await.is_empty());
     assert!(fixture.lift_pause_rule("index").await);
-    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events));
+    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), event_ids_of_receipts(&events));
 }
 
 pub async fn tasks_run_in_order_after_a_pause_is_lifted(harness: &dyn Harness) {
@@ -75,7 +75,7 @@ pub async fn tasks_run_in_order_after_a_pause_is_lifted(harness: &dyn Harness) {
     events.extend(fixture.emit_copies(3, new_event("record").with_key("a")).await);
     assert!(fixture.claim(10).await.is_empty());
     assert!(fixture.lift_pause_rule("index").await);
-    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events));
+    assert_eq!(event_ids_of_tasks(&fixture.run_all_ready_tasks().await), event_ids_of_receipts(&events));
 }
 
 pub async fn pause_and_block_rules_are_independent(harness: &dyn Harness) {
@@ -139,7 +139,7 @@ pub async fn rules_survive_a_restart(harness: &dyn Harness) {
 }
 
 /// A handler, a collection and a schedule may share a name; each rule applies to its own target only.
-pub async fn rules_of_every_scope_kind_are_listed(harness: &dyn Harness) {
+pub async fn rules_of_different_scope_kinds_with_one_name_are_independent(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().collection("shop/orders", 1)).await;
     let scopes = ["shop", "shop/orders", "@shop", "@shop/orders"];

@@ -67,7 +67,7 @@ pub async fn unfinished_tasks_of_the_last_fire_cause_a_skip(harness: &dyn Harnes
     assert_eq!(fixture.read_all_events().await.len(), 2);
 }
 
-pub async fn overlap_queue_fires_beside_unfinished_tasks(harness: &dyn Harness) {
+pub async fn overlap_policy_queue_fires_beside_unfinished_tasks(harness: &dyn Harness) {
     let builder = event_fire_builder(OverlapPolicy::Queue);
     let (fixture, next) = fixture_with_one_fire(harness, &builder).await;
     let (fire, written) = fixture.record_fire(builder.build("nightly", next)).await;
@@ -75,7 +75,7 @@ pub async fn overlap_queue_fires_beside_unfinished_tasks(harness: &dyn Harness) 
     assert_eq!(fixture.run_all_ready_tasks().await.len(), 4);
 }
 
-pub async fn overlap_cancel_cancels_unfinished_tasks(harness: &dyn Harness) {
+pub async fn overlap_policy_cancel_cancels_unfinished_tasks(harness: &dyn Harness) {
     let builder = event_fire_builder(OverlapPolicy::Cancel);
     let (fixture, next) = fixture_with_one_fire(harness, &builder).await;
     let old = fixture.list_tasks(&TaskFilter::default()).await;
@@ -94,7 +94,7 @@ pub async fn overlap_cancel_cancels_unfinished_tasks(harness: &dyn Harness) {
     assert_eq!(ran.len(), 2);
 }
 
-pub async fn overlap_cancel_keeps_finished_tasks(harness: &dyn Harness) {
+pub async fn overlap_policy_cancel_keeps_finished_tasks(harness: &dyn Harness) {
     let builder = event_fire_builder(OverlapPolicy::Cancel);
     let (fixture, next) = fixture_with_one_fire(harness, &builder).await;
     let ran = fixture.run_all_ready_tasks().await;
@@ -150,7 +150,7 @@ pub async fn an_unfinished_collection_run_causes_a_skip(harness: &dyn Harness) {
     assert_ne!(fire.task, Some(first_run));
 }
 
-pub async fn overlap_cancel_cancels_an_unfinished_collection_run(harness: &dyn Harness) {
+pub async fn overlap_policy_cancel_cancels_an_unfinished_collection_run(harness: &dyn Harness) {
     let builder = collection_run_fire_builder(OverlapPolicy::Cancel);
     let (fixture, next) = fixture_with_one_fire(harness, &builder).await;
     let running = fixture.claim_one().await;
@@ -165,7 +165,7 @@ pub async fn overlap_cancel_cancels_an_unfinished_collection_run(harness: &dyn H
 }
 
 /// A collection never has two unfinished runs, whatever the policy: the fire names the existing one.
-pub async fn overlap_queue_reuses_an_unfinished_collection_run(harness: &dyn Harness) {
+pub async fn overlap_policy_queue_reuses_an_unfinished_collection_run(harness: &dyn Harness) {
     let builder = collection_run_fire_builder(OverlapPolicy::Queue);
     let (fixture, next) = fixture_with_one_fire(harness, &builder).await;
     let first_run = fixture.request_collection_run("shop/orders").await.task;

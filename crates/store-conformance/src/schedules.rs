@@ -159,7 +159,7 @@ pub async fn fires_are_recorded_as_on_time_late_or_caught_up(harness: &dyn Harne
     assert_eq!(fixture.read_all_events().await.len(), 3);
 }
 
-pub async fn a_planned_time_can_be_skipped(harness: &dyn Harness) {
+pub async fn a_skip_request_records_the_planned_time_as_missed(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let (fire, written) = fixture.record_fire(skip_fire_request("nightly", planned)).await;
     assert_eq!((fire.outcome, written), (FireOutcome::Skipped(SkipReason::Missed), true));

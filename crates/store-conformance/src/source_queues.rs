@@ -109,7 +109,7 @@ pub async fn a_paused_collection_starts_nothing_and_delays_no_other(harness: &dy
     assert_eq!(source_collection_names_of_tasks(&fixture.run_all_ready_tasks().await), ["shop/orders_x"]);
 }
 
-pub async fn each_collection_has_its_own_counters(harness: &dyn Harness) {
+pub async fn each_collection_has_its_own_queue_counters(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.request_new_collection_run("shop/orders").await;
     fixture.request_new_collection_run("shop/orders_x").await;

@@ -184,7 +184,7 @@ pub async fn a_run_cannot_be_retried_while_another_is_unfinished(harness: &dyn H
     assert_eq!((again.id, again.attempt, again.out_of_order), (failed[0].clone(), 2, true));
 }
 
-async fn assert_missing_then_adopted(fixture: &mut StoreFixture<'_>, id: &TaskId) {
+async fn assert_task_is_missing_until_adopted(fixture: &mut StoreFixture<'_>, id: &TaskId) {
     assert_eq!(fixture.read_task_status(id).await, TaskStatus::Missing);
     assert!(fixture.read_task(id).await.error.is_some(), "its error says why it does not run");
     assert!(fixture.claim(10).await.is_empty());
@@ -204,7 +204,7 @@ pub async fn runs_of_an_undefined_source_are_missing_until_adopted(harness: &dyn
     assert_eq!(fixture.undefine_handler_and_rescue("shop").await, 1);
     assert_unknown_collection_refused(&fixture, "shop/orders").await;
     assert_eq!(source_collection_names_of_tasks(&fixture.run_all_ready_tasks().await), ["crm/people"]);
-    assert_missing_then_adopted(&mut fixture, &id).await;
+    assert_task_is_missing_until_adopted(&mut fixture, &id).await;
 }
 
 pub async fn runs_of_an_undefined_collection_are_missing_until_adopted(harness: &dyn Harness) {
@@ -216,7 +216,7 @@ pub async fn runs_of_an_undefined_collection_are_missing_until_adopted(harness: 
     assert_unknown_collection_refused(&fixture, "shop/orders").await;
     assert_eq!(source_collection_names_of_tasks(&fixture.run_all_ready_tasks().await), ["shop/orders_x"]);
     let mut fixture = fixture.reopen().await;
-    assert_missing_then_adopted(&mut fixture, &id).await;
+    assert_task_is_missing_until_adopted(&mut fixture, &id).await;
 }
 
 /// A task that is running when its source is undefined can still finish.

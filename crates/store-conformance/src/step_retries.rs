@@ -173,7 +173,7 @@ pub async fn a_failed_order_without_on_error_is_suspended(harness: &dyn Harness)
     let task = fixture.claim_one().await;
     fixture.fail_permanently(&task).await;
     let view = fixture.read_order("/x/y,1").await;
-    assert!(view.order.suspended && !view.order.step_running && !view.node_undefined);
+    assert!(view.order.suspended && !view.order.step_running && !view.is_at_removed_node);
     assert_eq!((view.order.node.as_str(), view.task, view.retry_at), ("a", None, None));
     fixture.assert_nothing_claimable("it is suspended").await;
     let since = fixture.read_journal_head().await;
@@ -252,7 +252,7 @@ pub async fn released_snoozed_and_crashed_steps_stay_at_their_chain_node(harness
     assert_step_stays_at_its_node(&mut fixture, "its node died", async |fixture, _| {
         fixture.advance_clock(LEASE_SECS + 1);
         fixture.node_id = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
-        assert_eq!(fixture.rescue_tasks().await.freed_tasks.len(), 1);
+        assert_eq!(fixture.rescue_tasks().await.freed_tasks_with_status.len(), 1);
     })
     .await;
     assert_step_stays_at_its_node(&mut fixture, "snoozed", async |fixture, task| {

@@ -17,21 +17,21 @@ macro_rules! suite {
             claims {
                 a_claim_returns_only_tasks_of_the_handlers_it_names
                 a_claim_returns_at_most_the_requested_number
-                has_more_counts_only_ready_tasks
-                has_more_counts_scheduled_tasks
-                a_claimed_task_is_locked_by_its_node
+                has_more_is_false_if_no_other_task_is_ready
+                has_more_is_true_while_prefetched_tasks_remain
+                a_claimed_task_is_locked_by_the_claiming_node
                 claims_go_by_priority_then_age
                 no_task_is_claimed_before_it_is_due
-                retries_and_snoozes_are_reported_as_next_due
+                claims_report_the_due_times_of_retries_and_snoozes
                 many_tasks_due_at_once_are_all_claimed
                 due_times_survive_a_restart
                 scheduling_prefetches_at_most_the_requested_total
-                no_task_is_scheduled_before_it_is_due
-                scheduled_tasks_are_claimed_first
-                scheduled_tasks_survive_a_restart
+                no_task_is_prefetched_before_it_is_due
+                prefetched_tasks_are_claimed_first
+                prefetched_tasks_survive_a_restart
                 fences_strictly_increase
                 an_append_can_claim_the_tasks_it_creates
-                finishing_can_claim_the_tasks_it_frees
+                finishing_an_attempt_can_claim_the_tasks_it_unblocks
                 an_append_without_a_claim_claims_nothing
                 racing_nodes_never_claim_the_same_task
             }
@@ -40,7 +40,7 @@ macro_rules! suite {
                 concurrency_limit_applies_across_tenants_and_nodes
                 concurrency_limit_applies_to_tasks_claimed_by_an_append
                 concurrency_limit_applies_to_tasks_claimed_by_a_finish
-                concurrency_limit_applies_to_scheduled_tasks
+                concurrency_limit_applies_to_prefetched_tasks
                 racing_nodes_respect_the_concurrency_limit
                 every_attempt_end_frees_a_concurrency_slot
                 concurrency_limit_changes_with_the_registration
@@ -50,10 +50,10 @@ macro_rules! suite {
                 prefetching_other_handlers_does_not_starve_a_limited_one
                 concurrency_limit_survives_a_restart
                 lanes_and_concurrency_limits_both_apply
-                concurrency_limit_applies_to_sources_and_workers
+                concurrency_limit_applies_to_sources_and_pull_workers
                 rules_and_concurrency_limits_both_apply
                 cancelling_the_task_of_the_next_tenant_in_turn_lets_another_tenant_run
-                a_worker_of_one_tenant_does_not_wait_for_other_tenants
+                a_pull_worker_of_one_tenant_does_not_wait_for_other_tenants
             }
             attempt_ends {
                 a_successful_task_stores_its_result
@@ -78,7 +78,7 @@ macro_rules! suite {
                 prefetch_is_fair_between_queues
                 prefetched_tasks_of_one_queue_do_not_delay_another
                 a_paused_queue_uses_no_round_robin_turn
-                fairness_survives_a_restart
+                busy_queues_share_claims_evenly_after_a_restart
             }
             idempotency {
                 a_repeated_idempotency_key_returns_the_first_receipt
@@ -102,7 +102,7 @@ macro_rules! suite {
                 an_empty_append_changes_nothing
                 an_event_is_stored_exactly_as_emitted
                 an_event_value_can_be_large
-                concurrent_emits_form_one_prev_chain
+                prev_links_of_concurrent_emits_do_not_fork
             }
             lanes {
                 a_lane_runs_one_task_at_a_time_in_journal_order
@@ -122,7 +122,7 @@ macro_rules! suite {
                 a_failed_task_without_a_lane_does_not_halt
                 a_cancelled_head_unblocks_its_lane
                 cancelling_a_task_behind_the_head_does_not_unblock_the_lane
-                a_scheduled_head_blocks_its_lane
+                a_prefetched_head_blocks_its_lane
                 lane_order_survives_a_restart
                 prev_sent_is_tracked_per_handler
                 a_repeated_attempt_carries_the_same_event_id_and_prev
@@ -152,7 +152,7 @@ macro_rules! suite {
                 every_command_on_a_new_task_follows_the_transition_table
                 every_command_on_a_scheduled_task_follows_the_transition_table
                 every_command_on_a_locked_task_follows_the_transition_table
-                every_command_on_a_worker_leased_task_follows_the_transition_table
+                every_command_on_a_task_leased_by_a_worker_follows_the_transition_table
                 every_command_on_a_done_task_follows_the_transition_table
                 every_command_on_a_task_in_error_follows_the_transition_table
                 every_command_on_a_missing_task_follows_the_transition_table
@@ -175,7 +175,7 @@ macro_rules! suite {
                 an_adopted_task_keeps_its_due_time
                 missing_tasks_do_not_block_their_lane
                 adopted_tasks_of_one_object_run_one_at_a_time
-                adoption_affects_one_handler
+                adopting_missing_tasks_affects_only_the_given_handler
                 missing_tasks_are_never_pruned
                 a_missing_task_can_be_cancelled
                 many_missing_tasks_are_all_adopted
@@ -184,8 +184,8 @@ macro_rules! suite {
                 a_joined_node_is_listed
                 announced_node_capabilities_are_stored
                 a_nodes_clock_report_is_stored
-                the_server_clock_can_be_read
-                a_heartbeat_updates_the_node
+                the_clock_of_the_store_server_never_goes_back
+                a_heartbeat_updates_the_last_heartbeat_time_of_its_node
                 running_tasks_are_counted_per_node
                 nodes_that_left_or_expired_are_marked_gone
                 all_live_nodes_are_listed
@@ -194,22 +194,22 @@ macro_rules! suite {
                 an_unused_object_is_deleted_and_its_prev_links_restart
                 many_unused_objects_are_deleted_in_batches
                 an_object_with_an_event_in_the_journal_stays
-                objects_with_journaled_events_are_not_scanned
+                objects_with_journaled_events_do_not_lengthen_a_pruning_round
                 an_object_with_a_recent_event_stays
                 an_object_with_an_unfinished_task_stays
                 an_object_is_deleted_once_its_last_task_has_ended
                 a_retried_task_keeps_its_object
                 a_task_of_a_deleted_object_cannot_be_retried
                 objects_of_other_tenants_and_sub_objects_are_kept_separate
-                kept_objects_are_not_scanned_again
-                old_tasks_of_many_batches_keep_their_objects
+                kept_objects_do_not_lengthen_later_pruning_rounds
+                many_old_unfinished_tasks_keep_their_objects
                 a_task_backlog_does_not_lengthen_a_pruning_round
                 few_unused_objects_are_deleted_once_an_hour
                 a_pruning_round_continues_after_a_restart
             }
             object_lanes {
                 lanes_show_their_head_and_the_number_of_tasks_behind_it
-                a_lane_head_equals_the_listed_task
+                a_lane_head_equals_its_task_without_attempts
                 a_halted_head_is_shown_until_retried_or_cancelled
                 empty_lanes_are_not_listed
                 lane_heads_follow_lane_position_not_task_age
@@ -221,14 +221,14 @@ macro_rules! suite {
             }
             schedule_overlaps {
                 unfinished_tasks_of_the_last_fire_cause_a_skip
-                overlap_queue_fires_beside_unfinished_tasks
-                overlap_cancel_cancels_unfinished_tasks
-                overlap_cancel_keeps_finished_tasks
+                overlap_policy_queue_fires_beside_unfinished_tasks
+                overlap_policy_cancel_cancels_unfinished_tasks
+                overlap_policy_cancel_keeps_finished_tasks
                 tasks_of_other_schedules_do_not_count_as_overlap
                 a_skipped_time_does_not_replace_the_last_fire
                 an_unfinished_collection_run_causes_a_skip
-                overlap_cancel_cancels_an_unfinished_collection_run
-                overlap_queue_reuses_an_unfinished_collection_run
+                overlap_policy_cancel_cancels_an_unfinished_collection_run
+                overlap_policy_queue_reuses_an_unfinished_collection_run
                 a_changed_expression_still_detects_the_overlap
             }
             per_key_concurrency {
@@ -243,22 +243,22 @@ macro_rules! suite {
                 a_new_per_key_limit_applies_to_the_existing_backlog
                 rules_and_the_per_key_limit_both_apply
                 adopted_tasks_respect_the_per_key_limit
-                laned_tasks_still_run_after_the_handler_becomes_unordered
+                tasks_in_lanes_still_run_after_their_handler_becomes_unordered
             }
             pull_workers {
                 nodes_do_not_claim_pulled_tasks
                 workers_claim_only_pulled_tasks
-                a_fetched_task_is_leased
+                a_task_claimed_by_a_worker_has_a_lease_and_can_finish
                 a_renewed_lease_does_not_expire
                 an_expired_lease_counts_as_a_crash
                 a_task_fails_after_three_expired_leases
-                a_worker_with_an_expired_lease_is_refused
+                a_worker_whose_lease_expired_cannot_renew_or_finish
                 renewing_the_lease_of_a_cancelled_task_is_refused
                 a_worker_can_claim_for_one_tenant
                 a_nodes_death_does_not_affect_a_workers_lease
                 an_expired_worker_lease_does_not_affect_a_nodes_task
                 a_worker_claim_reports_the_next_due_time
-                workers_claim_scheduled_tasks
+                workers_claim_prefetched_tasks
                 lanes_and_rules_apply_to_workers
                 workers_can_pull_source_runs
                 a_handler_can_switch_between_pull_and_push
@@ -277,19 +277,19 @@ macro_rules! suite {
                 starts_match_the_rate_limiter_over_time
                 no_time_window_has_more_starts_than_rate_and_burst
                 rate_limit_applies_across_tenants_and_nodes
-                rate_limit_applies_to_appended_and_scheduled_tasks
+                rate_limit_applies_to_appended_and_prefetched_tasks
                 every_attempt_counts_against_the_rate_limit
                 next_due_includes_the_next_start_allowed_by_the_rate_limit
                 a_rate_limited_handler_does_not_delay_other_handlers
                 rate_limit_state_survives_a_restart
                 rate_limit_changes_with_the_registration
                 rate_and_concurrency_limits_both_apply
-                a_clock_that_ran_ahead_does_not_block_the_handler
+                starts_while_the_clock_ran_ahead_do_not_block_the_handler
             }
             journal_reads {
                 reading_an_empty_journal_returns_no_events
                 reading_continues_from_the_scanned_position
-                reading_stops_at_the_until_id
+                reading_stops_at_the_up_to_event_id
                 reading_backwards_starts_with_the_newest
                 filters_match_the_same_events_as_the_core_filter
                 the_scanned_position_advances_past_unmatched_events
@@ -323,20 +323,20 @@ macro_rules! suite {
                 a_finished_replayed_task_is_found_by_its_event
             }
             rescue {
-                every_process_start_joins_a_new_node
+                every_join_gets_a_new_node_id
                 a_node_without_heartbeats_loses_its_tasks
                 a_node_with_heartbeats_keeps_its_tasks
                 a_rescue_frees_only_the_dead_nodes_tasks
-                the_heartbeat_of_an_expired_node_fails
+                an_expired_node_can_neither_send_heartbeats_nor_claim
                 a_node_can_query_which_of_its_attempts_were_lost
                 a_task_fails_after_three_crashes
                 tasks_of_a_node_that_left_are_rescued
                 no_task_gets_stuck_with_an_expired_or_left_node
-                scheduled_tasks_survive_a_nodes_death
+                prefetched_tasks_survive_a_nodes_death
                 repeated_crashes_halt_the_lane_of_a_halting_handler
             }
             restart {
-                everything_acknowledged_survives_a_restart
+                acknowledged_events_and_their_tasks_survive_a_restart
                 tasks_of_the_old_process_are_rescued
                 a_fence_stays_valid_across_a_restart
                 every_task_state_survives_a_restart
@@ -352,7 +352,7 @@ macro_rules! suite {
                 task_history_outlives_the_journal
                 task_history_is_pruned_by_count
                 task_history_is_pruned_by_age_with_its_logs
-                a_clock_that_ran_ahead_does_not_keep_task_history
+                a_task_ended_while_the_clock_ran_ahead_keeps_no_other_from_expiring
                 task_history_with_long_logs_is_deleted_completely
                 unfinished_tasks_are_never_pruned
                 a_failed_task_can_be_retried_until_it_is_pruned
@@ -361,7 +361,7 @@ macro_rules! suite {
             routing {
                 parent_routes_come_first_and_route_lists_keep_their_order
                 synchronous_tasks_come_before_queued_ones
-                a_handler_gets_one_task_however_often_it_is_bound
+                a_handler_gets_one_task_however_many_routes_name_it
                 a_task_id_contains_its_handler_and_event_type
                 routes_are_fixed_when_an_event_is_journaled
                 removing_a_route_keeps_existing_tasks
@@ -371,14 +371,14 @@ macro_rules! suite {
             }
             rules {
                 a_paused_or_blocked_handler_starts_no_task
-                a_rule_returns_scheduled_tasks_to_new
+                a_rule_returns_prefetched_tasks_to_new
                 running_tasks_of_a_paused_handler_can_finish
                 tasks_run_in_order_after_a_pause_is_lifted
                 pause_and_block_rules_are_independent
                 a_tenant_rule_blocks_only_that_tenant
                 a_rule_can_be_set_before_the_first_task
                 rules_survive_a_restart
-                rules_of_every_scope_kind_are_listed
+                rules_of_different_scope_kinds_with_one_name_are_independent
                 setting_a_rule_again_replaces_it
                 a_lane_that_advances_while_paused_stays_paused
             }
@@ -390,7 +390,7 @@ macro_rules! suite {
                 a_recorded_fire_does_not_change
                 planned_times_and_schedules_fire_independently
                 fires_are_recorded_as_on_time_late_or_caught_up
-                a_planned_time_can_be_skipped
+                a_skip_request_records_the_planned_time_as_missed
                 processed_up_to_never_moves_back
                 a_paused_schedule_skips_its_times
                 times_skipped_by_a_pause_can_be_caught_up
@@ -408,7 +408,7 @@ macro_rules! suite {
             notifications {
                 listeners_are_notified_of_new_events_and_ready_tasks
                 listeners_are_notified_when_waiting_tasks_become_ready
-                listeners_are_notified_of_runs_fires_adoptions_and_replays
+                listeners_are_notified_of_freed_slots_runs_fires_adoptions_and_replays
                 listeners_are_notified_when_a_limit_is_removed
                 listeners_are_notified_of_earlier_due_times
                 notified_events_are_already_readable
@@ -420,7 +420,7 @@ macro_rules! suite {
                 sources_of_different_tenants_have_separate_queues
                 a_paused_source_starts_nothing_and_delays_no_other
                 a_paused_collection_starts_nothing_and_delays_no_other
-                each_collection_has_its_own_counters
+                each_collection_has_its_own_queue_counters
             }
             sources {
                 a_run_is_a_task_without_an_event
@@ -443,7 +443,7 @@ macro_rules! suite {
             }
             sync_handlers {
                 synchronous_tasks_run_in_route_order_before_queued_ones
-                any_end_of_the_first_attempt_opens_the_sync_gate
+                a_success_failure_or_snooze_opens_the_sync_gate
                 a_released_attempt_does_not_open_the_sync_gate
                 a_failed_synchronous_task_is_retried_while_later_tasks_run
                 cancelling_a_synchronous_task_opens_the_sync_gate
@@ -452,7 +452,7 @@ macro_rules! suite {
                 a_crashed_synchronous_task_opens_the_sync_gate
                 a_synchronous_task_opens_the_sync_gate_only_once
                 an_out_of_order_task_waits_at_the_sync_gate
-                an_out_of_order_synchronous_task_does_not_close_the_sync_gate_again
+                a_retried_synchronous_task_does_not_hold_back_later_tasks
                 sync_gates_and_lanes_both_apply
                 a_sync_gate_does_not_block_other_events
                 sync_gate_state_survives_a_restart
@@ -460,7 +460,7 @@ macro_rules! suite {
             circuit_breakers {
                 a_busy_target_gets_no_attempts_until_its_retry_time
                 a_shorter_busy_time_does_not_shorten_a_longer_one
-                scheduled_tasks_wait_for_a_busy_target
+                prefetched_tasks_wait_for_a_busy_target
                 a_success_ends_the_busy_time
                 a_busy_target_does_not_delay_other_handlers
                 a_failing_target_opens_the_circuit_and_is_probed_by_one_task
@@ -469,8 +469,8 @@ macro_rules! suite {
                 stale_attempts_do_not_change_the_circuit
                 circuit_state_survives_a_restart
                 circuit_state_survives_a_registration
-                a_busy_target_blocks_worker_claims
-                a_clock_that_ran_ahead_does_not_block_the_handler
+                a_busy_target_blocks_claims_of_pull_workers
+                a_busy_time_set_while_the_clock_ran_ahead_does_not_block_the_handler
             }
             tasks {
                 a_task_is_read_by_its_id
@@ -500,7 +500,7 @@ macro_rules! suite {
                 unordered_keys_share_a_queue_evenly
                 priority_comes_before_round_robin_between_keys
                 ageing_raises_the_priority_of_waiting_tasks
-                ageing_prevents_starvation
+                low_priority_tasks_starve_only_without_ageing
                 tasks_of_a_key_keep_their_order_across_a_restart
                 changing_ageing_does_not_reorder_waiting_tasks
                 round_robin_between_keys_is_separate_for_each_priority
@@ -515,16 +515,16 @@ macro_rules! suite {
                 the_queue_position_counts_tasks_by_priority
                 running_and_finished_tasks_have_no_gates
                 a_delayed_task_reports_its_due_time
-                a_laned_task_reports_the_task_it_waits_for
+                a_task_in_a_lane_reports_the_task_it_waits_for
                 an_out_of_order_task_reports_the_task_it_waits_for
                 a_queued_task_reports_the_synchronous_task_it_waits_for
                 every_rule_blocking_a_task_is_reported
                 a_task_reports_the_concurrency_limit_as_its_closed_gate
                 a_task_reports_the_per_key_limit_as_its_closed_gate
                 a_task_reports_the_rate_limit_as_its_closed_gate
-                a_task_reports_the_open_circuit_as_its_closed_gate
+                a_task_reports_a_busy_or_failing_target_as_its_closed_gate
                 a_task_reports_that_no_live_node_can_run_it
-                a_pulled_task_reports_that_no_worker_polls_for_it
+                a_pulled_task_reports_that_no_pull_worker_polls_for_it
                 a_missing_task_reports_its_undefined_handler
                 source_runs_report_their_gates
                 closed_gates_are_listed_in_the_order_they_are_passed

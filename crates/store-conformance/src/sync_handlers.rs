@@ -32,8 +32,9 @@ pub async fn synchronous_tasks_run_in_route_order_before_queued_ones(harness: &d
     assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["index", "notify"], "side by side");
 }
 
-/// However the first attempt ends, the next tasks run; a failed one is retried like any other.
-pub async fn any_end_of_the_first_attempt_opens_the_sync_gate(harness: &dyn Harness) {
+/// Once the first attempt of a synchronous task has succeeded, failed or snoozed, the next tasks of the event run, even
+/// if the synchronous task runs again later.
+pub async fn a_success_failure_or_snooze_opens_the_sync_gate(harness: &dyn Harness) {
     for result in [
         success(),
         retryable_failure(),
@@ -112,7 +113,7 @@ pub async fn a_crashed_synchronous_task_opens_the_sync_gate(harness: &dyn Harnes
     assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["check", "enrich"]);
 }
 
-/// A gate opens once: the second task is not bypassed when the first one ends a second time.
+/// When the first synchronous task ends a second time, the tasks after the second synchronous task still wait for it.
 pub async fn a_synchronous_task_opens_the_sync_gate_only_once(harness: &dyn Harness) {
     for how in ["cancel", "lose", "fail again", "crash"] {
         let (mut fixture, sequenced) = fixture_with_one_event(harness).await;
@@ -161,8 +162,9 @@ pub async fn an_out_of_order_task_waits_at_the_sync_gate(harness: &dyn Harness) 
     assert!(retried.iter().all(|task| task.out_of_order));
 }
 
-/// A task that is cancelled before it has run and is then retried runs out of order, and no task waits for it.
-pub async fn an_out_of_order_synchronous_task_does_not_close_the_sync_gate_again(harness: &dyn Harness) {
+/// A synchronous task that is cancelled before it has run and is then retried runs out of order, and no task of its
+/// event waits for it.
+pub async fn a_retried_synchronous_task_does_not_hold_back_later_tasks(harness: &dyn Harness) {
     let (fixture, sequenced) = fixture_with_one_event(harness).await;
     fixture.cancel_task(&sequenced.tasks[1]).await.expect("it waits");
     fixture.retry_task(&sequenced.tasks[1]).await.expect("it was cancelled");

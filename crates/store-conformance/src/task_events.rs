@@ -16,7 +16,7 @@ const TASK_SUCCEEDED_SUMMARY: &str = "TaskEnded returnCode:0";
 const TASK_FAILED_SUMMARY: &str = "TaskEnded returnCode:7";
 const TASK_CLOSED_SUMMARY: &str = "TaskClosed";
 
-fn observing_registration(observe: AttemptEventPolicy) -> RegistrationBuilder {
+fn registration_with_observe_policy(observe: AttemptEventPolicy) -> RegistrationBuilder {
     RegistrationBuilder::single_handler()
         .collection("shop/orders", 100)
         .chain("/x/y", "a=step>done done")
@@ -45,7 +45,7 @@ async fn assert_events_for_every_task_kind(
     scenario: impl AsyncFn(&mut StoreFixture<'_>, ClaimedTask),
 ) {
     for task_kind in ["event", "run", "step"] {
-        let mut fixture = StoreFixture::new(harness, observing_registration(observe)).await;
+        let mut fixture = StoreFixture::new(harness, registration_with_observe_policy(observe)).await;
         match task_kind {
             "event" => drop(fixture.emit(new_event("record").with_key("k")).await),
             "run" => drop(fixture.request_new_collection_run("shop/orders").await),
@@ -136,7 +136,7 @@ pub async fn snoozed_and_released_attempts_are_not_published_as_failures(harness
 
 pub async fn a_crash_is_published_as_a_failure(harness: &dyn Harness) {
     for observe in [AttemptEventPolicy::All, AttemptEventPolicy::Failures] {
-        let mut fixture = StoreFixture::new(harness, observing_registration(observe)).await;
+        let mut fixture = StoreFixture::new(harness, registration_with_observe_policy(observe)).await;
         fixture.emit(new_event("record")).await;
         fixture.claim_one().await;
         fixture.advance_clock(LEASE_SECS + 1);
@@ -148,7 +148,7 @@ pub async fn a_crash_is_published_as_a_failure(harness: &dyn Harness) {
 }
 
 pub async fn a_cancelled_attempt_is_published_if_all_attempts_are_observed(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, observing_registration(AttemptEventPolicy::All)).await;
+    let fixture = StoreFixture::new(harness, registration_with_observe_policy(AttemptEventPolicy::All)).await;
     fixture.emit(new_event("record")).await;
     let task = fixture.claim_one().await;
     fixture.cancel_task(&task.id).await.expect("it runs");
@@ -162,7 +162,7 @@ pub async fn a_cancelled_attempt_is_published_if_all_attempts_are_observed(harne
 
 /// A start must be published when it happens, not at the end.
 pub async fn an_attempt_start_is_published_when_claimed(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, observing_registration(AttemptEventPolicy::All)).await;
+    let fixture = StoreFixture::new(harness, registration_with_observe_policy(AttemptEventPolicy::All)).await;
     fixture.emit(new_event("record")).await;
     fixture.claim_one().await;
     assert_eq!(read_task_event_summaries(&fixture).await, [TASK_STARTED_SUMMARY]);
@@ -176,7 +176,7 @@ pub async fn an_attempt_start_is_published_when_claimed(harness: &dyn Harness) {
 }
 
 pub async fn task_events_name_the_task_and_its_handler(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, observing_registration(AttemptEventPolicy::All)).await;
+    let fixture = StoreFixture::new(harness, registration_with_observe_policy(AttemptEventPolicy::All)).await;
     let since = fixture.emit(new_event("record")).await.id;
     fixture.succeed(&fixture.claim_one().await).await;
     let key = r#""key":{"jobPath":"/index","taskId":"index_record"}"#;
@@ -189,9 +189,9 @@ pub async fn task_events_name_the_task_and_its_handler(harness: &dyn Harness) {
 }
 
 /// Steps are published as order events and as task events; these are independent.
-pub async fn order_events_are_published_whatever_the_handlers_observe(harness: &dyn Harness) {
+pub async fn order_events_are_published_under_every_observe_policy(harness: &dyn Harness) {
     for observe in [AttemptEventPolicy::All, AttemptEventPolicy::Failures, AttemptEventPolicy::None] {
-        let fixture = StoreFixture::new(harness, observing_registration(observe)).await;
+        let fixture = StoreFixture::new(harness, registration_with_observe_policy(observe)).await;
         fixture.add_order(new_order("/x/y,1")).await;
         let since = fixture.read_journal_head().await;
         fixture.run_all_ready_tasks().await;
@@ -207,10 +207,11 @@ pub async fn order_events_are_published_whatever_the_handlers_observe(harness: &
 }
 
 pub async fn published_task_events_follow_a_changed_observe_policy(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, observing_registration(AttemptEventPolicy::None)).await;
+    let mut fixture =
+        StoreFixture::new(harness, registration_with_observe_policy(AttemptEventPolicy::None)).await;
     fixture.emit_copies(2, new_event("record")).await;
     fixture.succeed(&fixture.claim_one().await).await;
-    fixture.register(observing_registration(AttemptEventPolicy::All)).await;
+    fixture.register(registration_with_observe_policy(AttemptEventPolicy::All)).await;
     let fixture = fixture.reopen().await;
     fixture.succeed(&fixture.claim_one().await).await;
     assert_eq!(
@@ -221,7 +222,7 @@ pub async fn published_task_events_follow_a_changed_observe_policy(harness: &dyn
 
 /// A result with a stale fence does not end an attempt.
 pub async fn finishing_with_a_stale_fence_publishes_nothing(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, observing_registration(AttemptEventPolicy::All)).await;
+    let fixture = StoreFixture::new(harness, registration_with_observe_policy(AttemptEventPolicy::All)).await;
     fixture.emit(new_event("record")).await;
     let task = fixture.claim_one().await;
     fixture.succeed(&task).await;

@@ -38,7 +38,7 @@ impl<'h> LifecycleCase<'h> {
         match state {
             TaskState::New { .. } => {}
             TaskState::Scheduled => assert_eq!(fixture.schedule_tasks(1).await, 1),
-            TaskState::Locked(_) if pulled => claimed = Some(fixture.claim_one_as_worker("index").await),
+            TaskState::Locked(_) if pulled => claimed = Some(fixture.claim_one_as_pull_worker("index").await),
             TaskState::Locked(_) => claimed = Some(fixture.claim_one().await),
             TaskState::Done => {
                 let task = fixture.claim_one().await;
@@ -98,7 +98,7 @@ impl<'h> LifecycleCase<'h> {
             TaskCommand::Unschedule => self.fixture.set_pause_rule("index").await,
             TaskCommand::Lock(lease) => {
                 let claimed = match self.is_pulled {
-                    true => self.fixture.claim_as_worker(&["index"], 10).await,
+                    true => self.fixture.claim_as_pull_worker(&["index"], 10).await,
                     false => self.fixture.claim(10).await,
                 };
                 if let Some(task) = claimed.first() {
@@ -150,7 +150,7 @@ impl<'h> LifecycleCase<'h> {
 }
 
 /// Whether the store call of this command reports a refusal. The other calls skip a task that they cannot change.
-fn store_call_reports_rejection(command: TaskCommand) -> bool {
+fn store_call_reports_refusal(command: TaskCommand) -> bool {
     match command {
         TaskCommand::Succeed { .. }
         | TaskCommand::Fail { .. }
@@ -189,7 +189,7 @@ async fn check_transition(harness: &dyn Harness, state: TaskState, command: Task
     match transition(before.seq, before.lifecycle, command, &def, case.fixture.now) {
         Err(rejected) => {
             assert_eq!(after, before, "{label}: an illegal command changes nothing");
-            if store_call_reports_rejection(command) {
+            if store_call_reports_refusal(command) {
                 assert_eq!(refusal, Some(rejected), "{label}");
             }
         }
@@ -265,7 +265,7 @@ pub async fn every_command_on_a_locked_task_follows_the_transition_table(harness
 }
 
 /// The task is locked by a pull worker, whose lease expires by itself, not with a node.
-pub async fn every_command_on_a_worker_leased_task_follows_the_transition_table(harness: &dyn Harness) {
+pub async fn every_command_on_a_task_leased_by_a_worker_follows_the_transition_table(harness: &dyn Harness) {
     let until = Some(START_TIME.plus(secs(LEASE_SECS)));
     let lease =
         Lease { node: 0, fence: all_states_and_commands::LOCKED_STATE_FENCE, since: START_TIME, until };

@@ -38,14 +38,19 @@ async fn read_gate(fixture: &StoreFixture<'_>, id: &TaskId, kind: GateKind) -> G
 pub async fn a_runnable_task_reports_its_queue_position(harness: &dyn Harness) {
     let fixture = fixture_with_capable_node(harness, RegistrationBuilder::single_handler()).await;
     let events = fixture.emit_copies(4, new_event("record")).await;
-    assert_eq!(fixture.list_closed_gate_kinds(&events[0].tasks[0]).await, [GateKind::Selection]);
+    assert_eq!(fixture.list_closed_gate_kinds(&events[0].tasks[0]).await, [GateKind::SelectedToRunNext]);
     let details = [
-        read_gate(&fixture, &events[0].tasks[0], GateKind::Selection).await.detail,
-        read_gate(&fixture, &events[3].tasks[0], GateKind::Selection).await.detail,
+        read_gate(&fixture, &events[0].tasks[0], GateKind::SelectedToRunNext).await.detail,
+        read_gate(&fixture, &events[3].tasks[0], GateKind::SelectedToRunNext).await.detail,
     ];
     assert!(details[0].contains("next of its queue"), "{details:?}");
     assert!(details[1].contains("3 tasks of its queue come before it"), "{details:?}");
-    assert!(read_gate(&fixture, &events[0].tasks[0], GateKind::Worker).await.detail.contains("first"));
+    assert!(
+        read_gate(&fixture, &events[0].tasks[0], GateKind::CapableNodeOrWorker)
+            .await
+            .detail
+            .contains("first")
+    );
     fixture.schedule_tasks(1).await;
     assert_eq!(
         fixture.list_closed_gate_kinds(&events[0].tasks[0]).await,
@@ -60,7 +65,7 @@ pub async fn the_queue_position_counts_tasks_by_priority(harness: &dyn Harness) 
     let low = fixture.emit(new_event("record").with_priority(1)).await;
     fixture.emit_copies(2, new_event("record").with_priority(9000)).await;
     fixture.emit_copies(5, new_event("record").for_tenant("elsewhere")).await;
-    let detail = read_gate(&fixture, &low.tasks[0], GateKind::Selection).await.detail;
+    let detail = read_gate(&fixture, &low.tasks[0], GateKind::SelectedToRunNext).await.detail;
     assert!(detail.contains("2 tasks of its queue come before it"), "{detail}");
 }
 
@@ -86,13 +91,13 @@ pub async fn a_delayed_task_reports_its_due_time(harness: &dyn Harness) {
     let mut fixture = fixture_with_capable_node(harness, RegistrationBuilder::single_handler()).await;
     let due = fixture.seconds_from_now(60);
     let id = fixture.emit(new_event("record").due_at(due)).await.tasks.remove(0);
-    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Due]);
-    assert_eq!(read_gate(&fixture, &id, GateKind::Due).await.opens_at, Some(due));
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::DueTimePassed]);
+    assert_eq!(read_gate(&fixture, &id, GateKind::DueTimePassed).await.opens_at, Some(due));
     fixture.advance_clock(60);
-    assert!(read_gate(&fixture, &id, GateKind::Due).await.open);
+    assert!(read_gate(&fixture, &id, GateKind::DueTimePassed).await.open);
 }
 
-pub async fn a_laned_task_reports_the_task_it_waits_for(harness: &dyn Harness) {
+pub async fn a_task_in_a_lane_reports_the_task_it_waits_for(harness: &dyn Harness) {
     let fixture =
         fixture_with_capable_node(harness, RegistrationBuilder::single_handler().halt_on_error("index"))
             .await;
@@ -104,25 +109,25 @@ pub async fn a_laned_task_reports_the_task_it_waits_for(harness: &dyn Harness) {
         .collect();
     assert_eq!(
         fixture.list_closed_gate_kinds(&ids[0]).await,
-        [GateKind::Selection],
+        [GateKind::SelectedToRunNext],
         "the head waits for no other task"
     );
-    assert_eq!(read_gate(&fixture, &ids[1], GateKind::Lane).await.blocking_tasks, [ids[0].clone()]);
-    let holder = read_gate(&fixture, &ids[2], GateKind::Lane).await.blocking_tasks;
+    assert_eq!(read_gate(&fixture, &ids[1], GateKind::FirstInLane).await.blocking_tasks, [ids[0].clone()]);
+    let holder = read_gate(&fixture, &ids[2], GateKind::FirstInLane).await.blocking_tasks;
     assert!(holder.len() == 1 && ids[..2].contains(&holder[0]), "one of those before it");
     fixture.fail_permanently(&fixture.claim_one().await).await;
     assert_eq!(
-        read_gate(&fixture, &ids[1], GateKind::Lane).await.blocking_tasks,
+        read_gate(&fixture, &ids[1], GateKind::FirstInLane).await.blocking_tasks,
         [ids[0].clone()],
         "it is halted"
     );
     assert_eq!(
         fixture.list_closed_gate_kinds(&ids[0]).await.first(),
-        Some(&GateKind::Handler),
+        Some(&GateKind::HandlerDefined),
         "an operator has to retry or cancel it"
     );
     fixture.cancel_task(&ids[0]).await.expect("it is halted");
-    assert!(read_gate(&fixture, &ids[1], GateKind::Lane).await.open);
+    assert!(read_gate(&fixture, &ids[1], GateKind::FirstInLane).await.open);
 }
 
 /// A task that runs out of order is in its lane as well.
@@ -132,10 +137,10 @@ pub async fn an_out_of_order_task_reports_the_task_it_waits_for(harness: &dyn Ha
     fixture.fail_permanently(&fixture.claim_one().await).await;
     fixture.retry_task(&events[0].tasks[0]).await.expect("the task has failed permanently");
     assert_eq!(
-        read_gate(&fixture, &events[0].tasks[0], GateKind::Lane).await.blocking_tasks,
+        read_gate(&fixture, &events[0].tasks[0], GateKind::FirstInLane).await.blocking_tasks,
         events[1].tasks
     );
-    assert!(read_gate(&fixture, &events[1].tasks[0], GateKind::Lane).await.open);
+    assert!(read_gate(&fixture, &events[1].tasks[0], GateKind::FirstInLane).await.open);
 }
 
 pub async fn a_queued_task_reports_the_synchronous_task_it_waits_for(harness: &dyn Harness) {
@@ -145,10 +150,13 @@ pub async fn a_queued_task_reports_the_synchronous_task_it_waits_for(harness: &d
     )
     .await;
     let tasks = fixture.emit(new_event("record")).await.tasks;
-    assert_eq!(read_gate(&fixture, &tasks[1], GateKind::Sync).await.blocking_tasks, [tasks[0].clone()]);
-    assert_eq!(fixture.list_closed_gate_kinds(&tasks[1]).await, [GateKind::Sync]);
+    assert_eq!(
+        read_gate(&fixture, &tasks[1], GateKind::EarlierSyncTasksAttempted).await.blocking_tasks,
+        [tasks[0].clone()]
+    );
+    assert_eq!(fixture.list_closed_gate_kinds(&tasks[1]).await, [GateKind::EarlierSyncTasksAttempted]);
     fixture.succeed(&fixture.claim_one().await).await;
-    assert_eq!(fixture.list_closed_gate_kinds(&tasks[1]).await, [GateKind::Selection]);
+    assert_eq!(fixture.list_closed_gate_kinds(&tasks[1]).await, [GateKind::SelectedToRunNext]);
 }
 
 pub async fn every_rule_blocking_a_task_is_reported(harness: &dyn Harness) {
@@ -170,12 +178,12 @@ pub async fn every_rule_blocking_a_task_is_reported(harness: &dyn Harness) {
     for (id, rules) in [(&id, &rules[..2]), (&run, &rules[2..])] {
         let gates = fixture.list_gates(id).await;
         let closed_gates: Vec<_> =
-            gates.iter().filter(|gate| gate.kind == GateKind::Rule && !gate.open).collect();
+            gates.iter().filter(|gate| gate.kind == GateKind::NoBlockingRule && !gate.open).collect();
         assert_eq!(closed_gates.len(), 2, "{gates:?}");
         for rule in rules {
             assert!(closed_gates.iter().any(|gate| gate.rule.as_ref() == Some(rule)), "{rule:?}");
         }
-        assert_eq!(fixture.list_closed_gate_kinds(id).await, [GateKind::Rule; 2]);
+        assert_eq!(fixture.list_closed_gate_kinds(id).await, [GateKind::NoBlockingRule; 2]);
     }
 }
 
@@ -223,7 +231,7 @@ pub async fn a_task_reports_the_rate_limit_as_its_closed_gate(harness: &dyn Harn
     assert!(read_gate(&fixture, &events[1].tasks[0], GateKind::Rate).await.open);
 }
 
-pub async fn a_task_reports_the_open_circuit_as_its_closed_gate(harness: &dyn Harness) {
+pub async fn a_task_reports_a_busy_or_failing_target_as_its_closed_gate(harness: &dyn Harness) {
     let mut fixture = fixture_with_capable_node(
         harness,
         RegistrationBuilder::single_handler().use_default_retry_policy("index"),
@@ -235,7 +243,7 @@ pub async fn a_task_reports_the_open_circuit_as_its_closed_gate(harness: &dyn Ha
     fixture
         .finish_with_target_health(&task, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
         .await;
-    let gate = read_gate(&fixture, &last, GateKind::Target).await;
+    let gate = read_gate(&fixture, &last, GateKind::BreakerNotOpen).await;
     assert_eq!((gate.open, gate.opens_at), (false, Some(until)));
     fixture.advance_clock(60);
     for _ in 0..BREAKER_FAILURE_THRESHOLD {
@@ -248,7 +256,7 @@ pub async fn a_task_reports_the_open_circuit_as_its_closed_gate(harness: &dyn Ha
             )
             .await;
     }
-    let gate = read_gate(&fixture, &last, GateKind::Target).await;
+    let gate = read_gate(&fixture, &last, GateKind::BreakerNotOpen).await;
     assert!(!gate.open && gate.detail.contains("failed 5 times"), "{gate:?}");
     fixture.now = gate.opens_at.expect("a retry time is set");
     let trial = fixture.claim_one().await;
@@ -261,7 +269,7 @@ pub async fn a_task_reports_that_no_live_node_can_run_it(harness: &dyn Harness) 
     let id = fixture.emit(new_event("record")).await.tasks.remove(0);
     assert_eq!(
         fixture.list_closed_gate_kinds(&id).await,
-        [GateKind::Worker],
+        [GateKind::CapableNodeOrWorker],
         "no node has announced the handler"
     );
     let other = NodeCapabilities {
@@ -270,24 +278,24 @@ pub async fn a_task_reports_that_no_live_node_can_run_it(harness: &dyn Harness) 
         ..NodeCapabilities::default()
     };
     expect_ok(fixture.store.store_node_capabilities(fixture.node_id, other).await);
-    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Worker]);
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::CapableNodeOrWorker]);
     announce_all_handlers(&fixture).await;
-    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Selection]);
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::SelectedToRunNext]);
     expect_ok(fixture.store.remove_node(fixture.node_id, fixture.now).await);
-    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Worker], "it has left");
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::CapableNodeOrWorker], "it has left");
     fixture.node_id = expect_ok(fixture.store.join_node("second", fixture.now).await);
     announce_all_handlers(&fixture).await;
-    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Selection]);
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::SelectedToRunNext]);
     fixture.advance_clock(LEASE_SECS + 1);
     fixture.rescue_tasks().await;
-    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Worker], "it has expired");
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::CapableNodeOrWorker], "it has expired");
 }
 
-pub async fn a_pulled_task_reports_that_no_worker_polls_for_it(harness: &dyn Harness) {
+pub async fn a_pulled_task_reports_that_no_pull_worker_polls_for_it(harness: &dyn Harness) {
     let mut fixture =
         fixture_with_capable_node(harness, RegistrationBuilder::single_handler().pulled_by_workers("index"))
             .await;
-    fixture.claim_as_worker(&["unheard-of"], 1).await;
+    fixture.claim_as_pull_worker(&["unheard-of"], 1).await;
     let ids: Vec<_> = fixture
         .emit_copies(2, new_event("record"))
         .await
@@ -296,15 +304,15 @@ pub async fn a_pulled_task_reports_that_no_worker_polls_for_it(harness: &dyn Har
         .collect();
     assert_eq!(
         fixture.list_closed_gate_kinds(&ids[1]).await,
-        [GateKind::Worker],
+        [GateKind::CapableNodeOrWorker],
         "a node cannot run a pulled task"
     );
-    fixture.claim_as_worker(&["index"], 1).await;
-    assert_eq!(fixture.list_closed_gate_kinds(&ids[1]).await, [GateKind::Selection]);
+    fixture.claim_as_pull_worker(&["index"], 1).await;
+    assert_eq!(fixture.list_closed_gate_kinds(&ids[1]).await, [GateKind::SelectedToRunNext]);
     fixture.advance_clock(3600);
     assert_eq!(
         fixture.list_closed_gate_kinds(&ids[1]).await,
-        [GateKind::Worker],
+        [GateKind::CapableNodeOrWorker],
         "the worker has not polled for an hour"
     );
 }
@@ -315,12 +323,12 @@ pub async fn a_missing_task_reports_its_undefined_handler(harness: &dyn Harness)
             .await;
     let id = fixture.emit(new_event("record")).await.tasks.remove(0);
     fixture.undefine_handler_and_rescue("index").await;
-    assert_eq!(fixture.list_closed_gate_kinds(&id).await.first(), Some(&GateKind::Handler));
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await.first(), Some(&GateKind::HandlerDefined));
     fixture.register(RegistrationBuilder::single_handler()).await;
-    let gate = read_gate(&fixture, &id, GateKind::Handler).await;
+    let gate = read_gate(&fixture, &id, GateKind::HandlerDefined).await;
     assert!(!gate.open && gate.detail.contains("adopt"), "{gate:?}");
     fixture.adopt_missing_tasks("index").await;
-    assert!(read_gate(&fixture, &id, GateKind::Handler).await.open);
+    assert!(read_gate(&fixture, &id, GateKind::HandlerDefined).await.open);
 }
 
 pub async fn source_runs_report_their_gates(harness: &dyn Harness) {
@@ -333,8 +341,8 @@ pub async fn source_runs_report_their_gates(harness: &dyn Harness) {
         fixture.request_new_collection_run("shop/orders").await,
         fixture.request_new_collection_run("shop/items").await,
     );
-    assert_eq!(fixture.list_closed_gate_kinds(&orders).await, [GateKind::Selection]);
-    let detail = read_gate(&fixture, &orders, GateKind::Selection).await.detail;
+    assert_eq!(fixture.list_closed_gate_kinds(&orders).await, [GateKind::SelectedToRunNext]);
+    let detail = read_gate(&fixture, &orders, GateKind::SelectedToRunNext).await.detail;
     assert!(detail.contains("one task of its queue comes before it"), "{detail}");
     assert_eq!(fixture.claim_one().await.id, items);
     assert_eq!(read_gate(&fixture, &orders, GateKind::Concurrency).await.blocking_tasks, [items]);
@@ -354,6 +362,11 @@ pub async fn closed_gates_are_listed_in_the_order_they_are_passed(harness: &dyn 
         .tasks
         .remove(1);
     fixture.set_pause_rule("index").await;
-    let want = [GateKind::Sync, GateKind::Lane, GateKind::Due, GateKind::Rule];
+    let want = [
+        GateKind::EarlierSyncTasksAttempted,
+        GateKind::FirstInLane,
+        GateKind::DueTimePassed,
+        GateKind::NoBlockingRule,
+    ];
     assert_eq!(fixture.list_closed_gate_kinds(&last).await, want);
 }

@@ -1,4 +1,5 @@
-//! Weighted round robin: over tenants, then over a tenant's queues, then over the keys of a queue.
+//! Weighted round robin: over tenants, then over a tenant's queues, then over the keys of a queue. In a
+//! queue, tasks of a higher priority come first; the priority grows with age if the handler has an ageing interval.
 
 use std::collections::BTreeMap;
 
@@ -223,8 +224,8 @@ pub async fn ageing_raises_the_priority_of_waiting_tasks(harness: &dyn Harness) 
     }
 }
 
-/// Low-priority tasks do not starve under a stream of urgent ones.
-pub async fn ageing_prevents_starvation(harness: &dyn Harness) {
+/// With an ageing interval, a low-priority task runs in spite of a stream of urgent tasks; without one it starves.
+pub async fn low_priority_tasks_starve_only_without_ageing(harness: &dyn Harness) {
     let ageing = Limits { ageing_interval: Some(secs(1)), ..Limits::default() };
     for (limits, starves) in [(Limits::default(), true), (ageing, false)] {
         let mut fixture =
@@ -245,7 +246,7 @@ pub async fn ageing_prevents_starvation(harness: &dyn Harness) {
 pub async fn tasks_of_a_key_keep_their_order_across_a_restart(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler().unordered("index")).await;
     let mut events =
-        sequenced_event_ids(&fixture.emit_copies(30, new_event("record").with_key("crowded")).await);
+        event_ids_of_receipts(&fixture.emit_copies(30, new_event("record").with_key("crowded")).await);
     claim_and_succeed(&fixture, 5).await;
     let fixture = fixture.reopen().await;
     events.push(fixture.emit(new_event("record").with_key("crowded")).await.id);
@@ -276,7 +277,7 @@ pub async fn changing_ageing_does_not_reorder_waiting_tasks(harness: &dyn Harnes
     }
 }
 
-/// Urgent tasks have a separate round: they do not affect the round robin of other priorities.
+/// Each priority has its own round over the keys: tasks of a high priority use no turn of those of a lower one.
 pub async fn round_robin_between_keys_is_separate_for_each_priority(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler().unordered("index")).await;
     fixture.emit_copies(50, new_event("record").with_key("patient")).await;

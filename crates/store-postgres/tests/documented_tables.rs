@@ -187,7 +187,12 @@ async fn rules_written_in_sql_take_effect_and_can_be_removed() {
                 has_claimable_task(&fixture, handler, None).await,
                 "tasks of other tenants can be claimed"
             );
-            assert!(fixture.list_closed_gate_kinds(&shop_event.tasks[0]).await.contains(&GateKind::Rule));
+            assert!(
+                fixture
+                    .list_closed_gate_kinds(&shop_event.tasks[0])
+                    .await
+                    .contains(&GateKind::NoBlockingRule)
+            );
         }
         database.query("DELETE FROM pointsman.scheduling_rules");
         wait_until(&format!("the rule {values} no longer applies"), async || {

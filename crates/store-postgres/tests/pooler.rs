@@ -97,13 +97,13 @@ async fn the_suite_passes_behind_a_pooler() {
         caused_events { an_event_view_includes_all_events_it_caused }
         chain_control { a_rule_blocks_a_chain }
         claims {
-            a_claimed_task_is_locked_by_its_node
+            a_claimed_task_is_locked_by_the_claiming_node
             claims_go_by_priority_then_age
             no_task_is_claimed_before_it_is_due
             due_times_survive_a_restart
-            scheduled_tasks_are_claimed_first
+            prefetched_tasks_are_claimed_first
             an_append_can_claim_the_tasks_it_creates
-            finishing_can_claim_the_tasks_it_frees
+            finishing_an_attempt_can_claim_the_tasks_it_unblocks
             racing_nodes_never_claim_the_same_task
         }
         concurrency_limits { racing_nodes_respect_the_concurrency_limit concurrency_limit_survives_a_restart lanes_and_concurrency_limits_both_apply }
@@ -114,9 +114,9 @@ async fn the_suite_passes_behind_a_pooler() {
         order_random_walk { a_random_order_walk_matches_its_event_stream }
         queue_counters { queue_counters_follow_a_task_through_its_states }
         rate_limits { starts_match_the_rate_limiter_over_time }
-        restart { everything_acknowledged_survives_a_restart a_fence_stays_valid_across_a_restart }
+        restart { acknowledged_events_and_their_tasks_survive_a_restart a_fence_stays_valid_across_a_restart }
         retention { task_history_is_pruned_by_count unfinished_tasks_are_never_pruned }
-        waiting_reasons { closed_gates_are_listed_in_the_order_they_are_passed a_laned_task_reports_the_task_it_waits_for }
+        waiting_reasons { closed_gates_are_listed_in_the_order_they_are_passed a_task_in_a_lane_reports_the_task_it_waits_for }
     }
 }
 
@@ -124,8 +124,8 @@ async fn the_suite_passes_behind_a_pooler() {
 async fn the_suite_passes_with_polling_only() {
     let pooled = StoreBehindPooler::start(ListenMode::PollingOnly);
     run_behaviours! { &pooled;
-        claims { a_claimed_task_is_locked_by_its_node racing_nodes_never_claim_the_same_task }
-        restart { everything_acknowledged_survives_a_restart }
+        claims { a_claimed_task_is_locked_by_the_claiming_node racing_nodes_never_claim_the_same_task }
+        restart { acknowledged_events_and_their_tasks_survive_a_restart }
         random_walk { a_second_random_walk_matches_the_model }
     }
 }

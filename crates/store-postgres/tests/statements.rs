@@ -149,8 +149,8 @@ impl Harness for ScenarioDatabases {
 
 /// Runs scenarios that use every feature of a store.
 async fn run_scenarios(databases: &ScenarioDatabases) {
-    claims::scheduled_tasks_are_claimed_first(databases).await;
-    claims::retries_and_snoozes_are_reported_as_next_due(databases).await;
+    claims::prefetched_tasks_are_claimed_first(databases).await;
+    claims::claims_report_the_due_times_of_retries_and_snoozes(databases).await;
     idempotency::old_idempotency_keys_expire_after_a_day(databases).await;
     out_of_order_tasks::out_of_order_tasks_run_one_at_a_time_in_the_order_they_were_retried(databases).await;
     missing_tasks::waiting_tasks_of_an_undefined_handler_become_missing(databases).await;
@@ -165,7 +165,7 @@ async fn run_scenarios(databases: &ScenarioDatabases) {
     logs::logs_are_read_in_pages(databases).await;
     fire_ledger::fires_expire_with_the_task_history(databases).await;
     nodes::running_tasks_are_counted_per_node(databases).await;
-    missing_tasks::adoption_affects_one_handler(databases).await;
+    missing_tasks::adopting_missing_tasks_affects_only_the_given_handler(databases).await;
     rescue::a_node_without_heartbeats_loses_its_tasks(databases).await;
     pull_workers::an_expired_lease_counts_as_a_crash(databases).await;
     retention::task_history_is_pruned_by_age_with_its_logs(databases).await;

@@ -10,7 +10,7 @@ use pointsman_core::chain::{Chain, ChainNode, ChainNodeRole, OrderKey};
 use pointsman_core::route::HandlerBinding;
 use pointsman_core::store::{
     AttemptResult, ClaimRequest, Claimant, ClaimedTask, EmitBatch, FinishedAttempt, Journal, NewOrder,
-    Orders, Registration, Registry, ReplayReport, RescueSweep, Store, TaskFilter, TaskQueue, Tasks,
+    Orders, Registration, Registry, ReplayReport, RescueOptions, Store, TaskFilter, TaskQueue, Tasks,
 };
 use pointsman_core::{
     EventId, EventType, HandlerDef, HandlerName, NewEvent, ObjectKey, Routes, RuleKind, TaskStatus, Tenant,
@@ -118,10 +118,10 @@ async fn waiting_tasks_keep_their_order_after_a_migration() {
     let node = store.join_node("new", NOW).await.unwrap();
     assert_eq!(
         store
-            .rescue_tasks(RescueSweep::full(std::time::Duration::from_secs(30)), NOW)
+            .rescue_tasks(RescueOptions::full_sweep(std::time::Duration::from_secs(30)), NOW)
             .await
             .unwrap()
-            .freed_tasks
+            .freed_tasks_with_status
             .len(),
         1
     );

@@ -16,7 +16,7 @@ use pointsman_core::store::{
     FireRequest, IdempotencyError, IdempotencyKey, IdempotencyRecord, Journal, JournalQuery, LogPage,
     NewCollectionRun, NodeCapabilities, NodeId, NodeView, ObjectView, OrderBatch, OrderBatchError,
     OrderBatchReceipt, OrderCommand, OrderCursor, OrderError, OrderPage, OrderView, Orders, PruneReport,
-    QueueView, Registration, Registry, ReplayReport, RescueReport, RescueSweep, ScheduleDef,
+    QueueView, Registration, Registry, ReplayReport, RescueOptions, RescueReport, ScheduleDef,
     ScheduleProgress, Schedules, Store, StoreError, StoreListener, StoreResult, TaskFilter, TaskPage,
     TaskQueue, Tasks,
 };
@@ -84,7 +84,7 @@ impl<R: StoreReader> Store for BackendStore<R> {
         self.writer.add_listener(listener);
     }
 
-    fn write_problem(&self) -> Option<String> {
+    fn describe_write_problem(&self) -> Option<String> {
         self.writer.status().describe_write_problem(Instant::now())
     }
 
@@ -184,7 +184,7 @@ impl<R: StoreReader> Journal for BackendStore<R> {
 
 #[async_trait]
 impl<R: StoreReader> TaskQueue for BackendStore<R> {
-    async fn schedule_tasks(&self, target_count: usize, now: Timestamp) -> StoreResult<usize> {
+    async fn schedule_tasks_ahead(&self, target_count: usize, now: Timestamp) -> StoreResult<usize> {
         self.writer.run_in_transaction(move |txn| txn.schedule_tasks_ahead(target_count, now)).await
     }
 
@@ -256,7 +256,7 @@ impl<R: StoreReader> TaskQueue for BackendStore<R> {
             .await
     }
 
-    async fn rescue_tasks(&self, sweep: RescueSweep, now: Timestamp) -> StoreResult<RescueReport> {
+    async fn rescue_tasks(&self, sweep: RescueOptions, now: Timestamp) -> StoreResult<RescueReport> {
         let (report, registrants_expired) = self
             .writer
             .run_in_transaction(move |txn| {
@@ -282,8 +282,8 @@ impl<R: StoreReader> Registry for BackendStore<R> {
         self.writer.run_in_transaction(|txn| txn.merged_registration()).await
     }
 
-    async fn list_registrants(&self) -> StoreResult<Vec<String>> {
-        self.writer.run_in_transaction(|txn| txn.list_registrants()).await
+    async fn list_registration_names(&self) -> StoreResult<Vec<String>> {
+        self.writer.run_in_transaction(|txn| txn.list_registration_names()).await
     }
 
     async fn join_node(&self, name: &str, now: Timestamp) -> StoreResult<NodeId> {

@@ -52,12 +52,13 @@ impl Registrants {
         let registrant = self
             .registrants
             .iter_mut()
-            .find(|registrant| registrant.registration.registrant == registration.registrant);
+            .find(|registrant| registrant.registration.registration_name == registration.registration_name);
         match registrant {
             Some(registrant) if registrant.registration == registration => registrant.last_live_at = now,
             Some(_) | None => {
-                self.registrants
-                    .retain(|registrant| registrant.registration.registrant != registration.registrant);
+                self.registrants.retain(|registrant| {
+                    registrant.registration.registration_name != registration.registration_name
+                });
                 self.registrants.push(Registrant { registration, last_live_at: now });
             }
         }
@@ -78,7 +79,7 @@ impl Registrants {
     ) -> Vec<String> {
         let since_last_check = now.duration_since(self.checked_at.unwrap_or(Timestamp::MIN));
         for registrant in &mut self.registrants {
-            match live_registrants.contains(&registrant.registration.registrant) {
+            match live_registrants.contains(&registrant.registration.registration_name) {
                 true => registrant.last_live_at = now,
                 // No check took place for a while, because no node was running: absent registrants may be about to come
                 // back.
@@ -93,7 +94,7 @@ impl Registrants {
             .into_iter()
             .partition(|registrant| registrant.last_live_at >= now.minus(EXPIRE_ABSENT_AFTER));
         self.registrants = kept;
-        expired.into_iter().map(|registrant| registrant.registration.registrant).collect()
+        expired.into_iter().map(|registrant| registrant.registration.registration_name).collect()
     }
 }
 
@@ -110,9 +111,13 @@ impl<T: Tables> Txn<'_, T> {
         self.apply_registration(&registrants.merge_registrations(), now)
     }
 
-    pub(crate) fn list_registrants(&mut self) -> TableResult<Vec<String>> {
+    pub(crate) fn list_registration_names(&mut self) -> TableResult<Vec<String>> {
         let registrants = Registrants::load(self.tables)?;
-        Ok(registrants.registrants.into_iter().map(|registrant| registrant.registration.registrant).collect())
+        Ok(registrants
+            .registrants
+            .into_iter()
+            .map(|registrant| registrant.registration.registration_name)
+            .collect())
     }
 
     /// Expires registrants that have had no live node for a day; returns whether there were any. A sole registrant
@@ -130,7 +135,7 @@ impl<T: Tables> Txn<'_, T> {
             return Ok(false);
         }
         let nodes = self.tables.list_nodes()?.into_iter().filter(|node| !node.has_left_or_died);
-        let live_registrants = nodes.filter_map(|node| node.capabilities.registrant).collect();
+        let live_registrants = nodes.filter_map(|node| node.capabilities.registration_name).collect();
         let expired = registrants.expire_absent_registrants(&live_registrants, now);
         write_named_json(self.tables, REGISTRANTS_TEXT_NAME, &registrants)?;
         if expired.is_empty() {

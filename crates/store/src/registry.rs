@@ -1,6 +1,8 @@
 //! Handlers, routes, rules and nodes, and what happens to tasks when one of them is removed.
 
-use pointsman_core::store::{AuditEntry, NodeCapabilities, NodeId, Registration, RescueReport, RescueSweep};
+use pointsman_core::store::{
+    AuditEntry, NodeCapabilities, NodeId, Registration, RescueOptions, RescueReport,
+};
 use pointsman_core::task::{TaskCommand, TaskState, TaskStatus};
 use pointsman_core::{HandlerName, Rule, RuleKind, RuleScope, TaskId, Tenant, Timestamp};
 
@@ -59,7 +61,7 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn merged_registration(&mut self) -> TableResult<Registration> {
         let defined = self.state.handlers.iter().filter(|h| h.is_defined);
         Ok(Registration {
-            registrant: String::new(),
+            registration_name: String::new(),
             handlers: defined.map(|h| h.def.clone()).collect(),
             routes: self.state.routes.clone(),
             tenant_weights: self.state.tenant_weights.clone(),
@@ -185,7 +187,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Releases tasks of silent nodes and of expired worker leases, and marks tasks without a handler as missing.
-    pub(crate) fn rescue_tasks(&mut self, sweep: RescueSweep, now: Timestamp) -> TableResult<RescueReport> {
+    pub(crate) fn rescue_tasks(&mut self, sweep: RescueOptions, now: Timestamp) -> TableResult<RescueReport> {
         let mut report = RescueReport::default();
         for node in self.tables.list_nodes_silent_since(now.minus(sweep.node_timeout))? {
             self.mark_node_gone(node)?;
@@ -194,7 +196,7 @@ impl<T: Tables> Txn<'_, T> {
                     "node {node} stopped sending heartbeats during attempt {}",
                     task_row.lifecycle.attempt
                 );
-                report.freed_tasks.extend(self.expire_lease(task_row, &error, now)?);
+                report.freed_tasks_with_status.extend(self.expire_lease(task_row, &error, now)?);
             }
         }
         for task_row in self.tables.list_expired_worker_leases(sweep.pull_worker_leases_since, now)? {
@@ -202,7 +204,7 @@ impl<T: Tables> Txn<'_, T> {
                 "the worker of attempt {} did not renew its lease in time",
                 task_row.lifecycle.attempt
             );
-            report.freed_tasks.extend(self.expire_lease(task_row, &error, now)?);
+            report.freed_tasks_with_status.extend(self.expire_lease(task_row, &error, now)?);
         }
         if sweep.mark_missing {
             report.marked_missing_count = self.mark_undefined_tasks_missing(now)?;

@@ -31,7 +31,7 @@ impl<T: Tables> Txn<'_, T> {
         task: &TaskId,
         now: Timestamp,
     ) -> TableResult<()> {
-        match handler.def.observe {
+        match handler.def.attempt_event_policy {
             AttemptEventPolicy::All => {
                 let (handler, task) = (handler.def.name.clone(), task.clone());
                 self.publish_engine_event_of_task(task_row, &EngineEvent::TaskStarted { handler, task }, now)
@@ -50,7 +50,7 @@ impl<T: Tables> Txn<'_, T> {
     ) -> TableResult<()> {
         let TaskAfterCommand { row_before: task_row, subject, lifecycle, output } = task;
         let attempt_failed = matches!(command, TaskCommand::Fail { .. } | TaskCommand::ExpireLease { .. });
-        let is_published = match handler.def.observe {
+        let is_published = match handler.def.attempt_event_policy {
             AttemptEventPolicy::All => true,
             AttemptEventPolicy::Failures => attempt_failed,
             AttemptEventPolicy::None => false,

@@ -35,7 +35,7 @@ impl<T: Tables> Txn<'_, T> {
         let blocking_sync_task = self.find_blocking_sync_task(task_row)?;
         let blocking_lane_task = self.find_lane_head_ahead_of_task(task_row)?;
         let some_running_tasks = self.list_running_task_ids(handler_id)?;
-        let blocking_tasks_of_key = self.list_blocking_tasks_of_key(task_row)?;
+        let running_tasks_that_fill_key_limit = self.list_blocking_tasks_of_key(task_row)?;
         let capable_node_names = self.list_capable_nodes(handler_name)?;
         let task_count_ahead_in_queue = self.count_tasks_ahead(task_row)?;
         let queue = self.state.queue(task_row.queue)?;
@@ -56,7 +56,7 @@ impl<T: Tables> Txn<'_, T> {
             limiter: limiter.state,
             running_task_count: u32::try_from(limiter.running_count).unwrap_or(0),
             some_running_tasks,
-            blocking_tasks_of_key,
+            running_tasks_that_fill_key_limit,
             capable_node_names,
             last_pull_worker_claim_at: self.state.last_pull_times.get(&handler_id).copied(),
             task_count_ahead_in_queue,

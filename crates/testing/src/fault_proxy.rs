@@ -132,8 +132,8 @@ impl Acceptor {
         Self { is_closing, thread }
     }
 
-    /// Stops accepting: when this returns, the port is closed. A connection from here wakes the thread, which waits for
-    /// one.
+    /// Stops accepting: when this returns, the port is closed. A connection to the own port wakes the thread, which
+    /// waits for the next client.
     fn close(self, address: SocketAddr) {
         self.is_closing.store(true, Ordering::SeqCst);
         let _wake_up = TcpStream::connect(address);
@@ -162,7 +162,7 @@ impl ProxyCore {
         });
     }
 
-    /// Forwards bytes in one direction until the connection ends. `are_replies`: they come from the server.
+    /// Forwards bytes in one direction until the connection ends. `are_replies`: the bytes come from the server.
     fn forward_bytes(
         &self,
         connection: &ProxyConnection,

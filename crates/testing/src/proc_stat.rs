@@ -19,7 +19,7 @@ fn read_process_stat(pid: u32) -> Option<ProcessStat> {
     Some(ProcessStat { state, parent_pid: fields.next()?.parse().ok()? })
 }
 
-/// Whether a process runs. A zombie, which has ended but was not waited for, does not.
+/// Whether a process has not ended. A zombie counts as ended: only its parent has not waited for it.
 pub(crate) fn is_alive(pid: u32) -> bool {
     read_process_stat(pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
 }

@@ -43,7 +43,7 @@ impl Rng {
         self.next_below(100) < percent
     }
 
-    /// Picks one of the items, which are not empty.
+    /// Picks one of the items. Panics if there are none.
     pub fn choose<'t, T>(&mut self, items: &'t [T]) -> &'t T {
         &items[self.next_below(items.len())]
     }

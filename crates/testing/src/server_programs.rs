@@ -21,7 +21,7 @@ const SERVER_PROGRAM_FOLDERS: [&str; 1] = ["/usr/sbin"];
 pub(crate) struct PostgresPrograms {
     pub(crate) postgres: PathBuf,
     pub(crate) initdb: PathBuf,
-    /// Such as `15.18`.
+    /// The version, such as `15.18`.
     pub(crate) version: String,
 }
 

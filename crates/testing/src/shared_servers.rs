@@ -29,8 +29,8 @@ type SharedServerCell<A, S> = OnceLock<Result<SharedServer<A, S>, String>>;
 /// Returns the PostgreSQL server that tests share. It is not durable, and no test may stop it: each test creates its
 /// own database.
 pub fn shared_postgres() -> anyhow::Result<&'static PostgresAdmin> {
-    static SHARED: SharedServerCell<PostgresAdmin, PostgresServer> = OnceLock::new();
-    get_or_start(&SHARED, SHARED_POSTGRES_VARIABLE, PostgresAdmin::new, || {
+    static SHARED_POSTGRES: SharedServerCell<PostgresAdmin, PostgresServer> = OnceLock::new();
+    get_or_start_shared_server(&SHARED_POSTGRES, SHARED_POSTGRES_VARIABLE, PostgresAdmin::new, || {
         let server = PostgresServer::start(PostgresSettings::default())?;
         Ok((server.admin().clone(), server))
     })
@@ -39,15 +39,15 @@ pub fn shared_postgres() -> anyhow::Result<&'static PostgresAdmin> {
 /// Returns the Redis server that tests share. No test may stop it or flush its data: each test uses its own
 /// [key prefix](crate::unique_key_prefix).
 pub fn shared_redis() -> anyhow::Result<&'static RedisAdmin> {
-    static SHARED: SharedServerCell<RedisAdmin, RedisServer> = OnceLock::new();
-    get_or_start(&SHARED, SHARED_REDIS_VARIABLE, RedisAdmin::new, || {
+    static SHARED_REDIS: SharedServerCell<RedisAdmin, RedisServer> = OnceLock::new();
+    get_or_start_shared_server(&SHARED_REDIS, SHARED_REDIS_VARIABLE, RedisAdmin::new, || {
         let server = RedisServer::start(RedisSettings::default())?;
         Ok((server.admin().clone(), server))
     })
 }
 
 /// Returns access to the server at the URL in the environment variable, or starts a server on the first call.
-fn get_or_start<A, S>(
+fn get_or_start_shared_server<A, S>(
     cell: &'static SharedServerCell<A, S>,
     variable: &str,
     from_url: fn(&str) -> anyhow::Result<A>,

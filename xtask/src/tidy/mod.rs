@@ -1,8 +1,9 @@
 //! Style rules that neither rustfmt nor clippy checks: files stay short, no unfinished work is left behind, no path of
-//! one machine is used, no retired word is used, no name is given to many types, and links in the documents lead to
-//! files.
+//! one machine is used, no retired word is used, no name is given to many types, links in the documents lead to
+//! files, and the tests that are named there exist.
 
-mod retired;
+mod documented_tests;
+mod retired_words;
 mod type_names;
 
 use std::fmt;
@@ -10,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use retired::RetiredWords;
+use documented_tests::DocumentedTests;
+use retired_words::RetiredWords;
 use type_names::TypeNames;
 
 /// The maximum length of a source file, in lines. A longer file should be split.
@@ -29,7 +31,7 @@ const CODE_EXTENSIONS: &[&str] =
 const DOCUMENT_EXTENSIONS: &[&str] = &["md"];
 
 /// Files where retired words may occur: the tests of the list, and the changelog, which says what was renamed.
-const FILES_EXEMPT_FROM_RETIRED_WORDS: &[&str] = &["xtask/src/tidy/retired.rs", "CHANGELOG.md"];
+const FILES_EXEMPT_FROM_RETIRED_WORDS: &[&str] = &["xtask/src/tidy/retired_words.rs", "CHANGELOG.md"];
 
 /// Markers of unfinished work. Written in halves, so that this file passes its own check.
 const UNFINISHED_MARKERS: &[&str] = &[
@@ -65,11 +67,13 @@ pub(crate) fn check_repository(root: &Path) -> anyhow::Result<()> {
     collect_checked_files(root, Path::new(""), &mut files)?;
     files.sort();
     let (retired, mut type_names, mut violations) = (RetiredWords::load()?, TypeNames::default(), vec![]);
+    let mut documented_tests = DocumentedTests::default();
     for file in &files {
         let text = std::fs::read_to_string(root.join(file))
             .with_context(|| format!("cannot read {} as text", file.display()))?;
         check_text_rules(file, &text, &mut violations);
         check_retired_words(&retired, file, &text, &mut violations);
+        documented_tests.collect_names(file, &text);
         match file_extension(file) {
             "md" => check_links(root, file, &text, &mut violations),
             "rs" => type_names.collect_type_definitions(file, &text),
@@ -77,6 +81,7 @@ pub(crate) fn check_repository(root: &Path) -> anyhow::Result<()> {
         }
     }
     type_names.report_overused_names(&mut violations)?;
+    documented_tests.report_missing_tests(&mut violations);
     if violations.is_empty() {
         eprintln!("{} files are tidy", files.len());
         return Ok(());

@@ -1,8 +1,8 @@
 //! Limits how many visible types share a name: a name that four types have says nothing about any of them.
 //!
 //! Counts `struct`, `enum`, `trait`, `union` and `type` items that are visible outside their module (`pub`,
-//! `pub(crate)`, `pub(super)`). Associated types have no visibility of their own and do not count. A name may be shared
-//! by more types if `shared_type_names.txt` lists it with a reason.
+//! `pub(crate)`, `pub(super)`). Associated types have no visibility of their own and do not count. More types
+//! may share a name if `overused_type_names.txt` lists it with a reason.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use anyhow::{Context, bail};
 
 use super::StyleViolation;
 
-/// The contents of the list of names that more types may share.
-const SHARED_TYPE_NAMES_LIST: &str = include_str!("shared_type_names.txt");
+/// The contents of the list of names that more than [`MAX_TYPES_PER_NAME`] types may share.
+const ALLOWED_OVERUSED_NAMES: &str = include_str!("overused_type_names.txt");
 
 /// The maximum number of visible types that share a name.
 const MAX_TYPES_PER_NAME: usize = 3;
@@ -33,28 +33,28 @@ impl TypeNames {
         }
     }
 
-    /// Reports the fourth and each further type of one name, and each name in the list of shared names that needs no
-    /// exception.
+    /// Reports the fourth and each further type of one name, unless the name is listed, and each listed name that at
+    /// most three types have.
     pub(super) fn report_overused_names(&self, violations: &mut Vec<StyleViolation>) -> anyhow::Result<()> {
-        let shared =
-            parse_shared_names(SHARED_TYPE_NAMES_LIST).context("xtask/src/tidy/shared_type_names.txt")?;
+        let allowed = parse_allowed_overused_names(ALLOWED_OVERUSED_NAMES)
+            .context("xtask/src/tidy/overused_type_names.txt")?;
         for (name, definitions) in &self.definitions {
-            if shared.contains_key(name.as_str()) {
+            if allowed.contains_key(name.as_str()) {
                 continue;
             }
             for (file, line) in definitions.iter().skip(MAX_TYPES_PER_NAME) {
                 let message = format!(
                     "`{name}` already names {MAX_TYPES_PER_NAME} visible types; choose a name that says which one this is, or \
-                     list it with a reason in xtask/src/tidy/shared_type_names.txt"
+                     list it with a reason in xtask/src/tidy/overused_type_names.txt"
                 );
                 violations.push(StyleViolation { file: file.clone(), line: *line, message });
             }
         }
-        for name in shared.keys() {
+        for name in allowed.keys() {
             if self.definitions.get(*name).is_none_or(|definitions| definitions.len() <= MAX_TYPES_PER_NAME) {
                 let message = format!("lists `{name}`, which at most {MAX_TYPES_PER_NAME} types have");
                 violations.push(StyleViolation {
-                    file: "xtask/src/tidy/shared_type_names.txt".into(),
+                    file: "xtask/src/tidy/overused_type_names.txt".into(),
                     line: 1,
                     message,
                 });
@@ -78,18 +78,18 @@ fn parse_type_definition(line: &str) -> Option<&str> {
 }
 
 /// Parses lines of the form `NAME = REASON`.
-fn parse_shared_names(list: &str) -> anyhow::Result<BTreeMap<&str, &str>> {
-    let mut shared = BTreeMap::new();
+fn parse_allowed_overused_names(list: &str) -> anyhow::Result<BTreeMap<&str, &str>> {
+    let mut allowed = BTreeMap::new();
     for (index, line) in list.lines().enumerate() {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
         match line.split_once(" = ") {
-            Some((name, reason)) if !reason.trim().is_empty() => shared.insert(name, reason),
+            Some((name, reason)) if !reason.trim().is_empty() => allowed.insert(name, reason),
             _ => bail!("line {}: expected `NAME = REASON`", index + 1),
         };
     }
-    Ok(shared)
+    Ok(allowed)
 }
 
 #[cfg(test)]
@@ -128,10 +128,10 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_type_name_needs_a_reason() {
-        assert!(parse_shared_names("Row = each table has rows\n").is_ok());
+    fn an_allowed_overused_name_needs_a_reason() {
+        assert!(parse_allowed_overused_names("Row = each table has rows\n").is_ok());
         for list in ["Row\n", "Row = \n"] {
-            assert!(parse_shared_names(list).is_err(), "{list}");
+            assert!(parse_allowed_overused_names(list).is_err(), "{list}");
         }
     }
 }

@@ -36,14 +36,14 @@ pub(crate) struct Arguments {
     /// PostgreSQL or Redis server to measure instead of SQLite. On PostgreSQL, databases are created and dropped, so the
     /// role needs CREATEDB; the database of the URL is not changed. On Redis, all keys have their own prefix and are
     /// deleted afterwards
-    #[arg(long, value_name = "URL", value_parser = validate_database_server_url)]
-    store: Option<String>,
+    #[arg(long = "store", value_name = "URL", value_parser = validate_database_server_url)]
+    database_server_url: Option<String>,
     /// Start a temporary PostgreSQL server with its default durability, with its data in the directory for temporary
     /// files
-    #[arg(long, conflicts_with = "store")]
+    #[arg(long, conflicts_with = "database_server_url")]
     postgres: bool,
     /// Start a temporary Redis that writes each commit to disk before it replies
-    #[arg(long, conflicts_with_all = ["store", "postgres"])]
+    #[arg(long, conflicts_with_all = ["database_server_url", "postgres"])]
     redis: bool,
     /// Directory for SQLite files; its disk is measured
     #[arg(long, default_value = ".")]
@@ -52,8 +52,8 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
     events: u32,
     /// Duration of the latency measurement; the flood takes three times, and each rate with readers a quarter of it
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    seconds: u64,
+    #[arg(long = "seconds", value_name = "SECONDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    latency_seconds: u64,
     /// Number of waiting tasks for backlog and flood [default: 1000000; on PostgreSQL and Redis 100000]
     #[arg(long, value_parser = clap::value_parser!(u32).range(10_000..=100_000_000))]
     backlog: Option<u32>,
@@ -64,8 +64,8 @@ pub(crate) struct Arguments {
     #[arg(long = "load", value_name = "LOAD", default_value_t = 240, value_parser = clap::value_parser!(u64).range(6..=86_400))]
     load_seconds: u64,
     /// Number of idle queues
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
-    queues: u32,
+    #[arg(long = "queues", value_name = "QUEUES", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    idle_queue_count: u32,
     /// Number of schedules
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
     schedules: u32,
@@ -80,8 +80,8 @@ pub(crate) struct Arguments {
     #[arg(long = "only", value_name = "PART", value_parser = part_filter_parser())]
     part_filters: Vec<PartFilter>,
     /// Binary of the server whose idle memory is measured, on SQLite [default: `pointsman` beside this program]
-    #[arg(long, value_name = "FILE")]
-    server: Option<PathBuf>,
+    #[arg(long = "server", value_name = "FILE")]
+    server_program: Option<PathBuf>,
     /// Output format
     #[arg(short, long = "output", value_enum, default_value_t = OutputFormat::Table, value_name = "FORMAT")]
     pub(crate) output_format: OutputFormat,
@@ -132,7 +132,7 @@ fn default_backlog_size(target: &StoreTarget) -> u32 {
 impl Arguments {
     fn store_target(&self) -> StoreTarget {
         let is_postgres = self.postgres || self.part_filters.contains(&PartFilter::AllOnPostgres);
-        match &self.store {
+        match &self.database_server_url {
             Some(url) if url.starts_with("redis") => StoreTarget::Redis { url: Some(url.clone()) },
             Some(url) => StoreTarget::Postgres { url: Some(url.clone()) },
             None if is_postgres => StoreTarget::Postgres { url: None },
@@ -141,8 +141,8 @@ impl Arguments {
         }
     }
 
-    /// The parts to measure, from --only. Empty if all are measured. Exits with a usage error if one is not measured on
-    /// this store.
+    /// Returns the parts to measure, from --only. Empty if all are measured. Exits with a usage error if a selected
+    /// part is not measured on this store.
     fn selected_parts(&self, target: &StoreTarget) -> Vec<BenchPart> {
         let mut parts = Vec::new();
         for filter in &self.part_filters {
@@ -163,7 +163,7 @@ impl Arguments {
         let target = self.store_target();
         let selected_parts = self.selected_parts(&target);
         let backlog = self.backlog.unwrap_or(default_backlog_size(&target)) as usize;
-        let server_program = match self.server {
+        let server_program = match self.server_program {
             Some(program) => program,
             None => std::env::current_exe()?.with_file_name("pointsman"),
         };
@@ -171,11 +171,11 @@ impl Arguments {
             store_target: target,
             dir: self.dir,
             event_count: self.events as usize,
-            latency_seconds: self.seconds,
+            latency_seconds: self.latency_seconds,
             backlog_size: backlog,
             archived_task_count: self.archived_task_count.map_or(5 * backlog, |count| count as usize),
             full_load_seconds: self.load_seconds,
-            idle_queue_count: self.queues as usize,
+            idle_queue_count: self.idle_queue_count as usize,
             schedule_count: self.schedules as usize,
             readers_per_protocol: self.readers as usize,
             order_count: self.orders as usize,

@@ -10,16 +10,16 @@ const COLUMN_GAP: usize = 2;
 /// Writes the figures, then each time series.
 pub(crate) fn write_report(out: &mut impl Write, report: &BenchReport) -> io::Result<()> {
     let head = ["MEASUREMENT", "RESULT", "COMPARED WITH", "RATIO", "GOAL", ""].map(String::from);
-    let rows = [head].into_iter().chain(report.figures.iter().map(figure_row));
+    let rows = [head].into_iter().chain(report.figures.iter().map(format_figure_row));
     write_table(out, rows.map(Vec::from).collect())?;
     for series in &report.time_series {
         writeln!(out, "\n{}", series.name)?;
-        write_table(out, time_series_rows(series))?;
+        write_table(out, format_time_series_rows(series))?;
     }
     Ok(())
 }
 
-fn figure_row(figure: &Figure) -> [String; 6] {
+fn format_figure_row(figure: &Figure) -> [String; 6] {
     let reference = figure.compared_with.as_ref();
     let verdict = match figure.goal_reached {
         Some(true) => "reached",
@@ -39,7 +39,7 @@ fn figure_row(figure: &Figure) -> [String; 6] {
 }
 
 /// A row for each time, with a column for each measured value.
-fn time_series_rows(series: &TimeSeries) -> Vec<Vec<String>> {
+fn format_time_series_rows(series: &TimeSeries) -> Vec<Vec<String>> {
     let head =
         ["AFTER".to_owned()].into_iter().chain(series.lines.iter().map(|line| line.name.to_uppercase()));
     let rows = series.times.iter().enumerate().map(|(i, time)| {

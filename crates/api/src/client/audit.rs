@@ -14,6 +14,7 @@ impl Client {
         let mut parameters = QueryParameters::default();
         parameters.add("before", &before);
         parameters.add("limit", &limit);
-        self.send_for_json(self.get_request_with_parameters(&["api", "v1", "audit"], &parameters)?).await
+        self.send_for_json(self.build_get_request_with_parameters(&["api", "v1", "audit"], &parameters)?)
+            .await
     }
 }

@@ -10,18 +10,18 @@ use crate::{ChainDetail, ChainList, RuleRequestBody, SetChainNodeActionBody, Set
 impl Client {
     /// Lists all chains, by path.
     pub async fn list_chains(&self) -> ClientResult<ChainList> {
-        self.send_for_json(self.get_request(&["api", "v1", "chains"])?).await
+        self.send_for_json(self.build_get_request(&["api", "v1", "chains"])?).await
     }
 
     /// Reads one chain.
     pub async fn read_chain(&self, chain: &ChainPath) -> ClientResult<ChainDetail> {
-        self.send_for_json(self.chain_request(Method::GET, chain, &[])?).await
+        self.send_for_json(self.build_chain_request(Method::GET, chain, &[])?).await
     }
 
     /// Stops a chain, or starts it again. When this returns, no step of a stopped chain starts.
     pub async fn set_chain_stopped(&self, chain: &ChainPath, stopped: bool) -> ClientResult<ChainDetail> {
         let state = if stopped { "stopped" } else { "running" }.into();
-        let request = self.chain_request(Method::PUT, chain, &["state"])?;
+        let request = self.build_chain_request(Method::PUT, chain, &["state"])?;
         self.send_for_json(request.json(&SetChainStateBody { state })).await
     }
 
@@ -32,7 +32,7 @@ impl Client {
         node: &ChainNodeId,
         action: ChainNodeAction,
     ) -> ClientResult<ChainDetail> {
-        let request = self.chain_request(Method::PUT, chain, &["nodes", node.as_str(), "action"])?;
+        let request = self.build_chain_request(Method::PUT, chain, &["nodes", node.as_str(), "action"])?;
         self.send_for_json(request.json(&SetChainNodeActionBody { action })).await
     }
 
@@ -43,7 +43,7 @@ impl Client {
         chain: &ChainPath,
         body: &RuleRequestBody,
     ) -> ClientResult<ChainDetail> {
-        self.send_for_json(self.chain_request(Method::PUT, chain, &[kind.as_str()])?.json(body)).await
+        self.send_for_json(self.build_chain_request(Method::PUT, chain, &[kind.as_str()])?.json(body)).await
     }
 
     /// Deletes a pause or a block of a chain.
@@ -53,10 +53,11 @@ impl Client {
         chain: &ChainPath,
         body: &RuleRequestBody,
     ) -> ClientResult<ChainDetail> {
-        self.send_for_json(self.chain_request(Method::DELETE, chain, &[kind.as_str()])?.json(body)).await
+        self.send_for_json(self.build_chain_request(Method::DELETE, chain, &[kind.as_str()])?.json(body))
+            .await
     }
 
-    fn chain_request(
+    fn build_chain_request(
         &self,
         method: Method,
         chain: &ChainPath,
@@ -71,12 +72,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chain_paths_are_written_raw() {
+    fn slashes_of_chain_paths_are_not_escaped() {
         let client = Client::new("http://127.0.0.1:7646", None).unwrap();
         let node = "x".parse().unwrap();
         let chain = ChainPath::new("/a/b").unwrap();
         let segments = ["nodes", ChainNodeId::as_str(&node), "action"];
-        let request = client.chain_request(Method::PUT, &chain, &segments).unwrap().build().unwrap();
+        let request = client.build_chain_request(Method::PUT, &chain, &segments).unwrap().build().unwrap();
         assert_eq!(request.url().path(), "/api/v1/chains/a/b/nodes/x/action");
     }
 }

@@ -36,7 +36,7 @@ pub enum ClientError {
     InvalidResponse {
         /// The address of the server.
         url: String,
-        /// The part that it does not understand.
+        /// The part of the response that this client does not understand.
         source: Box<dyn Error + Send + Sync>,
     },
 }
@@ -72,8 +72,8 @@ fn describe_problem(problem: &ProblemDetails) -> String {
     }
 }
 
-/// Parses the body of an error response. One that is not a problem document (a proxy's page) is described by its
-/// status.
+/// Parses the body of an error response. A body that is not a problem document (a proxy's page) is described by the
+/// response's status.
 pub(super) fn parse_problem(status: reqwest::StatusCode, body: &[u8]) -> ProblemDetails {
     serde_json::from_slice(body).unwrap_or_else(|_| ProblemDetails {
         type_uri: "about:blank".into(),

@@ -15,13 +15,14 @@ impl Client {
         events: &impl Serialize,
         idempotency_key: Option<&str>,
     ) -> ClientResult<EmitResponse> {
-        let request = self.post_request(&["api", "v1", "events"])?.json(events);
+        let request = self.build_post_request(&["api", "v1", "events"])?.json(events);
         self.send_for_json(with_idempotency_key(request, idempotency_key)).await
     }
 
     /// Reads a range of the journal. Waits as long as the query's own timeout says.
     pub async fn list_events(&self, query: &EventQuery) -> ClientResult<EventSeq> {
-        let request = self.get_request_with_parameters(&["api", "v1", "events"], &query.to_parameters())?;
+        let request =
+            self.build_get_request_with_parameters(&["api", "v1", "events"], &query.to_parameters())?;
         match query.timeout {
             Some(_) => self.read_json(self.send(request).await?).await,
             None => self.send_for_json(request).await,
@@ -30,14 +31,16 @@ impl Client {
 
     /// Reads one event with its tasks, its cause and the events it caused.
     pub async fn read_event(&self, id: u64) -> ClientResult<EventDetail> {
-        self.send_for_json(self.get_request(&["api", "v1", "events", &id.to_string()])?).await
+        self.send_for_json(self.build_get_request(&["api", "v1", "events", &id.to_string()])?).await
     }
 
     /// Reads an object's events, newest first, and the state of its lanes.
     pub async fn read_object(&self, key: &str, tenant: Option<&str>) -> ClientResult<ObjectDetail> {
         let mut parameters = QueryParameters::default();
         parameters.add("tenant", &tenant);
-        self.send_for_json(self.get_request_with_parameters(&["api", "v1", "objects", key], &parameters)?)
-            .await
+        self.send_for_json(
+            self.build_get_request_with_parameters(&["api", "v1", "objects", key], &parameters)?,
+        )
+        .await
     }
 }

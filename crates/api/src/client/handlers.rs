@@ -4,17 +4,17 @@ use pointsman_core::RuleKind;
 use reqwest::Method;
 
 use super::{Client, ClientResult};
-use crate::{AdoptBody, AdoptResponse, HandlerDetail, HandlerList, RuleRequestBody};
+use crate::{AdoptMissingTasksBody, AdoptMissingTasksResponse, HandlerDetail, HandlerList, RuleRequestBody};
 
 impl Client {
     /// Lists all handlers and sources.
     pub async fn list_handlers(&self) -> ClientResult<HandlerList> {
-        self.send_for_json(self.get_request(&["api", "v1", "handlers"])?).await
+        self.send_for_json(self.build_get_request(&["api", "v1", "handlers"])?).await
     }
 
     /// Reads one handler or source with its routes, counts and rules.
     pub async fn read_handler(&self, name: &str) -> ClientResult<HandlerDetail> {
-        self.send_for_json(self.get_request(&["api", "v1", "handlers", name])?).await
+        self.send_for_json(self.build_get_request(&["api", "v1", "handlers", name])?).await
     }
 
     /// Pauses or blocks the tasks of a handler, a source or a collection (`source/collection`). When this returns, no
@@ -42,7 +42,12 @@ impl Client {
 
     /// Adopts a handler's `missing` tasks, and replays history to it if the body says from where. While the response
     /// says that there is more, call it again to continue.
-    pub async fn adopt_tasks(&self, handler: &str, body: &AdoptBody) -> ClientResult<AdoptResponse> {
-        self.send_for_json(self.post_request(&["api", "v1", "handlers", handler, "adopt"])?.json(body)).await
+    pub async fn adopt_missing_tasks(
+        &self,
+        handler: &str,
+        body: &AdoptMissingTasksBody,
+    ) -> ClientResult<AdoptMissingTasksResponse> {
+        self.send_for_json(self.build_post_request(&["api", "v1", "handlers", handler, "adopt"])?.json(body))
+            .await
     }
 }

@@ -115,15 +115,15 @@ impl Client {
         Ok(url)
     }
 
-    fn get_request(&self, segments: &[&str]) -> ClientResult<RequestBuilder> {
+    fn build_get_request(&self, segments: &[&str]) -> ClientResult<RequestBuilder> {
         Ok(self.build_request(Method::GET, self.resource_url(segments)?))
     }
 
-    fn post_request(&self, segments: &[&str]) -> ClientResult<RequestBuilder> {
+    fn build_post_request(&self, segments: &[&str]) -> ClientResult<RequestBuilder> {
         Ok(self.build_request(Method::POST, self.resource_url(segments)?))
     }
 
-    fn get_request_with_parameters(
+    fn build_get_request_with_parameters(
         &self,
         segments: &[&str],
         parameters: &queries::QueryParameters,
@@ -156,7 +156,7 @@ impl Client {
 
     /// Sends a request; an error response becomes an error.
     async fn send(&self, request: RequestBuilder) -> ClientResult<Response> {
-        let response = request.send().await.map_err(|e| self.transport_error(e))?;
+        let response = request.send().await.map_err(|e| self.convert_reqwest_error(e))?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -170,7 +170,8 @@ impl Client {
         self.read_json(self.send(request.timeout(CALL_TIMEOUT)).await?).await
     }
 
-    /// Sends a request that may create something; also returns whether it did (201).
+    /// Sends a request that may create something and parses the JSON of its response; also returns whether something
+    /// was created (201).
     async fn send_for_json_and_created_flag<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,
@@ -181,12 +182,13 @@ impl Client {
     }
 
     async fn read_json<T: DeserializeOwned>(&self, response: Response) -> ClientResult<T> {
-        let body = response.bytes().await.map_err(|e| self.transport_error(e))?;
+        let body = response.bytes().await.map_err(|e| self.convert_reqwest_error(e))?;
         serde_json::from_slice(&body)
             .map_err(|e| ClientError::InvalidResponse { url: self.url().into(), source: e.into() })
     }
 
-    fn transport_error(&self, source: reqwest::Error) -> ClientError {
+    /// Converts an error of a request that got no complete response.
+    fn convert_reqwest_error(&self, source: reqwest::Error) -> ClientError {
         if source.is_builder() {
             let message =
                 "the token or the idempotency key contains a character that an HTTP header cannot carry";
@@ -204,7 +206,7 @@ fn with_idempotency_key(request: RequestBuilder, idempotency_key: Option<&str>) 
     }
 }
 
-/// Parses the URL of a server. Errors do not repeat one that may contain a password.
+/// Parses the URL of a server. Errors do not repeat a URL that may contain a password.
 fn parse_base_url(text: &str) -> ClientResult<Url> {
     let hint = "write one like http://127.0.0.1:7646";
     let quoted_url = if text.contains('@') { "this".into() } else { format!("{text:?}") };
@@ -234,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn path_segments_are_escaped() {
+    fn path_segments_are_escaped_or_rejected() {
         let client = Client::new("http://127.0.0.1:7646/behind/a/proxy/", None).unwrap();
         let url = client.resource_url(&["api", "v1", "objects", "a/b?c#ü %"]).unwrap();
         assert_eq!(

@@ -6,6 +6,6 @@ use crate::NodeList;
 impl Client {
     /// Lists the nodes that are alive, and those that left or died last.
     pub async fn list_nodes(&self) -> ClientResult<NodeList> {
-        self.send_for_json(self.get_request(&["api", "v1", "nodes"])?).await
+        self.send_for_json(self.build_get_request(&["api", "v1", "nodes"])?).await
     }
 }

@@ -27,14 +27,14 @@ impl Client {
     /// Lists one page of orders, by path.
     pub async fn list_orders(&self, query: &OrderQuery) -> ClientResult<OrderList> {
         self.send_for_json(
-            self.get_request_with_parameters(&["api", "v1", "orders"], &query.to_parameters())?,
+            self.build_get_request_with_parameters(&["api", "v1", "orders"], &query.to_parameters())?,
         )
         .await
     }
 
     /// Reads one order.
     pub async fn read_order(&self, order: &TenantOrderKey) -> ClientResult<OrderBody> {
-        self.send_for_json(self.order_request(Method::GET, order, &[])?).await
+        self.send_for_json(self.build_order_request(Method::GET, order, &[])?).await
     }
 
     /// Adds one order ([`crate::NewOrderBody`]), or a sequence of 1 to 1,000 of them. With an idempotency key, a repeat
@@ -44,7 +44,7 @@ impl Client {
         orders: &impl Serialize,
         idempotency_key: Option<&str>,
     ) -> ClientResult<AddOrdersResponse> {
-        let request = self.post_request(&["api", "v1", "orders"])?.json(orders);
+        let request = self.build_post_request(&["api", "v1", "orders"])?.json(orders);
         self.send_for_json(with_idempotency_key(request, idempotency_key)).await
     }
 
@@ -54,25 +54,25 @@ impl Client {
         order: &TenantOrderKey,
         change: &ChangeOrderBody,
     ) -> ClientResult<OrderBody> {
-        self.send_for_json(self.order_request(Method::PUT, order, &[])?.json(change)).await
+        self.send_for_json(self.build_order_request(Method::PUT, order, &[])?.json(change)).await
     }
 
     /// Suspends an order at its node. A running step finishes.
     pub async fn suspend_order(&self, order: &TenantOrderKey) -> ClientResult<OrderBody> {
-        self.send_for_json(self.order_request(Method::POST, order, &["suspend"])?).await
+        self.send_for_json(self.build_order_request(Method::POST, order, &["suspend"])?).await
     }
 
     /// Resumes a suspended order.
     pub async fn resume_order(&self, order: &TenantOrderKey) -> ClientResult<OrderBody> {
-        self.send_for_json(self.order_request(Method::POST, order, &["resume"])?).await
+        self.send_for_json(self.build_order_request(Method::POST, order, &["resume"])?).await
     }
 
     /// Removes an order; returns it as it was.
     pub async fn remove_order(&self, order: &TenantOrderKey) -> ClientResult<OrderBody> {
-        self.send_for_json(self.order_request(Method::DELETE, order, &[])?).await
+        self.send_for_json(self.build_order_request(Method::DELETE, order, &[])?).await
     }
 
-    fn order_request(
+    fn build_order_request(
         &self,
         method: Method,
         order: &TenantOrderKey,
@@ -91,14 +91,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_paths_are_written_raw() {
+    fn order_requests_have_an_unescaped_path_and_the_tenant() {
         let client = Client::new("http://127.0.0.1:7646", None).unwrap();
         let mut order = TenantOrderKey::from("/a-b/c.d,117".parse::<OrderKey>().unwrap());
-        let request = client.order_request(Method::POST, &order, &["suspend"]).unwrap().build().unwrap();
+        let request =
+            client.build_order_request(Method::POST, &order, &["suspend"]).unwrap().build().unwrap();
         assert_eq!(request.url().path(), "/api/v1/orders/a-b/c.d,117/suspend");
         assert_eq!(request.url().query(), None);
         order.tenant = Some(Tenant::new("shop").unwrap());
-        let request = client.order_request(Method::GET, &order, &[]).unwrap().build().unwrap();
+        let request = client.build_order_request(Method::GET, &order, &[]).unwrap().build().unwrap();
         assert_eq!(request.url().query(), Some("tenant=shop"));
     }
 }

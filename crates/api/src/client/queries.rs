@@ -13,9 +13,9 @@ pub struct EmitBody {
     /// The object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<ObjectKey>,
-    /// The part of the object.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sub: Option<ObjectKey>,
+    /// The key of a sub-object, a part of the object.
+    #[serde(rename = "sub", skip_serializing_if = "Option::is_none")]
+    pub sub_object: Option<ObjectKey>,
     /// The payload; null if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Json>,
@@ -25,13 +25,13 @@ pub struct EmitBody {
     /// The tenant; that of the token if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<Tenant>,
-    /// How long its tasks wait, in one of the forms of an HTTP duration. Excludes `at`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delay: Option<String>,
-    /// When its tasks are due. Excludes `delay`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub at: Option<Timestamp>,
-    /// The priority of its tasks.
+    /// How long the event's tasks wait, in one of the forms of an HTTP duration. Excludes `tasks_due_at`.
+    #[serde(rename = "delay", skip_serializing_if = "Option::is_none")]
+    pub task_delay: Option<String>,
+    /// When the event's tasks are due. Excludes `task_delay`.
+    #[serde(rename = "at", skip_serializing_if = "Option::is_none")]
+    pub tasks_due_at: Option<Timestamp>,
+    /// The priority of the event's tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
 }
@@ -42,12 +42,12 @@ impl EmitBody {
         Self {
             event_type,
             key: None,
-            sub: None,
+            sub_object: None,
             value: None,
             context: Context::new(),
             tenant: None,
-            delay: None,
-            at: None,
+            task_delay: None,
+            tasks_due_at: None,
             priority: None,
         }
     }
@@ -60,7 +60,8 @@ pub struct EventQuery {
     pub event_type: Option<String>,
     /// Only events after this id.
     pub after: Option<u64>,
-    /// Only events whose key matches: `/` everything, `/a/` the tree below, `/a/*` its children.
+    /// Only events whose key matches: `/` everything, `/a/` the tree below, `/a/*` its children, `/a` that key and,
+    /// where it is a chain, its orders.
     pub path: Option<String>,
     /// Only events of this object.
     pub key: Option<String>,
@@ -91,9 +92,9 @@ impl EventQuery {
 pub struct TaskQuery {
     /// Only tasks of this status.
     pub status: Option<String>,
-    /// A handler or a source.
+    /// Only tasks of this handler or source.
     pub handler: Option<String>,
-    /// An event's type or a source's collection.
+    /// Only tasks for events of this type, or of this collection of a source.
     pub subject_name: Option<String>,
     /// Only tasks of this tenant.
     pub tenant: Option<String>,
@@ -105,7 +106,7 @@ pub struct TaskQuery {
     pub created_from: Option<String>,
     /// Only tasks created before this time.
     pub created_before: Option<String>,
-    /// 1 to 1000.
+    /// The maximal number in a page, 1 to 1000.
     pub limit: Option<u32>,
     /// The `next` of the previous page.
     pub cursor: Option<String>,
@@ -131,11 +132,12 @@ impl TaskQuery {
 /// A filter of orders; the default matches all, by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrderQuery {
-    /// `/` everything, `/a/` the tree below, `/a/*` its children, `/a/chain` that chain's orders.
+    /// Only orders whose key matches: `/` everything, `/a/` the tree below, `/a/*` its children, `/a/chain` the orders
+    /// of that chain.
     pub path: Option<String>,
     /// Only orders of this tenant.
     pub tenant: Option<String>,
-    /// 1 to 1000.
+    /// The maximal number in a page, 1 to 1000.
     pub limit: Option<u32>,
     /// The `next` of the previous page.
     pub cursor: Option<String>,

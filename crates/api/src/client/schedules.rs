@@ -22,12 +22,13 @@ impl Client {
     async fn list_schedule_page(&self, cursor: Option<&str>) -> ClientResult<ScheduleList> {
         let mut parameters = QueryParameters::default();
         parameters.add("cursor", &cursor);
-        self.send_for_json(self.get_request_with_parameters(&["api", "v1", "schedules"], &parameters)?).await
+        self.send_for_json(self.build_get_request_with_parameters(&["api", "v1", "schedules"], &parameters)?)
+            .await
     }
 
     /// Reads one schedule, by its name or as `source/collection`.
     pub async fn read_schedule(&self, name: &str) -> ClientResult<ScheduleDetail> {
-        self.send_for_json(self.get_request(&["api", "v1", "schedules", name])?).await
+        self.send_for_json(self.build_get_request(&["api", "v1", "schedules", name])?).await
     }
 
     /// Lists the outcomes of a schedule's planned times, the latest first; with `before`, only earlier ones.
@@ -41,7 +42,7 @@ impl Client {
         parameters.add("before", &before);
         parameters.add("limit", &limit);
         self.send_for_json(
-            self.get_request_with_parameters(&["api", "v1", "schedules", name, "fires"], &parameters)?,
+            self.build_get_request_with_parameters(&["api", "v1", "schedules", name, "fires"], &parameters)?,
         )
         .await
     }
@@ -53,7 +54,7 @@ impl Client {
         name: &str,
         idempotency_key: Option<&str>,
     ) -> ClientResult<RunScheduleResponse> {
-        let request = self.post_request(&["api", "v1", "schedules", name, "run"])?;
+        let request = self.build_post_request(&["api", "v1", "schedules", name, "run"])?;
         self.send_for_json(with_idempotency_key(request, idempotency_key)).await
     }
 

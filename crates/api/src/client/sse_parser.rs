@@ -12,16 +12,17 @@ pub struct SseFrame {
     pub data: String,
 }
 
-/// The longest line that is read. No Pointsman server sends longer ones.
+/// The longest line that is accepted. No Pointsman server sends longer ones.
 const MAX_LINE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Parses bytes into frames, and keeps the bytes of an incomplete one.
 #[derive(Debug, Default)]
 pub(super) struct SseParser {
-    line: Vec<u8>,
-    frame: SseFrame,
-    has_data: bool,
-    /// An LF right after a CR belongs to the same line break.
+    incomplete_line: Vec<u8>,
+    incomplete_frame: SseFrame,
+    /// Whether the incomplete frame has a data line, even an empty one.
+    frame_has_data: bool,
+    /// Whether the last byte was a CR: an LF right after it belongs to the same line break.
     last_byte_was_cr: bool,
 }
 
@@ -39,8 +40,8 @@ impl SseParser {
             match byte {
                 b'\n' if is_end_of_crlf => {}
                 b'\n' | b'\r' => frames.extend(self.end_line()),
-                _ if self.line.len() >= MAX_LINE_BYTES => return Err(SseLineTooLong),
-                _ => self.line.push(byte),
+                _ if self.incomplete_line.len() >= MAX_LINE_BYTES => return Err(SseLineTooLong),
+                _ => self.incomplete_line.push(byte),
             }
         }
         Ok(frames)
@@ -48,24 +49,24 @@ impl SseParser {
 
     /// Ends the line read so far; an empty one ends the frame.
     fn end_line(&mut self) -> Option<SseFrame> {
-        let line = String::from_utf8_lossy(&self.line).into_owned();
-        self.line.clear();
+        let line = String::from_utf8_lossy(&self.incomplete_line).into_owned();
+        self.incomplete_line.clear();
         if line.is_empty() {
-            let frame = std::mem::take(&mut self.frame);
-            let has_data = std::mem::take(&mut self.has_data);
+            let frame = std::mem::take(&mut self.incomplete_frame);
+            let has_data = std::mem::take(&mut self.frame_has_data);
             return (has_data || frame.id.is_some()).then_some(frame);
         }
         let (field, value) = line.split_once(':').unwrap_or((&line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
-            "event" => self.frame.event_name = value.into(),
-            "id" => self.frame.id = Some(value.into()),
+            "event" => self.incomplete_frame.event_name = value.into(),
+            "id" => self.incomplete_frame.id = Some(value.into()),
             "data" => {
-                if self.has_data {
-                    self.frame.data.push('\n');
+                if self.frame_has_data {
+                    self.incomplete_frame.data.push('\n');
                 }
-                self.frame.data.push_str(value);
-                self.has_data = true;
+                self.incomplete_frame.data.push_str(value);
+                self.frame_has_data = true;
             }
             // Comments only keep the connection alive; `retry` is for browsers.
             _ => {}

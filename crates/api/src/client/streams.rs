@@ -24,7 +24,7 @@ impl Client {
         last_event_id: Option<u64>,
     ) -> ClientResult<SseFrameStream> {
         let mut request =
-            self.get_request_with_parameters(&["api", "v1", "stream"], &query.to_parameters())?;
+            self.build_get_request_with_parameters(&["api", "v1", "stream"], &query.to_parameters())?;
         if let Some(id) = last_event_id {
             request = request.header("last-event-id", id);
         }
@@ -35,16 +35,18 @@ impl Client {
     pub async fn follow_task_logs(&self, id: &str, query: &LogQuery) -> ClientResult<SseFrameStream> {
         let mut parameters = query.to_parameters();
         parameters.add("follow", &Some(true));
-        self.open_stream(self.get_request_with_parameters(&["api", "v1", "tasks", id, "logs"], &parameters)?)
-            .await
+        self.open_stream(
+            self.build_get_request_with_parameters(&["api", "v1", "tasks", id, "logs"], &parameters)?,
+        )
+        .await
     }
 
     async fn open_stream(&self, request: RequestBuilder) -> ClientResult<SseFrameStream> {
         let response = self.send(request.header("accept", "text/event-stream")).await?;
-        let bytes = response.bytes_stream().boxed();
+        let byte_chunks = response.bytes_stream().boxed();
         Ok(SseFrameStream {
             client: self.clone(),
-            bytes,
+            byte_chunks,
             parser: SseParser::default(),
             unreturned_frames: VecDeque::new(),
         })
@@ -54,7 +56,7 @@ impl Client {
 /// The frames of a stream as they arrive.
 pub struct SseFrameStream {
     client: Client,
-    bytes: Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>,
+    byte_chunks: Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>,
     parser: SseParser,
     /// Frames that were parsed and not yet returned.
     unreturned_frames: VecDeque<SseFrame>,
@@ -74,10 +76,10 @@ impl SseFrameStream {
                 return Ok(Some(frame));
             }
             let url = || self.client.url().to_owned();
-            let bytes = match tokio::time::timeout(STREAM_SILENCE_TIMEOUT, self.bytes.next()).await {
+            let bytes = match tokio::time::timeout(STREAM_SILENCE_TIMEOUT, self.byte_chunks.next()).await {
                 Err(_) => return Err(ClientError::StreamTimeout { url: url() }),
                 Ok(None) => return Ok(None),
-                Ok(Some(Err(error))) => return Err(self.client.transport_error(error)),
+                Ok(Some(Err(error))) => return Err(self.client.convert_reqwest_error(error)),
                 Ok(Some(Ok(bytes))) => bytes,
             };
             let frames = self.parser.feed(&bytes);

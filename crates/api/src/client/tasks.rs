@@ -4,41 +4,46 @@ use reqwest::Method;
 
 use super::queries::QueryParameters;
 use super::{Client, ClientResult, LogQuery, TaskQuery, with_idempotency_key};
-use crate::{LogList, SourceRunResponse, TaskDetail, TaskList, TaskWhyBody};
+use crate::{CollectionRunResponse, LogList, TaskDetail, TaskList, TaskWhyBody};
 
 impl Client {
     /// Lists one page of tasks, the newest first.
     pub async fn list_tasks(&self, query: &TaskQuery) -> ClientResult<TaskList> {
-        self.send_for_json(self.get_request_with_parameters(&["api", "v1", "tasks"], &query.to_parameters())?)
-            .await
+        self.send_for_json(
+            self.build_get_request_with_parameters(&["api", "v1", "tasks"], &query.to_parameters())?,
+        )
+        .await
     }
 
     /// Reads a task with its attempts and its result.
     pub async fn read_task(&self, id: &str) -> ClientResult<TaskDetail> {
-        self.send_for_json(self.get_request(&["api", "v1", "tasks", id])?).await
+        self.send_for_json(self.build_get_request(&["api", "v1", "tasks", id])?).await
     }
 
     /// Reads the lines that a task's log has now.
     pub async fn read_task_logs(&self, id: &str, query: &LogQuery) -> ClientResult<LogList> {
         self.send_for_json(
-            self.get_request_with_parameters(&["api", "v1", "tasks", id, "logs"], &query.to_parameters())?,
+            self.build_get_request_with_parameters(
+                &["api", "v1", "tasks", id, "logs"],
+                &query.to_parameters(),
+            )?,
         )
         .await
     }
 
     /// Reads why a task does not run: the gates it has to pass before it starts.
     pub async fn read_task_why(&self, id: &str) -> ClientResult<TaskWhyBody> {
-        self.send_for_json(self.get_request(&["api", "v1", "tasks", id, "why"])?).await
+        self.send_for_json(self.build_get_request(&["api", "v1", "tasks", id, "why"])?).await
     }
 
     /// Runs a task in `error` again.
     pub async fn retry_task(&self, id: &str) -> ClientResult<TaskDetail> {
-        self.send_for_json(self.post_request(&["api", "v1", "tasks", id, "retry"])?).await
+        self.send_for_json(self.build_post_request(&["api", "v1", "tasks", id, "retry"])?).await
     }
 
     /// Ends a task; a running attempt is stopped.
     pub async fn cancel_task(&self, id: &str) -> ClientResult<TaskDetail> {
-        self.send_for_json(self.post_request(&["api", "v1", "tasks", id, "cancel"])?).await
+        self.send_for_json(self.build_post_request(&["api", "v1", "tasks", id, "cancel"])?).await
     }
 
     /// Synchronises a source's collection. Returns its task, and whether this call created it: a task that is queued
@@ -49,7 +54,7 @@ impl Client {
         source: &str,
         collection: &str,
         idempotency_key: Option<&str>,
-    ) -> ClientResult<(SourceRunResponse, bool)> {
+    ) -> ClientResult<(CollectionRunResponse, bool)> {
         let mut parameters = QueryParameters::default();
         parameters.add("source", &Some(source));
         parameters.add("collection", &Some(collection));

@@ -12,7 +12,7 @@ use crate::worker::{
 impl Client {
     /// Claims tasks. Waits as long as the body's own `wait` says.
     pub async fn claim_tasks(&self, body: &ClaimBody) -> ClientResult<ClaimedTaskList> {
-        let request = self.post_request(&["api", "v1", "worker", "claim"])?.json(body);
+        let request = self.build_post_request(&["api", "v1", "worker", "claim"])?.json(body);
         match body.wait {
             Some(_) => self.read_json(self.send(request).await?).await,
             None => self.send_for_json(request).await,
@@ -50,6 +50,6 @@ impl Client {
         report: &str,
         body: &impl Serialize,
     ) -> ClientResult<T> {
-        self.send_for_json(self.post_request(&["api", "v1", "worker", id, report])?.json(body)).await
+        self.send_for_json(self.build_post_request(&["api", "v1", "worker", id, report])?.json(body)).await
     }
 }

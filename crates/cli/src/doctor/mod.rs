@@ -109,13 +109,13 @@ impl DoctorCommand {
                 ])
             }
             #[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "redis")))]
-            missing => Err(Failure::usage(missing.missing_feature())),
+            missing => Err(Failure::usage(missing.missing_feature_error())),
         }
     }
 }
 
-/// The findings of `config check`, and the configured store. With an invalid configuration it is the store of the command
-/// line, if given.
+/// Returns the findings of `config check`, and the configured store. If the configuration is invalid, the store is that
+/// of --store, or none without this option.
 fn check_configuration(inputs: &ConfigInputs) -> (Vec<Finding>, Option<StoreUrl>) {
     let loaded = inputs.load_config();
     let report = config::check_config(inputs, machine_clock_now());

@@ -69,8 +69,8 @@ fn check_health(
     findings
 }
 
-/// Says that the server uses another store than the configured one. None if that cannot be seen: it shows only if the
-/// kinds differ, or if the configured SQLite file is used by no process.
+/// Says that the server uses another store than the configured one. None if both may be the same: a difference is
+/// visible only if the kinds differ, or if no process uses the configured SQLite file.
 fn describe_store_mismatch(
     server_kind: &str,
     store: &StoreUrl,
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_health_of_a_server_becomes_findings() {
+    fn an_unreachable_store_is_a_fault_and_a_version_or_store_mismatch_a_warning() {
         let own_version = env!("CARGO_PKG_VERSION");
         let health = |version: &str, kind: &str, reachable: bool| {
             format!(

@@ -40,7 +40,7 @@ pub(super) async fn emit_events_from_file(
         sent += response.events.len();
         unhandled += response.events.iter().filter(|event| event.tasks.is_empty()).count();
         batches += 1;
-        last_id = Some(response.event_id);
+        last_id = Some(response.last_event_id);
         if output.is_json() {
             output.print_json(&response)?;
         }

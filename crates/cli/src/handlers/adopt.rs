@@ -2,7 +2,7 @@
 
 use clap::Args;
 use pointsman_api::client::Client;
-use pointsman_api::{AdoptBody, AdoptResponse};
+use pointsman_api::{AdoptMissingTasksBody, AdoptMissingTasksResponse};
 use pointsman_core::EventId;
 
 use super::handler_request_failure;
@@ -29,16 +29,17 @@ pub(super) struct AdoptCommand {
 
 impl AdoptCommand {
     pub(super) async fn run(self, client: &Client, output: Output) -> CommandResult {
-        let body = AdoptBody { replay_from_event_id: self.from_event.map(EventId::get) };
+        let body = AdoptMissingTasksBody { replay_from_event_id: self.from_event.map(EventId::get) };
         let progress = Progress::new_spinner();
-        let mut total = AdoptResponse { adopted: 0, replayed: 0, has_more: true };
+        let mut total =
+            AdoptMissingTasksResponse { adopted_task_count: 0, replayed_task_count: 0, has_more: true };
         // Each request queues a limited number of tasks, so that none takes too long.
         while total.has_more {
-            let response = client.adopt_tasks(&self.name, &body).await;
+            let response = client.adopt_missing_tasks(&self.name, &body).await;
             let page = response.map_err(|error| add_progress_hint(handler_request_failure(error), total))?;
-            total = AdoptResponse {
-                adopted: total.adopted + page.adopted,
-                replayed: total.replayed + page.replayed,
+            total = AdoptMissingTasksResponse {
+                adopted_task_count: total.adopted_task_count + page.adopted_task_count,
+                replayed_task_count: total.replayed_task_count + page.replayed_task_count,
                 has_more: page.has_more,
             };
             progress.set_message(describe_adopted_tasks(total, &self.name, body));
@@ -51,17 +52,25 @@ impl AdoptCommand {
     }
 }
 
-fn describe_adopted_tasks(total: AdoptResponse, name: &str, request: AdoptBody) -> String {
-    let missing =
-        format!("{} of {name} queued again", format_count(total.adopted, "missing task", "missing tasks"));
+fn describe_adopted_tasks(
+    total: AdoptMissingTasksResponse,
+    name: &str,
+    request: AdoptMissingTasksBody,
+) -> String {
+    let missing = format!(
+        "{} of {name} queued again",
+        format_count(total.adopted_task_count, "missing task", "missing tasks")
+    );
     match request.replay_from_event_id {
-        Some(_) => format!("{missing}, {} replayed", format_count(total.replayed, "event", "events")),
+        Some(_) => {
+            format!("{missing}, {} replayed", format_count(total.replayed_task_count, "event", "events"))
+        }
         None => missing,
     }
 }
 
-fn add_progress_hint(failure: Failure, total: AdoptResponse) -> Failure {
-    match total.replayed {
+fn add_progress_hint(failure: Failure, total: AdoptMissingTasksResponse) -> Failure {
+    match total.replayed_task_count {
         0 => failure,
         n => failure.with_hint(format!(
             "Already replayed: {}. Repeat the command to continue.",

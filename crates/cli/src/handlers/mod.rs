@@ -88,7 +88,7 @@ fn handler_row(handler: &HandlerBody) -> Vec<String> {
         escape_and_shorten(&event_types_or_collections(handler).join(" "), 40),
         handler.limits.as_ref().map(describe_handler_limits).unwrap_or_default(),
         (counts.ready + counts.scheduled).to_string(),
-        handler.oldest_runnable_seconds.map(format_age).unwrap_or_default(),
+        handler.max_next_ready_task_age_seconds.map(format_age).unwrap_or_default(),
         counts.waiting.to_string(),
         counts.running.to_string(),
         counts.halted.to_string(),

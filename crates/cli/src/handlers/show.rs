@@ -26,7 +26,7 @@ pub(super) fn print_handler(output: Output, detail: &HandlerDetail) -> CommandRe
         ("types", format_routes(handler)),
         ("collections", handler.source.as_ref().map(format_collections).unwrap_or_default()),
         ("tenant", handler.source.as_ref().map(|source| source.tenant.clone()).unwrap_or_default()),
-        ("oldest", handler.oldest_runnable_seconds.map(format_age).unwrap_or_default()),
+        ("oldest", handler.max_next_ready_task_age_seconds.map(format_age).unwrap_or_default()),
     ])?;
     if !handler.rules.is_empty() {
         output.print_line("")?;
@@ -46,7 +46,7 @@ pub(super) fn print_handler(output: Output, detail: &HandlerDetail) -> CommandRe
         "paused",
     ];
     output.print_table(&head, queue_rows(&handler.queues), "No tasks are waiting or running.")?;
-    match handler.more_queues {
+    match handler.omitted_queue_count {
         0 => Ok(()),
         more => {
             Ok(output
@@ -87,7 +87,7 @@ pub(crate) fn rule_rows(rules: &[RuleBody]) -> Vec<Vec<String>> {
 
 /// The collection or chain node of a queue's tasks; a dash for tasks of events.
 fn queue_label(queue: &QueueBody) -> String {
-    match (&queue.collection, &queue.chain, &queue.node) {
+    match (&queue.collection, &queue.chain, &queue.chain_node) {
         (Some(collection), _, _) => collection.clone(),
         (None, Some(chain), Some(node)) => format!("{chain} {node}"),
         (None, _, _) => "-".into(),
@@ -101,7 +101,7 @@ fn queue_rows(queues: &[QueueBody]) -> Vec<Vec<String>> {
             queue.tenant.clone(),
             queue_label(queue),
             c.ready.to_string(),
-            queue.oldest_runnable_seconds.map_or("-".into(), format_age),
+            queue.next_ready_task_age_seconds.map_or("-".into(), format_age),
         ];
         row.extend([c.waiting, c.scheduled, c.running, c.halted, c.missing].map(|count| count.to_string()));
         row.push(if queue.is_paused_or_blocked { "yes" } else { "no" }.into());

@@ -29,7 +29,7 @@ An id can be used once: it is refused while its order runs and for a day after t
 --idempotency-key a command can be repeated after a lost response: it adds no second order and prints the same key.")]
 pub(super) struct AddOrderCommand {
     /// Path of the chain and, after a comma, the order's id; without an id the order gets a new one
-    #[arg(value_name = "PATH[,ID]", value_parser = validate_order_or_chain)]
+    #[arg(value_name = "PATH[,ID]", value_parser = validate_order_key_or_chain_path)]
     path_or_key: String,
 
     /// Value for the first step: JSON, `@file`, or `-` for standard input
@@ -73,7 +73,7 @@ fn validate_delay(text: &str) -> Result<String, String> {
 }
 
 /// Checks that a text is the key of an order or the path of a chain, and returns it unchanged.
-fn validate_order_or_chain(text: &str) -> Result<String, String> {
+fn validate_order_key_or_chain_path(text: &str) -> Result<String, String> {
     let checked = match text.contains(',') {
         true => text.parse::<OrderKey>().map(|_| ()),
         false => ChainPath::new(text).map(|_| ()),
@@ -93,7 +93,7 @@ impl AddOrderCommand {
             tenant: self.tenant,
         };
         let added = client.add_orders(&body, self.idempotency_key.as_deref()).await;
-        let added = added.map_err(|error| new_order_request_failure(&body, error))?;
+        let added = added.map_err(|error| add_order_request_failure(&body, error))?;
         if output.is_json() {
             return Ok(output.print_json(&added)?);
         }
@@ -101,7 +101,7 @@ impl AddOrderCommand {
     }
 }
 
-fn new_order_request_failure(body: &NewOrderBody, error: ClientError) -> Failure {
+fn add_order_request_failure(body: &NewOrderBody, error: ClientError) -> Failure {
     let path = &body.path;
     let chain = path.split(',').next().unwrap_or(path);
     let status = error.http_status();

@@ -33,7 +33,7 @@ impl OrderControl {
 
 /// Suspends, resumes or removes orders one after the other and prints their new state. Errors of single orders are
 /// printed, and the rest is still tried.
-pub(super) async fn control_orders(
+pub(super) async fn suspend_resume_or_remove_orders(
     client: &Client,
     output: Output,
     orders: &[TenantOrderKey],
@@ -41,7 +41,7 @@ pub(super) async fn control_orders(
 ) -> CommandResult {
     let mut failed = 0;
     for order in orders {
-        match control_order(client, output, order, control).await {
+        match suspend_resume_or_remove_order(client, output, order, control).await {
             Ok(()) => {}
             // A single order's error is returned with its hint; if the server is unavailable, the others would fail too.
             Err(failure) if orders.len() == 1 || failure.is_temporary() => return Err(failure),
@@ -60,7 +60,7 @@ pub(super) async fn control_orders(
     }
 }
 
-async fn control_order(
+async fn suspend_resume_or_remove_order(
     client: &Client,
     output: Output,
     order: &TenantOrderKey,
@@ -208,7 +208,7 @@ async fn find_end_node_if_finished(
     changed: &OrderBody,
 ) -> Option<String> {
     // A running order has a task, unless it is suspended or stranded.
-    if changed.suspended || changed.stranded || changed.task.is_some() {
+    if changed.suspended || changed.is_at_removed_node || changed.task.is_some() {
         return None;
     }
     let is_deleted = client.read_order(order).await.is_err_and(|error| error.http_status() == Some(404));

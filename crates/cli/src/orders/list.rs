@@ -109,14 +109,14 @@ fn order_rows(
     terminal_width: Option<usize>,
 ) -> Vec<Vec<String>> {
     let now = current_time_text();
-    let row = |order| row_without_value(order, missing_chains, shows_tenant, &now);
+    let row = |order| order_row_without_value(order, missing_chains, shows_tenant, &now);
     let rows: Vec<Vec<String>> = orders.iter().map(row).collect();
     let value_width = terminal_width.map_or(MAX_VALUE_WIDTH, |width| remaining_value_width(&rows, width));
     let value = |order: &OrderBody| escape_and_shorten(order.value.as_str(), value_width);
     rows.into_iter().zip(orders).map(|(row, order)| [row, vec![value(order)]].concat()).collect()
 }
 
-fn row_without_value(
+fn order_row_without_value(
     order: &OrderBody,
     missing_chains: &MissingChains,
     shows_tenant: bool,

@@ -28,7 +28,7 @@ use pointsman_core::chain::OrderKey;
 use crate::args::GlobalOptions;
 use crate::failure::{CommandResult, Failure, is_problem_from_pointsman_server};
 use crate::output::Output;
-use control::{OrderControl, control_orders};
+use control::{OrderControl, suspend_resume_or_remove_orders};
 use list::{ListOrdersCommand, OrderStatsCommand};
 pub(crate) use order_arguments::format_order_arguments;
 use order_arguments::format_tenant_argument;
@@ -130,13 +130,31 @@ impl OrdersCommand {
             }
             OrderSubcommand::Add(add) => add.run(&client, output).await,
             OrderSubcommand::Suspend(orders) => {
-                control_orders(&client, output, &orders.into_tenant_keys(), OrderControl::Suspend).await
+                suspend_resume_or_remove_orders(
+                    &client,
+                    output,
+                    &orders.into_tenant_keys(),
+                    OrderControl::Suspend,
+                )
+                .await
             }
             OrderSubcommand::Resume(orders) => {
-                control_orders(&client, output, &orders.into_tenant_keys(), OrderControl::Resume).await
+                suspend_resume_or_remove_orders(
+                    &client,
+                    output,
+                    &orders.into_tenant_keys(),
+                    OrderControl::Resume,
+                )
+                .await
             }
             OrderSubcommand::Remove(orders) => {
-                control_orders(&client, output, &orders.into_tenant_keys(), OrderControl::Remove).await
+                suspend_resume_or_remove_orders(
+                    &client,
+                    output,
+                    &orders.into_tenant_keys(),
+                    OrderControl::Remove,
+                )
+                .await
             }
             OrderSubcommand::Move(change) => change.run(&client, output).await,
             OrderSubcommand::Set(change) => change.run(&client, output).await,

@@ -9,10 +9,10 @@ pub(super) async fn explain_path_without_orders(client: &Client, path: &str) -> 
     let list = client.list_chains().await.ok()?;
     let chains: Vec<&str> =
         list.chains.iter().filter(|chain| chain.defined).map(|chain| chain.path.as_str()).collect();
-    explain_path_given_chains(path, &chains)
+    explain_path_without_orders_given_chains(path, &chains)
 }
 
-fn explain_path_given_chains(path: &str, chains: &[&str]) -> Option<String> {
+fn explain_path_without_orders_given_chains(path: &str, chains: &[&str]) -> Option<String> {
     let folder = path.strip_suffix('*').unwrap_or(path);
     if folder.ends_with('/') {
         let exists = folder == "/" || chains.iter().any(|chain| chain.starts_with(folder));
@@ -37,7 +37,9 @@ mod tests {
 
     #[test]
     fn a_path_without_a_chain_is_explained() {
-        let explain = |path| explain_path_given_chains(path, &["/laundry/slow", "/laundry/fast", "/top"]);
+        let explain = |path| {
+            explain_path_without_orders_given_chains(path, &["/laundry/slow", "/laundry/fast", "/top"])
+        };
         for path in ["/", "/*", "/laundry/", "/laundry/*", "/laundry/slow", "/laundry/slow,9", "/top"] {
             assert_eq!(explain(path), None, "{path}");
         }

@@ -59,11 +59,11 @@ fn suggest_next_command(order: &OrderBody, missing_chains: &MissingChains) -> Op
     };
     let waiting = order.task.as_ref().filter(|task| task.status == "SCHEDULED");
     match (&order.failed_step, waiting) {
-        _ if order.stranded && missing_chains.contains(chain) => Some(format!(
+        _ if order.is_at_removed_node && missing_chains.contains(chain) => Some(format!(
             "Its chain is no longer configured. Configure {chain} again to continue the order, or remove it:\n    \
              pointsman orders remove {path}{tenant}"
         )),
-        _ if order.stranded => Some(format!(
+        _ if order.is_at_removed_node => Some(format!(
             "Its node is no longer in the chain. Add the node to {chain} again, or move the order:\n    \
              pointsman orders move {path}{tenant} --node NODE"
         )),
@@ -95,11 +95,11 @@ mod tests {
     }
 
     #[test]
-    fn a_stranded_order_is_moved_only_if_its_chain_exists() {
-        let order = OrderBody { stranded: true, ..sample_order() };
+    fn moving_a_stranded_order_is_suggested_only_if_its_chain_is_configured() {
+        let order = OrderBody { is_at_removed_node: true, ..sample_order() };
         let moved = suggest_next_command(&order, &MissingChains::default()).unwrap();
         assert!(moved.contains("orders move /a,1"), "{moved}");
-        let removed = suggest_next_command(&order, &MissingChains::from_one("/a")).unwrap();
+        let removed = suggest_next_command(&order, &MissingChains::with_one_missing_chain("/a")).unwrap();
         assert!(
             removed.starts_with("Its chain is no longer configured.") && !removed.contains("orders move"),
             "{removed}"

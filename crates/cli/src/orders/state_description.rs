@@ -17,7 +17,7 @@ impl MissingChains {
     /// Finds the missing chains of these orders. Sends no request if none is stranded; if the request fails, all chains
     /// count as configured.
     pub(super) async fn find(client: &Client, orders: &[OrderBody]) -> Self {
-        let stranded = || orders.iter().filter(|order| order.stranded);
+        let stranded = || orders.iter().filter(|order| order.is_at_removed_node);
         if stranded().next().is_none() {
             return Self::default();
         }
@@ -46,15 +46,15 @@ pub(super) fn current_time_text() -> String {
 pub(super) fn describe_order_state(order: &OrderBody, missing_chains: &MissingChains, now: &str) -> String {
     let is_planned = order.started_at.is_empty() && order.planned_at > order.created_at;
     let (planned_at, setback_until) = (order.planned_at.as_str(), order.setback_until.as_str());
-    match (&order.failed_step, &order.blocked_by) {
+    match (&order.failed_step, &order.step_blocked_because) {
         _ if order.suspended && has_running_step(order) => "suspended after its running step".into(),
         (Some(failed), _) if order.suspended => format!("suspended: {}", failed.error),
         _ if order.suspended => "suspended".into(),
         _ if has_running_step(order) => "running".into(),
-        _ if order.stranded && missing_chains.contains(&order.chain) => {
+        _ if order.is_at_removed_node && missing_chains.contains(&order.chain) => {
             "stranded: its chain is not configured".into()
         }
-        _ if order.stranded => "stranded: its node is not in the chain".into(),
+        _ if order.is_at_removed_node => "stranded: its node is not in the chain".into(),
         _ if setback_until > now => format!("set back until {}", format_timestamp(setback_until)),
         _ if is_planned && planned_at > now => format!("planned for {}", format_timestamp(planned_at)),
         (_, Some(reason)) => format!("blocked: {reason}"),
@@ -83,7 +83,7 @@ pub(super) mod tests {
     }
 
     impl MissingChains {
-        pub(in crate::orders) fn from_one(chain: &str) -> Self {
+        pub(in crate::orders) fn with_one_missing_chain(chain: &str) -> Self {
             Self(vec![chain.into()])
         }
     }
@@ -93,7 +93,11 @@ pub(super) mod tests {
     }
 
     fn describe_state_at_test_time(order: &OrderBody) -> String {
-        describe_order_state(order, &MissingChains::from_one("/missing"), "2026-01-31T12:30:00.000000Z")
+        describe_order_state(
+            order,
+            &MissingChains::with_one_missing_chain("/missing"),
+            "2026-01-31T12:30:00.000000Z",
+        )
     }
 
     #[test]
@@ -103,7 +107,10 @@ pub(super) mod tests {
         for (order, description) in [
             (sample_order(), "waiting"),
             (OrderBody { task: task_with_status("SCHEDULED"), ..sample_order() }, "waiting"),
-            (OrderBody { blocked_by: reason(), ..sample_order() }, "blocked: the chain /a is stopped"),
+            (
+                OrderBody { step_blocked_because: reason(), ..sample_order() },
+                "blocked: the chain /a is stopped",
+            ),
             (
                 OrderBody { setback_until: later.into(), ..sample_order() },
                 "set back until 2026-01-31 13:00:00",
@@ -112,7 +119,7 @@ pub(super) mod tests {
             (OrderBody { planned_at: later.into(), ..sample_order() }, "planned for 2026-01-31 13:00:00"),
             (OrderBody { planned_at: past.into(), ..sample_order() }, "due"),
             (
-                OrderBody { planned_at: past.into(), blocked_by: reason(), ..sample_order() },
+                OrderBody { planned_at: past.into(), step_blocked_because: reason(), ..sample_order() },
                 "blocked: the chain /a is stopped",
             ),
         ] {
@@ -121,9 +128,9 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn suspended_comes_before_running_and_running_before_stranded() {
+    fn an_order_is_described_as_suspended_before_running_and_as_running_before_stranded() {
         let failed = Some(FailedStepBody { task: "t".into(), error: "exit code 3: no luck".into() });
-        let stranded = OrderBody { stranded: true, ..sample_order() };
+        let stranded = OrderBody { is_at_removed_node: true, ..sample_order() };
         for (order, description) in [
             (OrderBody { task: task_with_status("RUNNING"), ..sample_order() }, "running"),
             (OrderBody { suspended: true, ..sample_order() }, "suspended"),

@@ -26,10 +26,13 @@ pub(super) fn escape_controls_in_json(json: &str) -> Cow<'_, str> {
     if !json.chars().any(is_unsafe) {
         return json.into();
     }
-    json.chars().map(|c| if is_unsafe(c) { json_escape(c) } else { c.to_string() }).collect::<String>().into()
+    json.chars()
+        .map(|c| if is_unsafe(c) { escape_char_for_json(c) } else { c.to_string() })
+        .collect::<String>()
+        .into()
 }
 
-fn json_escape(c: char) -> String {
+fn escape_char_for_json(c: char) -> String {
     c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
 }
 

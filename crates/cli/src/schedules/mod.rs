@@ -197,7 +197,7 @@ fn print_schedule(output: Output, detail: &ScheduleDetail) -> CommandResult {
 /// Describes a schedule's overlap policy: `policy`, except for an order with a fixed id, which cannot run twice at a time.
 fn describe_overlap_policy(schedule: &ScheduleBody, policy: String) -> String {
     match &schedule.action {
-        Some(ScheduleActionBody::Order { id: Some(_), .. }) => "skip while the order runs".into(),
+        Some(ScheduleActionBody::AddOrder { id: Some(_), .. }) => "skip while the order runs".into(),
         _ => policy,
     }
 }
@@ -205,12 +205,12 @@ fn describe_overlap_policy(schedule: &ScheduleBody, policy: String) -> String {
 /// Describes the event, task or order that a schedule creates.
 fn describe_schedule_action(action: &ScheduleActionBody) -> String {
     match action {
-        ScheduleActionBody::Event { event_type, key, tenant } => {
+        ScheduleActionBody::EmitEvent { event_type, key, tenant } => {
             let object = key.as_ref().map(|key| format!(" for {key}")).unwrap_or_default();
             format!("event {event_type}{object}, tenant {tenant}")
         }
-        ScheduleActionBody::Run { source, collection } => format!("task of {source}/{collection}"),
-        ScheduleActionBody::Order { chain, id, node, tenant } => {
+        ScheduleActionBody::RunCollection { source, collection } => format!("task of {source}/{collection}"),
+        ScheduleActionBody::AddOrder { chain, id, node, tenant } => {
             let id = id.as_ref().map(|id| format!(",{id}")).unwrap_or_default();
             let start = node.as_ref().map(|node| format!(" at {node}")).unwrap_or_default();
             format!("order {chain}{id}{start}, tenant {tenant}")
@@ -232,7 +232,7 @@ fn print_fires(output: Output, list: &FireList) -> CommandResult {
     }
     let rows = list.fires.iter().map(|fire| {
         let created = fire.event_id.map(|id| id.to_string()).or_else(|| fire.task_id.clone());
-        let (planned, decided) = (format_timestamp(&fire.planned_at), format_timestamp(&fire.decided_at));
+        let (planned, decided) = (format_timestamp(&fire.planned_at), format_timestamp(&fire.recorded_at));
         vec![planned, describe_fire_outcome(fire), decided, created.unwrap_or_default()]
     });
     let head = ["planned", "outcome", "decided", "event or task"];

@@ -16,7 +16,7 @@ pub(super) struct Banner {
     source_count: usize,
     chain_count: usize,
     max_running_tasks: usize,
-    has_tokens: bool,
+    has_configured_tokens: bool,
 }
 
 impl Banner {
@@ -27,8 +27,8 @@ impl Banner {
             handler_count: config.handlers.len(),
             source_count: config.sources.len(),
             chain_count: config.chains.len(),
-            max_running_tasks: config.workers,
-            has_tokens: !config.tokens.is_empty(),
+            max_running_tasks: config.max_running_tasks,
+            has_configured_tokens: !config.tokens.is_empty(),
         }
     }
 
@@ -78,7 +78,7 @@ impl Banner {
     fn describe_token_origin(&self, server: &Server) -> &'static str {
         if server.address().is_none() {
             ""
-        } else if self.has_tokens {
+        } else if self.has_configured_tokens {
             "the tokens of the configuration"
         } else if server.first_token().is_some() && self.is_store_shared {
             "created now for all nodes on this database and shown only once; `auth.tokens` in their configuration \

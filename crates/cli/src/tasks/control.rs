@@ -18,7 +18,7 @@ pub(super) enum TaskControl {
 
 /// Retries or cancels tasks one after the other and prints their new status. Errors of single tasks are printed, and the
 /// rest is still tried.
-pub(super) async fn control_tasks(
+pub(super) async fn retry_or_cancel_tasks(
     client: &Client,
     output: Output,
     ids: &[String],
@@ -26,7 +26,7 @@ pub(super) async fn control_tasks(
 ) -> CommandResult {
     let mut failed = 0;
     for id in ids {
-        match control_task(client, id, control).await {
+        match retry_or_cancel_task(client, id, control).await {
             Ok(detail) if output.is_json() => output.print_json(&detail)?,
             Ok(detail) => output.print_line(format!("{}  {}", detail.task.status, detail.task.id))?,
             // A single task's error is returned with its hint; if the server is unavailable, the others would fail too.
@@ -48,7 +48,7 @@ pub(super) async fn control_tasks(
     }
 }
 
-async fn control_task(client: &Client, id: &str, control: TaskControl) -> CommandResult<TaskDetail> {
+async fn retry_or_cancel_task(client: &Client, id: &str, control: TaskControl) -> CommandResult<TaskDetail> {
     let id = resolve_id::resolve_task_id(client, id).await?;
     let response = match control {
         TaskControl::Retry => client.retry_task(&id).await,
@@ -56,13 +56,13 @@ async fn control_task(client: &Client, id: &str, control: TaskControl) -> Comman
     };
     match response {
         Ok(detail) => Ok(detail),
-        Err(error) => Err(task_control_request_failure(client, &id, control, error).await),
+        Err(error) => Err(retry_or_cancel_request_failure(client, &id, control, error).await),
     }
 }
 
 /// Converts the error of a retry or cancel request. A step of an order cannot be retried by itself; the hint says how to
 /// retry it through its order.
-async fn task_control_request_failure(
+async fn retry_or_cancel_request_failure(
     client: &Client,
     id: &str,
     control: TaskControl,

@@ -98,7 +98,7 @@ mod tests {
     use crate::args::ColorChoice;
 
     #[test]
-    fn errors_are_marked_and_messages_stay_aligned() {
+    fn error_lines_of_a_log_are_marked_and_messages_stay_aligned() {
         let line =
             |level| LogLineBody { time: "2016-11-04T11:07:35.827000Z".into(), message: "m".into(), level };
         let paint = Paint::for_stdout(ColorChoice::Never);

@@ -3,8 +3,8 @@
 //! ```text
 //!  list        tasks by filter
 //!  show        one task with its attempts
-//!  logs        its log
-//!  why         why it waits
+//!  logs        the log of one task
+//!  why         why a task waits
 //!  control     retry and cancel
 //!  redrive     retries many tasks
 //!  resolve_id  finds a task by the end of its id
@@ -26,7 +26,7 @@ use pointsman_api::client::{Client, ClientError};
 use crate::args::GlobalOptions;
 use crate::failure::{CommandResult, Failure};
 use crate::output::Output;
-use control::{TaskControl, control_tasks};
+use control::{TaskControl, retry_or_cancel_tasks};
 use list::ListTasksCommand;
 
 /// List, show, retry or cancel tasks
@@ -116,8 +116,12 @@ impl TasksCommand {
             }
             TaskSubcommand::Logs(logs) => logs.run(&client, output).await,
             TaskSubcommand::Why(why) => why.run(&client, output).await,
-            TaskSubcommand::Retry { ids } => control_tasks(&client, output, &ids, TaskControl::Retry).await,
-            TaskSubcommand::Cancel { ids } => control_tasks(&client, output, &ids, TaskControl::Cancel).await,
+            TaskSubcommand::Retry { ids } => {
+                retry_or_cancel_tasks(&client, output, &ids, TaskControl::Retry).await
+            }
+            TaskSubcommand::Cancel { ids } => {
+                retry_or_cancel_tasks(&client, output, &ids, TaskControl::Cancel).await
+            }
             TaskSubcommand::Redrive(redrive) => redrive.run(&client, output).await,
         }
     }

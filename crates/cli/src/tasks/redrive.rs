@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use pointsman_api::client::{Client, ClientError};
-use pointsman_api::{RedriveBody, RedriveCount, RedriveJob};
+use pointsman_api::{RedriveBody, RedriveDryRunResponse, RedriveJob};
 use pointsman_core::{Rate, Timestamp};
 
 use super::list::parse_status;
@@ -138,12 +138,12 @@ fn print_no_matching_tasks(output: Output) -> CommandResult {
     Ok(output.print_line("No tasks match; nothing was retried.")?)
 }
 
-fn describe_matched_count(count: &RedriveCount) -> String {
+fn describe_matched_count(count: &RedriveDryRunResponse) -> String {
     let tasks = format_count(count.matched, "task", "tasks");
     if count.has_more { format!("more than {tasks}") } else { tasks }
 }
 
-fn print_dry_run(output: Output, count: &RedriveCount) -> CommandResult {
+fn print_dry_run(output: Output, count: &RedriveDryRunResponse) -> CommandResult {
     if output.is_json() {
         return Ok(output.print_json(count)?);
     }
@@ -223,9 +223,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_off_count_says_more_than() {
-        let count =
-            |matched, has_more| RedriveCount { matched, has_more, sample_task_ids: vec![], dry_run: true };
+    fn an_incomplete_count_of_matching_tasks_is_printed_as_more_than() {
+        let count = |matched, has_more| RedriveDryRunResponse {
+            matched,
+            has_more,
+            sample_task_ids: vec![],
+            dry_run: true,
+        };
         assert_eq!(describe_matched_count(&count(1, false)), "1 task");
         assert_eq!(describe_matched_count(&count(1000, true)), "more than 1000 tasks");
     }

@@ -46,7 +46,7 @@ fn find_similar_ids<'a>(unknown_id: &str, ids: &'a [String]) -> Vec<&'a str> {
     if containing.is_empty() { suggest_names(unknown_id, ids(), MAX_SUGGESTIONS) } else { containing }
 }
 
-/// Finds ids whose end is spelt similarly to this one, with which no id ends.
+/// Finds ids whose end is spelt similarly to `unknown_end`. No id ends in exactly that text.
 pub(super) fn find_ids_with_similar_end<'a>(unknown_end: &str, ids: &'a [String]) -> Vec<&'a str> {
     let end = |id: &'a str| id.get(id.len().checked_sub(unknown_end.len())?..).map(|end| (end, id));
     let ends: Vec<(&str, &str)> = ids.iter().filter_map(|id| end(id)).collect();

@@ -56,11 +56,14 @@ on_each_shared_store! {
     tasks_of_a_killed_server_run_on_another,
     results_of_a_server_that_was_suspended_past_its_lease_are_refused,
     work_runs_tasks_next_to_running_servers,
-    a_server_warns_when_it_takes_handlers_from_another_of_its_name,
+    a_server_warns_when_its_registration_replaces_that_of_a_node_of_the_same_name,
 }
 
 /// Starts a server and prepares a second one on the same store, which is not started. Both have this configuration.
-fn start_first_of_two(store: &str, config: &str) -> (ServerFixture, PointsmanServerProcess, ServerFixture) {
+fn start_first_of_two_servers(
+    store: &str,
+    config: &str,
+) -> (ServerFixture, PointsmanServerProcess, ServerFixture) {
     let config = format!("store: '{store}'\n{config}");
     let mut first = ServerFixture::new(&config);
     let node = first.serve();
@@ -68,8 +71,8 @@ fn start_first_of_two(store: &str, config: &str) -> (ServerFixture, PointsmanSer
     (first, node, second)
 }
 
-/// Emits an event whose task the first server starts and cannot finish; returns the task.
-fn start_blocked_task(first: &ServerFixture, second: &ServerFixture) -> String {
+/// Emits an event whose task the first server starts and cannot finish; returns the id of the task.
+fn start_task_that_only_second_server_can_finish(first: &ServerFixture, second: &ServerFixture) -> String {
     let emitted = first.run_json(&["emit", "job.requested", "--key", "k"]);
     wait_for_file(&first.file_path("started-1"));
     // On the second server the task can finish.
@@ -96,8 +99,8 @@ fn attempt_outcomes(task: &serde_json::Value) -> Vec<&str> {
 }
 
 fn tasks_of_a_killed_server_run_on_another(store: &str) {
-    let (first, killed, mut second) = start_first_of_two(store, WAITING_COMMAND_CONFIG);
-    let task = start_blocked_task(&first, &second);
+    let (first, killed, mut second) = start_first_of_two_servers(store, WAITING_COMMAND_CONFIG);
+    let task = start_task_that_only_second_server_can_finish(&first, &second);
     let _second = second.serve();
     killed.kill();
     wait_until("the task has run on the other server", || {
@@ -109,8 +112,8 @@ fn tasks_of_a_killed_server_run_on_another(store: &str) {
 }
 
 fn results_of_a_server_that_was_suspended_past_its_lease_are_refused(store: &str) {
-    let (first, stopped, mut second) = start_first_of_two(store, WAITING_COMMAND_CONFIG);
-    let task = start_blocked_task(&first, &second);
+    let (first, stopped, mut second) = start_first_of_two_servers(store, WAITING_COMMAND_CONFIG);
+    let task = start_task_that_only_second_server_can_finish(&first, &second);
     let _second = second.serve();
     stopped.send_signal(Signal::SIGSTOP);
     wait_until("the task has run on the other server", || {
@@ -140,7 +143,7 @@ handlers:
 event_handlers:
   record.published: [keep]
 "#;
-    let (first, _node, second) = start_first_of_two(store, IDLE_SERVER_CONFIG);
+    let (first, _node, second) = start_first_of_two_servers(store, IDLE_SERVER_CONFIG);
     for _ in 0..5 {
         first.run_ok(&["emit", "record.published"]);
     }
@@ -299,7 +302,7 @@ fn the_log_contains_the_message_of_a_database_error() {
     );
 }
 
-fn a_server_warns_when_it_takes_handlers_from_another_of_its_name(store: &str) {
+fn a_server_warns_when_its_registration_replaces_that_of_a_node_of_the_same_name(store: &str) {
     let with = |store: &str, name: &str, handler: &str| {
         let handler = format!("handlers:\n  {handler}: {{run: {{command: [\"true\"]}}}}\n");
         format!("store: '{store}'\n{name}{handler}")

@@ -33,7 +33,7 @@ impl TestTerminal {
         Self { child: started.unwrap_or_else(|error| panic!("`script` is needed for this test: {error}")) }
     }
 
-    /// Types keys.
+    /// Sends keys to the command, as if they were typed.
     pub(crate) fn type_keys(&mut self, keys: &str) {
         self.child.stdin.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
     }

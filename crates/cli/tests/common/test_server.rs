@@ -20,11 +20,11 @@ pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 /// A directory with a configuration, and the address and token of its server, which the test starts and stops.
 pub(crate) struct ServerFixture {
     directory: tempfile::TempDir,
-    /// The address to listen on: a free port at first, the same one afterwards.
+    /// The address to listen on: port 0 before the first start, afterwards the port that the server got.
     listen_address: String,
     token: Option<String>,
     environment: Vec<(&'static str, &'static str)>,
-    /// The id of the user and group that its commands run as, if not those of the test.
+    /// The id of the user and group that its commands run as, `serve` included, if not those of the test.
     command_user_id: Option<u32>,
 }
 
@@ -53,7 +53,8 @@ impl ServerFixture {
         self
     }
 
-    /// Runs all its commands as an unprivileged user: as nobody if the test runs as root.
+    /// Runs all its commands, `serve` included, as an unprivileged user: as nobody if the test runs as root. Does not
+    /// apply to [`ServerFixture::serve_through`].
     pub(crate) fn with_unprivileged_user(mut self) -> Self {
         if nix::unistd::geteuid().is_root() {
             const NOBODY_ID: u32 = 65534;
@@ -132,7 +133,7 @@ impl ServerFixture {
         self.token.as_deref().unwrap_or_default()
     }
 
-    /// The log of the servers started by [`ServerFixture::start_on_new_port_without_waiting`].
+    /// Reads the log of all servers that were started on a new port, or whose starting program writes `server.log`.
     pub(crate) fn read_server_log(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(self.file_path("server.log")).unwrap_or_default()).into_owned()
     }

@@ -90,7 +90,7 @@ async fn nothing_acknowledged_is_lost_however_often_the_server_is_killed() {
     let (end, ending) = watch::channel(None);
     let producers = Producers::new(current_server.clone());
     let running: Vec<_> =
-        (0..PRODUCER_COUNT).map(|n| tokio::spawn(producers.clone().run(n, rng.fork()))).collect();
+        (0..PRODUCER_COUNT).map(|n| tokio::spawn(producers.clone().run_producer(n, rng.fork()))).collect();
     let readers = RunningReaders::start(&current_server, &ending);
 
     let mut kills = 0;
@@ -139,7 +139,7 @@ async fn nothing_acknowledged_is_lost_however_often_the_server_is_killed() {
     assert_no_violations(&history, &pointsman);
 }
 
-/// The request that corresponds to the event which the handler `mirror` emits for an event.
+/// Returns the emit request that corresponds to the event which the handler `mirror` emits for an event.
 fn emit_request_of_echo(entry: &FinalJournalEntry) -> EmitRequest {
     EmitRequest {
         events: vec![recording_handlers::echo_event(entry.id)],
@@ -175,7 +175,7 @@ struct RunningReaders {
 
 struct RunningReader {
     reader: Arc<ReconnectingJournalReader>,
-    task: JoinHandle<()>,
+    spawned_future: JoinHandle<()>,
 }
 
 impl RunningReaders {
@@ -187,11 +187,11 @@ impl RunningReaders {
         Self {
             stream_reader: RunningReader {
                 reader: stream,
-                task: tokio::spawn(async move { following.follow_stream().await }),
+                spawned_future: tokio::spawn(async move { following.follow_stream().await }),
             },
             poll_reader: RunningReader {
                 reader: poll,
-                task: tokio::spawn(async move { polling.poll_until_end().await }),
+                spawned_future: tokio::spawn(async move { polling.poll_until_end().await }),
             },
         }
     }
@@ -201,7 +201,7 @@ impl RunningReader {
     /// Waits until the reader has read the whole journal, and returns the ids that it received. If it does not end in
     /// time, ids are missing.
     async fn finish(self) -> history::ReaderLog {
-        if let Ok(ended) = timeout(WAIT_TIMEOUT, self.task).await {
+        if let Ok(ended) = timeout(WAIT_TIMEOUT, self.spawned_future).await {
             ended.unwrap();
         }
         self.reader.log()

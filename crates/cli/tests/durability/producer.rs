@@ -56,15 +56,15 @@ impl Producers {
         self.is_stopped.store(true, Ordering::SeqCst);
     }
 
-    /// Emits until stopped.
-    pub(crate) async fn run(self: Arc<Self>, producer: usize, mut rng: Rng) {
+    /// Emits events of one producer until the producers are stopped.
+    pub(crate) async fn run_producer(self: Arc<Self>, producer: usize, mut rng: Rng) {
         let mut number = 0;
         while !self.is_stopped.load(Ordering::SeqCst) {
             number += 1;
             let events = generate_events(&format!("{producer}-{number}"), &mut rng);
             let key = rng.one_in(2).then(|| format!("producer {producer}, request {number}"));
             let newest_id_before = self.newest_acknowledged_id.load(Ordering::SeqCst);
-            let acknowledged = self.send(&events, key.as_deref()).await;
+            let acknowledged = self.send_emit_request(&events, key.as_deref()).await;
             self.emit_requests.lock().unwrap().push(EmitRequest {
                 events,
                 newest_acknowledged_id_before: newest_id_before,
@@ -77,13 +77,17 @@ impl Producers {
 
     /// Sends one request. With an idempotency key it is repeated until acknowledged; without one, the outcome may stay
     /// unknown.
-    async fn send(&self, events: &[SentEvent], key: Option<&str>) -> Option<Vec<AcknowledgedEvent>> {
+    async fn send_emit_request(
+        &self,
+        events: &[SentEvent],
+        key: Option<&str>,
+    ) -> Option<Vec<AcknowledgedEvent>> {
         let body = request_body(events);
         loop {
             let client = wait_for_server_client(&self.client_of_running_server).await;
             match client.emit(&body, key).await {
                 Ok(emitted) => {
-                    self.newest_acknowledged_id.fetch_max(emitted.event_id, Ordering::SeqCst);
+                    self.newest_acknowledged_id.fetch_max(emitted.last_event_id, Ordering::SeqCst);
                     self.acknowledged_request_count.send_modify(|count| *count += 1);
                     let events = emitted.events.into_iter();
                     return Some(

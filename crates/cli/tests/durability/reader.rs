@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use crate::history::ReaderLog;
 use crate::producer::wait_for_server_client;
 
-/// A reader and its position.
+/// A reader that follows the journal and reconnects after each kill of the server, with its position.
 pub(crate) struct ReconnectingJournalReader {
     client_of_running_server: watch::Receiver<Option<Client>>,
     /// The id of the journal's last event; none until the producers have stopped.
@@ -35,7 +35,7 @@ impl ReconnectingJournalReader {
         Self { client_of_running_server: server, last_journal_id, log, cursor: Mutex::new(0) }
     }
 
-    /// Returns a copy of the ids that it has received so far, and how many gaps the server reported.
+    /// Returns a copy of the ids that the reader has received so far, and how many gaps the server reported.
     pub(crate) fn log(&self) -> ReaderLog {
         self.log.lock().unwrap().clone()
     }

@@ -19,6 +19,7 @@ const MAX_REFUSAL_BYTES: usize = 32 << 10;
 /// The maximum growth of the process, in kilobytes.
 const MAX_MEMORY_GROWTH_KB: usize = 100 << 10;
 
+/// The server under attack, and the numbers of its responses.
 pub(crate) struct AttackTarget {
     pub(crate) address: String,
     pub(crate) token: String,
@@ -123,7 +124,8 @@ impl AttackTarget {
         assert_eq!(self.get("/healthz").await.status, 200);
     }
 
-    /// Checks the server after the attack.
+    /// Checks that the server still runs and is healthy, that it needed little memory, that each expected status
+    /// occurred, and that exactly the acknowledged events are stored.
     pub(crate) async fn check_after_attack(
         &self,
         pointsman: &ServerFixture,
@@ -166,7 +168,7 @@ impl AttackTarget {
     }
 }
 
-/// A memory value of a process from /proc, in kilobytes.
+/// Reads a memory value of a process from /proc, such as `VmRSS`, in kilobytes.
 pub(crate) fn read_process_memory_kb(pid: u32, name: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();

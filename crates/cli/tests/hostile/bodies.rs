@@ -1,14 +1,14 @@
-//! Requests with invalid bodies: events in every form, actions, and bodies that are too large.
+//! Generates requests with invalid bodies: events in every form, actions, and bodies that are too large.
 
-use crate::inputs::{mutate_bytes, random_bytes, random_hostile_text, random_json};
+use crate::inputs::{mutate_bytes, random_bytes, random_hostile_text, random_json_like_text};
 use crate::request::{ExpectedOutcome, HostileRequest, RequestDraft};
 use pointsman_testing::Rng;
 
 const MAX_VALUE_BYTES: usize = 1 << 20;
 const MAX_BODY_BYTES: usize = 16 << 20;
 
-/// A body that is always invalid.
-fn invalid_body(rng: &mut Rng) -> Vec<u8> {
+/// Creates the body of an emit request that is always invalid.
+fn generate_invalid_body(rng: &mut Rng) -> Vec<u8> {
     let fixed: &[&[u8]] = &[
         b"",
         b"null",
@@ -76,18 +76,18 @@ fn invalid_body(rng: &mut Rng) -> Vec<u8> {
         }
         3 => format!("{{\"type\":\"{}\"}}", "a".repeat(256)).into_bytes(),
         4 => format!("{{\"type\":\"a\",\"key\":\"{}\"}}", "a".repeat(513)).into_bytes(),
-        5 => format!("{{\"type\":\"a\",\"context\":{{{}}}}}", context_entries(10_000)).into_bytes(),
+        5 => format!("{{\"type\":\"a\",\"context\":{{{}}}}}", format_context_entries(10_000)).into_bytes(),
         _ => fixed[rng.next_below(fixed.len())].to_vec(),
     }
 }
 
-fn context_entries(count: usize) -> String {
+fn format_context_entries(count: usize) -> String {
     (0..count).map(|n| format!("\"k{n}\":\"v\"")).collect::<Vec<_>>().join(",")
 }
 
 /// Creates an emit request that must be refused.
-pub(crate) fn invalid_event_request(rng: &mut Rng, token: &str) -> HostileRequest {
-    let draft = RequestDraft::new_emit(token, invalid_body(rng));
+pub(crate) fn generate_invalid_event_request(rng: &mut Rng, token: &str) -> HostileRequest {
+    let draft = RequestDraft::new_emit(token, generate_invalid_body(rng));
     if rng.one_in(5) {
         draft.build_chunked(1 + rng.next_below(50), ExpectedOutcome::Refused)
     } else {
@@ -97,12 +97,12 @@ pub(crate) fn invalid_event_request(rng: &mut Rng, token: &str) -> HostileReques
 
 /// Creates an emit request that may be invalid: with a nearly valid event, or a valid one of which some bytes were
 /// changed.
-pub(crate) fn possibly_invalid_event_request(rng: &mut Rng, token: &str) -> HostileRequest {
+pub(crate) fn generate_possibly_invalid_event_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let mut body = match rng.next_below(6) {
-        4 | 5 => unusual_event(rng).into_bytes(),
-        0 => random_json(rng, 4).into_bytes(),
-        1 => format!("{{\"type\":\"a.b\",\"value\":{}}}", random_json(rng, 4)).into_bytes(),
-        2 => format!("[{},{}]", random_json(rng, 2), random_json(rng, 2)).into_bytes(),
+        4 | 5 => generate_unusual_event(rng).into_bytes(),
+        0 => random_json_like_text(rng, 4).into_bytes(),
+        1 => format!("{{\"type\":\"a.b\",\"value\":{}}}", random_json_like_text(rng, 4)).into_bytes(),
+        2 => format!("[{},{}]", random_json_like_text(rng, 2), random_json_like_text(rng, 2)).into_bytes(),
         _ => {
             let good = "{\"type\":\"a.b\",\"key\":\"k:1\",\"value\":{\"n\":[1.5]},\"context\":{\"ip\":\"::1\"},\
                         \"tenant\":\"shop\",\"delay\":\"1h\",\"priority\":7}";
@@ -119,8 +119,8 @@ pub(crate) fn possibly_invalid_event_request(rng: &mut Rng, token: &str) -> Host
         .build_expecting_response()
 }
 
-/// A well-formed event with unusual texts, some of which are valid.
-fn unusual_event(rng: &mut Rng) -> String {
+/// Creates a well-formed event with unusual texts, some of which are valid.
+fn generate_unusual_event(rng: &mut Rng) -> String {
     let mut event = serde_json::json!({"type": "odd"});
     for member in ["key", "sub", "value", "tenant", "delay", "at", "context"] {
         if rng.one_in(3) {
@@ -134,7 +134,7 @@ fn unusual_event(rng: &mut Rng) -> String {
 }
 
 /// Creates an emit request with a valid body and a wrong media type.
-pub(crate) fn wrong_media_type_request(rng: &mut Rng, token: &str) -> HostileRequest {
+pub(crate) fn generate_wrong_media_type_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let types: &[&[u8]] = &[
         b"text/plain",
         b"application/xml",
@@ -159,7 +159,7 @@ pub(crate) fn wrong_media_type_request(rng: &mut Rng, token: &str) -> HostileReq
 }
 
 /// Creates an emit request with a CloudEvent that lacks attributes or has invalid ones.
-pub(crate) fn invalid_cloud_event_request(rng: &mut Rng, token: &str) -> HostileRequest {
+pub(crate) fn generate_invalid_cloud_event_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let post = || RequestDraft::new("POST", "/api/v1/events", token);
     let structured =
         |body: &str| post().with_header("content-type", "application/cloudevents+json").with_body(body);
@@ -210,20 +210,20 @@ pub(crate) fn invalid_cloud_event_request(rng: &mut Rng, token: &str) -> Hostile
         _ => {
             let draft = binary("a").with_header("content-type", "application/json");
             draft
-                .with_header("ce-priority", random_header_text(rng))
+                .with_header("ce-priority", generate_header_text(rng))
                 .with_body(random_bytes(rng, 40))
                 .build_expecting_response()
         }
     }
 }
 
-/// A random text that is valid in a header.
-fn random_header_text(rng: &mut Rng) -> String {
+/// Creates a random text that is valid in a header.
+fn generate_header_text(rng: &mut Rng) -> String {
     random_hostile_text(rng).chars().filter(|c| c.is_ascii_graphic() || *c == ' ').collect()
 }
 
 /// Creates a request for an action, with a wrong body or on an unknown name.
-pub(crate) fn invalid_action_request(rng: &mut Rng, token: &str) -> HostileRequest {
+pub(crate) fn generate_invalid_action_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let calls = [
         ("PUT", "/api/v1/handlers/known/pause"),
         ("PUT", "/api/v1/handlers/known/block"),
@@ -237,18 +237,18 @@ pub(crate) fn invalid_action_request(rng: &mut Rng, token: &str) -> HostileReque
         RequestDraft::new(method, target, token).with_header("content-type", "application/json")
     };
     match rng.next_below(5) {
-        0 => {
-            draft(target).with_body(format!("{{\"reason\":{}", random_json(rng, 2))).build_expecting_refusal()
-        }
+        0 => draft(target)
+            .with_body(format!("{{\"reason\":{}", random_json_like_text(rng, 2)))
+            .build_expecting_refusal(),
         1 => draft(target).with_body("{\"what\":1}").build_expecting_refusal(),
         2 => draft(target).with_body("[".repeat(10_000)).build_expecting_refusal(),
         3 => draft(&format!("{target}?x=1")).with_body("{}").build_expecting_refusal(),
-        _ => draft(target).with_body(random_json(rng, 3)).build_expecting_response(),
+        _ => draft(target).with_body(random_json_like_text(rng, 3)).build_expecting_response(),
     }
 }
 
 /// Creates a request that is too large. Such requests are expensive, so that few are sent.
-pub(crate) fn too_large_request(rng: &mut Rng, token: &str) -> HostileRequest {
+pub(crate) fn generate_too_large_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let emit = |body: Vec<u8>| RequestDraft::new_emit(token, body);
     let post = || RequestDraft::new("POST", "/api/v1/events", token);
     let name = "x".repeat(1 << 20);

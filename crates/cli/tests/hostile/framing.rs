@@ -1,15 +1,16 @@
-//! Requests that violate HTTP: invalid heads and body framing.
+//! Generates requests that violate HTTP: invalid heads and body framing.
 
 use crate::inputs::{mutate_bytes, random_bytes};
 use crate::request::{ExpectedOutcome, HostileRequest, RequestDraft};
 use pointsman_testing::Rng;
 
-fn invalid_http_request(bytes: impl Into<Vec<u8>>) -> HostileRequest {
+/// Returns a request to which a response below 500 or a closed connection is expected.
+fn new_invalid_http_request(bytes: impl Into<Vec<u8>>) -> HostileRequest {
     HostileRequest { bytes: bytes.into(), expected_outcome: ExpectedOutcome::ResponseOrClosed }
 }
 
 /// Creates a request with an invalid head.
-pub(crate) fn invalid_head_request(rng: &mut Rng, token: &str) -> HostileRequest {
+pub(crate) fn generate_invalid_head_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let fixed: &[&[u8]] = &[
         b"\r\n\r\n",
         b"GARBAGE\r\n\r\n",
@@ -47,20 +48,20 @@ pub(crate) fn invalid_head_request(rng: &mut Rng, token: &str) -> HostileRequest
         b"*1\r\n$4\r\nPING\r\n",
     ];
     match rng.next_below(5) {
-        0 => invalid_http_request(random_bytes(rng, 400)),
-        1 => invalid_http_request(format!(
+        0 => new_invalid_http_request(random_bytes(rng, 400)),
+        1 => new_invalid_http_request(format!(
             "GET / HTTP/1.1\r\n{}\r\n",
             "x: y\r\n".repeat(101 + rng.next_below(400))
         )),
-        2 => invalid_http_request(format!(
+        2 => new_invalid_http_request(format!(
             "GET / HTTP/1.1\r\nx: {}\r\n\r\n",
             "y".repeat(65_000 + rng.next_below(200_000))
         )),
-        3 => invalid_http_request(format!(
+        3 => new_invalid_http_request(format!(
             "{} / HTTP/1.1\r\nauthorization: Bearer {token}\r\n\r\n",
             "M".repeat(70_000)
         )),
-        _ => invalid_http_request(fixed[rng.next_below(fixed.len())]),
+        _ => new_invalid_http_request(fixed[rng.next_below(fixed.len())]),
     }
 }
 
@@ -68,7 +69,7 @@ pub(crate) fn invalid_head_request(rng: &mut Rng, token: &str) -> HostileRequest
 const INVALID_BODY: &str = "[[[";
 
 /// Creates a request with invalid body framing.
-pub(crate) fn invalid_framing_request(rng: &mut Rng, token: &str) -> HostileRequest {
+pub(crate) fn generate_invalid_framing_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let fixed = [
         "content-length: x\r\n\r\n",
         "content-length: -1\r\n\r\n",
@@ -101,13 +102,13 @@ pub(crate) fn invalid_framing_request(rng: &mut Rng, token: &str) -> HostileRequ
             0 => format!("transfer-encoding: chunked\r\n\r\n3;{extension}\r\n{INVALID_BODY}\r\n0\r\n\r\n"),
             _ => format!("transfer-encoding: chunked\r\n\r\n0\r\n{}\r\n", "x: y\r\n".repeat(5_000)),
         };
-        return invalid_http_request(format!("{head}{frame}"));
+        return new_invalid_http_request(format!("{head}{frame}"));
     }
-    invalid_http_request(format!("{head}{}", rng.choose(&fixed)))
+    new_invalid_http_request(format!("{head}{}", rng.choose(&fixed)))
 }
 
 /// Creates a request of which a few bytes were changed. In its original form it would store nothing.
-pub(crate) fn mutated_request(rng: &mut Rng, token: &str) -> HostileRequest {
+pub(crate) fn generate_mutated_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let draft = match rng.next_below(4) {
         0 => RequestDraft::new("GET", "/api/v1/events?after=0&limit=3&timeout=0", token),
         1 => RequestDraft::new("GET", "/api/v1/tasks?status=done&limit=2", token),
@@ -121,8 +122,8 @@ pub(crate) fn mutated_request(rng: &mut Rng, token: &str) -> HostileRequest {
     request
 }
 
-/// Creates several requests for one connection, the first of which may have a body that contains another.
-pub(crate) fn pipelined_requests(rng: &mut Rng, token: &str) -> HostileRequest {
+/// Creates several requests for one connection. The first may have a body that contains another request.
+pub(crate) fn generate_pipelined_requests(rng: &mut Rng, token: &str) -> HostileRequest {
     let inner = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
     let head = format!("POST /api/v1/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n");
     let mut all = match rng.next_below(4) {
@@ -133,11 +134,11 @@ pub(crate) fn pipelined_requests(rng: &mut Rng, token: &str) -> HostileRequest {
         _ => format!("{head}content-length: 0\r\n\r\n{inner}").into_bytes(),
     };
     all.extend(random_bytes(rng, 100));
-    invalid_http_request(all)
+    new_invalid_http_request(all)
 }
 
 /// Creates a request that is cut off.
-pub(crate) fn truncated_request(rng: &mut Rng, token: &str) -> HostileRequest {
+pub(crate) fn generate_truncated_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let mut request =
         RequestDraft::new_emit(token, "{\"type\":\"cut.short\"}").build(ExpectedOutcome::ResponseOrClosed);
     request.bytes.truncate(1 + rng.next_below(request.bytes.len() - 1));

@@ -2,7 +2,7 @@
 
 use pointsman_testing::Rng;
 
-/// Texts for any parameter.
+/// Texts that are known to break programs, for any parameter.
 const HOSTILE_TEXTS: &[&str] = &[
     "",
     " ",
@@ -79,8 +79,8 @@ const HOSTILE_TEXTS: &[&str] = &[
     "record.",
 ];
 
-/// Valid and invalid JSON scalars.
-const HOSTILE_SCALARS: &[&str] = &[
+/// Short JSON texts, valid and invalid.
+const HOSTILE_JSON_TEXTS: &[&str] = &[
     "null",
     "true",
     "0",
@@ -122,7 +122,7 @@ const HOSTILE_SCALARS: &[&str] = &[
     "\"\t\"",
 ];
 
-const MEMBER_NAMES: &[&str] = &[
+const JSON_MEMBER_NAMES: &[&str] = &[
     "type",
     "key",
     "sub",
@@ -153,7 +153,7 @@ const MEMBER_NAMES: &[&str] = &[
     "ünï",
 ];
 
-/// A hostile text.
+/// Returns a text that is known to break programs, repeated at times, or a long or random text.
 pub(crate) fn random_hostile_text(rng: &mut Rng) -> String {
     match rng.next_below(8) {
         0 => random_text(rng),
@@ -176,25 +176,29 @@ pub(crate) fn random_bytes(rng: &mut Rng, max_count: usize) -> Vec<u8> {
 }
 
 /// Nested text similar to JSON, possibly with duplicate members.
-pub(crate) fn random_json(rng: &mut Rng, depth: usize) -> String {
+pub(crate) fn random_json_like_text(rng: &mut Rng, depth: usize) -> String {
     match rng.next_below(if depth == 0 { 3 } else { 6 }) {
-        0 => (*rng.choose(HOSTILE_SCALARS)).to_owned(),
+        0 => (*rng.choose(HOSTILE_JSON_TEXTS)).to_owned(),
         1 => serde_json::Value::from(random_hostile_text(rng)).to_string(),
         2 => (rng.next_u64() as i64).to_string(),
         3 => {
-            let items: Vec<String> = (0..rng.next_below(5)).map(|_| random_json(rng, depth - 1)).collect();
+            let items: Vec<String> =
+                (0..rng.next_below(5)).map(|_| random_json_like_text(rng, depth - 1)).collect();
             format!("[{}]", items.join(","))
         }
-        _ => random_json_object(rng, depth - 1),
+        _ => random_json_like_object(rng, depth - 1),
     }
 }
 
-fn random_json_object(rng: &mut Rng, depth: usize) -> String {
+fn random_json_like_object(rng: &mut Rng, depth: usize) -> String {
     let members: Vec<String> = (0..rng.next_below(6))
         .map(|_| {
-            let name =
-                if rng.one_in(6) { random_hostile_text(rng) } else { (*rng.choose(MEMBER_NAMES)).to_owned() };
-            format!("{}:{}", serde_json::Value::from(name), random_json(rng, depth))
+            let name = if rng.one_in(6) {
+                random_hostile_text(rng)
+            } else {
+                (*rng.choose(JSON_MEMBER_NAMES)).to_owned()
+            };
+            format!("{}:{}", serde_json::Value::from(name), random_json_like_text(rng, depth))
         })
         .collect();
     format!("{{{}}}", members.join(","))
@@ -227,7 +231,7 @@ pub(crate) fn percent_encode_randomly(text: &str, rng: &mut Rng) -> String {
     let mut out = String::new();
     for &byte in text.as_bytes() {
         let is_unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        // Only characters that are valid in an address; invalid ones are sent by `framing::invalid_head_request`.
+        // Only characters that are valid in an address; `framing::generate_invalid_head_request` sends invalid ones.
         let is_reserved_and_unescaped = b":/?#@!$&'()*+,;=%".contains(&byte) && style == 0;
         match byte {
             _ if is_unreserved && style != 3 => out.push(byte as char),

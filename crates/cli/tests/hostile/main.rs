@@ -9,10 +9,11 @@
 mod attack_target;
 mod bodies;
 mod framing;
+mod headers;
 mod inputs;
 mod overload;
-mod paths;
 mod request;
+mod request_targets;
 mod slow_clients;
 
 #[path = "../common/raw_http.rs"]
@@ -43,28 +44,28 @@ const ATTACKER_COUNT: usize = 6;
 type RequestGenerator = fn(&mut Rng, &str) -> HostileRequest;
 
 /// The functions that create random requests, with the name of each kind. Those that are listed twice are used twice as
-/// often. `too_large_request`, the most expensive one, has its own task.
+/// often. `generate_too_large_request`, the most expensive one, has its own task.
 const REQUEST_GENERATORS: &[(&str, RequestGenerator)] = &[
-    ("wrong events", bodies::invalid_event_request),
-    ("questionable events", bodies::possibly_invalid_event_request),
-    ("questionable events", bodies::possibly_invalid_event_request),
-    ("media types", bodies::wrong_media_type_request),
-    ("CloudEvents", bodies::invalid_cloud_event_request),
-    ("actions", bodies::invalid_action_request),
-    ("methods", paths::random_method_request),
-    ("names", paths::unusual_name_request),
-    ("queries", paths::possibly_invalid_query_request),
-    ("queries", paths::possibly_invalid_query_request),
-    ("wrong queries", paths::invalid_query_request),
-    ("tokens", paths::invalid_token_request),
-    ("headers", paths::invalid_header_request),
-    ("long addresses", paths::long_path_request),
-    ("heads", framing::invalid_head_request),
-    ("frames", framing::invalid_framing_request),
-    ("mutations", framing::mutated_request),
-    ("mutations", framing::mutated_request),
-    ("cut short", framing::truncated_request),
-    ("pipelines", framing::pipelined_requests),
+    ("wrong events", bodies::generate_invalid_event_request),
+    ("questionable events", bodies::generate_possibly_invalid_event_request),
+    ("questionable events", bodies::generate_possibly_invalid_event_request),
+    ("media types", bodies::generate_wrong_media_type_request),
+    ("CloudEvents", bodies::generate_invalid_cloud_event_request),
+    ("actions", bodies::generate_invalid_action_request),
+    ("methods", request_targets::generate_random_method_request),
+    ("names", request_targets::generate_unusual_name_request),
+    ("queries", request_targets::generate_possibly_invalid_query_request),
+    ("queries", request_targets::generate_possibly_invalid_query_request),
+    ("wrong queries", request_targets::generate_invalid_query_request),
+    ("tokens", headers::generate_invalid_token_request),
+    ("headers", headers::generate_invalid_header_request),
+    ("long addresses", request_targets::generate_long_path_request),
+    ("heads", framing::generate_invalid_head_request),
+    ("frames", framing::generate_invalid_framing_request),
+    ("mutations", framing::generate_mutated_request),
+    ("mutations", framing::generate_mutated_request),
+    ("cut short", framing::generate_truncated_request),
+    ("pipelines", framing::generate_pipelined_requests),
 ];
 
 const CONFIG: &str = r#"
@@ -81,7 +82,7 @@ fn start_server() -> (ServerFixture, PointsmanServerProcess) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hostile_requests_are_refused_and_store_nothing() {
+async fn hostile_requests_cause_no_server_error_and_only_acknowledged_events_are_stored() {
     let mut rng = Rng::new(seed::choose_seed());
     let count = seed::read_env_number(REQUEST_COUNT_VARIABLE).unwrap_or(DEFAULT_REQUEST_COUNT) as usize;
     let (pointsman, mut node) = start_server();
@@ -106,7 +107,9 @@ async fn send_random_requests(target: Arc<AttackTarget>, mut rng: Rng, count: us
         let request = generate(&mut rng, &target.token);
         target.send_and_check(name, &request).await;
         if number % 20 == 0 {
-            target.send_and_disconnect(&paths::long_lasting_request(&mut rng, &target.token)).await;
+            target
+                .send_and_disconnect(&request_targets::generate_long_lasting_request(&mut rng, &target.token))
+                .await;
         }
         if number % 100 == 0 {
             target.assert_healthy().await;
@@ -117,7 +120,7 @@ async fn send_random_requests(target: Arc<AttackTarget>, mut rng: Rng, count: us
 /// Sends requests that are too large, one at a time: many at once would need more memory than is checked here.
 async fn send_too_large_requests(target: Arc<AttackTarget>, mut rng: Rng, count: usize) {
     for _ in 0..count {
-        let request = bodies::too_large_request(&mut rng, &target.token);
+        let request = bodies::generate_too_large_request(&mut rng, &target.token);
         target.send_and_check("too large", &request).await;
     }
 }
@@ -144,13 +147,13 @@ async fn run_slow_clients(target: Arc<AttackTarget>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_client_handles_unusual_names() {
+async fn the_api_client_sends_unusual_names_unchanged_or_refuses_them() {
     let (pointsman, _node) = start_server();
     let client = Client::new(&format!("http://{}", pointsman.address()), Some(pointsman.token())).unwrap();
     for key in ["a/b", "../x", "a:b#c?d=e&f", "100%", "%2e%2e", "ünï 🚂", "a\u{202e}b", " ", "+", "'\"<>"]
     {
         let event = json!({"type": "routed", "key": key});
-        let id = client.emit(&event, None).await.unwrap().event_id;
+        let id = client.emit(&event, None).await.unwrap().last_event_id;
         let object = client.read_object(key, None).await.unwrap();
         assert_eq!((object.key.as_str(), object.last_event_id), (key, id));
     }
@@ -169,18 +172,18 @@ async fn the_client_handles_unusual_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn very_long_timeouts_are_honoured_or_refused() {
+async fn long_polls_with_very_long_timeouts_return_a_new_event_or_are_refused() {
     let (pointsman, _node) = start_server();
     let client = Client::new(&format!("http://{}", pointsman.address()), Some(pointsman.token())).unwrap();
     for timeout in ["1000000000", "99999999999999", "18446744073709551615", "9999999h", "P99999999D"] {
-        let before = client.emit(&json!({"type": "before"}), None).await.unwrap().event_id;
+        let before = client.emit(&json!({"type": "before"}), None).await.unwrap().last_event_id;
         let query =
             EventQuery { after: Some(before), timeout: Some(timeout.into()), ..EventQuery::default() };
         let polling = client.clone();
         let polled = tokio::spawn(async move { polling.list_events(&query).await });
         let emitted = client.emit(&json!({"type": "after"}), None).await.unwrap();
         match tokio::time::timeout(test_server::WAIT_TIMEOUT, polled).await.expect("an answer").unwrap() {
-            Ok(EventSeq::NonEmpty { event_id, .. }) => assert_eq!(event_id, emitted.event_id),
+            Ok(EventSeq::NonEmpty { event_id, .. }) => assert_eq!(event_id, emitted.last_event_id),
             Ok(other) => panic!("{timeout}: {other:?}"),
             Err(error) => assert_eq!(error.http_status(), Some(400), "{timeout}: {error}"),
         }

@@ -152,7 +152,8 @@ async fn unknown_tokens_are_logged_with_the_client_address_and_their_number() {
     }
     let logged = |log: &str| {
         let lines = log.lines().filter(|line| line.contains("unknown tokens") && line.contains("127.0.0.1"));
-        let counts = lines.filter_map(|line| line.split("failures=").nth(1)?.split(' ').next()?.parse().ok());
+        let counts =
+            lines.filter_map(|line| line.split("refused_requests=").nth(1)?.split(' ').next()?.parse().ok());
         counts.collect::<Vec<u64>>()
     };
     tokio::task::block_in_place(|| {

@@ -26,7 +26,7 @@ impl HostileRequest {
     }
 }
 
-/// Builds a complete request.
+/// The parts of a request, from which its bytes are built.
 pub(crate) struct RequestDraft {
     method: String,
     target: String,
@@ -63,8 +63,8 @@ impl RequestDraft {
         self
     }
 
-    /// The head without the empty line at its end.
-    fn head(&self) -> Vec<u8> {
+    /// Formats the request line and the headers, without the empty line at their end.
+    fn format_head(&self) -> Vec<u8> {
         let mut bytes = format!("{} {} HTTP/1.1\r\nhost: x\r\n", self.method, self.target).into_bytes();
         if let Some(token) = &self.token {
             bytes.extend(format!("authorization: Bearer {token}\r\n").into_bytes());
@@ -79,7 +79,7 @@ impl RequestDraft {
     }
 
     pub(crate) fn build(self, expected: ExpectedOutcome) -> HostileRequest {
-        let mut bytes = self.head();
+        let mut bytes = self.format_head();
         bytes.extend_from_slice(b"connection: close\r\n");
         if let Some(body) = &self.body {
             bytes.extend(format!("content-length: {}\r\n", body.len()).into_bytes());
@@ -91,7 +91,7 @@ impl RequestDraft {
 
     /// Builds the request with its body in chunks of this size.
     pub(crate) fn build_chunked(self, size: usize, expected: ExpectedOutcome) -> HostileRequest {
-        let mut bytes = self.head();
+        let mut bytes = self.format_head();
         bytes.extend_from_slice(b"connection: close\r\ntransfer-encoding: chunked\r\n\r\n");
         for piece in self.body.unwrap_or_default().chunks(size) {
             bytes.extend(format!("{:x}\r\n", piece.len()).into_bytes());

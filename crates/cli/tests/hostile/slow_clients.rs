@@ -20,6 +20,7 @@ pub(crate) struct SlowClient {
     pub(crate) gets_timeout_response: bool,
 }
 
+/// Returns a client for each way of sending slowly.
 pub(crate) fn all_slow_clients(token: &str) -> Vec<SlowClient> {
     let head = format!("POST /api/v1/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n");
     let slow = |name, prefix: String, repeated_bytes, gets_response| SlowClient {

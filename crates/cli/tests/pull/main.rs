@@ -51,7 +51,7 @@ fn wait_for_attempt(worker: &RunningTestCommand, id: &str, attempt: u32) {
 }
 
 #[test]
-fn a_worker_completes_claimed_tasks_and_its_emits_commit_with_them() {
+fn a_worker_completes_tasks_with_a_result_log_lines_and_an_emitted_event() {
     let mut pointsman = ServerFixture::new(CONFIG);
     let _node = pointsman.serve();
     let worker = start_worker(&pointsman);

@@ -77,7 +77,7 @@ fn a_command_cannot_inspect_the_server_that_runs_it() {
 }
 
 #[test]
-fn detached_processes_end_with_their_command_and_the_last_ones_with_the_server() {
+fn detached_processes_are_killed_after_their_command_and_hidden_ones_when_the_server_stops() {
     // Without privileges there are no control groups, so that processes are found by parent and environment alone.
     let mut pointsman = ServerFixture::new(DETACHING_COMMANDS_CONFIG).with_unprivileged_user();
     std::fs::write(pointsman.file_path("detach.sh"), DETACH_SCRIPT).unwrap();

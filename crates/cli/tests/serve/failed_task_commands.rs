@@ -111,7 +111,7 @@ fn past_events_are_replayed_to_a_new_handler() {
 }
 
 #[test]
-fn why_shows_the_pause_that_blocks_a_task_and_the_audit_log_who_set_it() {
+fn tasks_why_and_the_audit_log_show_the_pause_that_blocks_a_task() {
     let mut pointsman = ServerFixture::new(FAILING_UNTIL_PATCHED_CONFIG);
     let _node = pointsman.serve();
     pointsman.run_ok(&["pause", "fix", "--reason", "a test of why"]);

@@ -38,7 +38,7 @@ fn emit_and_get_task_id(pointsman: &ServerFixture, event_type: &str) -> String {
 }
 
 #[test]
-fn an_unrouted_event_type_gets_a_suggestion() {
+fn emit_suggests_a_routed_event_type_for_a_mistyped_one() {
     let mut pointsman = ServerFixture::new(CONFIG);
     let _node = pointsman.serve();
     let (id, stderr) = stdout_and_stderr_texts(&pointsman.run_command(&["emit", "record.publishd"]));
@@ -51,7 +51,7 @@ fn an_unrouted_event_type_gets_a_suggestion() {
 }
 
 #[test]
-fn an_invalid_event_in_a_file_is_reported_with_its_line() {
+fn emit_from_a_file_names_the_line_of_an_invalid_event() {
     let mut pointsman = ServerFixture::new(CONFIG);
     let _node = pointsman.serve();
     let lines = "{\"type\":\"record.published\"}\n\n{\"type\":\"no blanks\"}\n";
@@ -66,7 +66,7 @@ fn an_invalid_event_in_a_file_is_reported_with_its_line() {
 }
 
 #[test]
-fn all_given_ids_are_tried_and_the_end_of_an_id_is_enough() {
+fn tasks_cancel_tries_all_given_ids_and_tasks_show_accepts_the_end_of_an_id() {
     let mut pointsman = ServerFixture::new(CONFIG);
     let _node = pointsman.serve();
     let (first, second) =
@@ -85,7 +85,7 @@ fn all_given_ids_are_tried_and_the_end_of_an_id_is_enough() {
 }
 
 #[test]
-fn an_object_is_shown_with_its_lanes_and_how_to_release_a_halted_one() {
+fn objects_show_prints_the_lanes_and_the_commands_that_release_a_halted_lane() {
     let mut pointsman = ServerFixture::new(HALTING_HANDLER_CONFIG);
     let _node = pointsman.serve();
     let emit = |event_type: &str| pointsman.run_json(&["emit", event_type, "--key", "record:1"]);
@@ -130,7 +130,7 @@ fn an_object_is_shown_with_its_lanes_and_how_to_release_a_halted_one() {
 }
 
 #[test]
-fn a_mistyped_handler_gets_a_suggestion() {
+fn tasks_list_suggests_a_handler_for_a_mistyped_one() {
     let mut pointsman = ServerFixture::new(CONFIG);
     let _node = pointsman.serve();
     assert_eq!(

@@ -200,7 +200,7 @@ fn watch_resumes_after_a_server_restart() {
 }
 
 #[test]
-fn a_cursor_of_another_journal_is_reported_as_torn() {
+fn watch_prints_torn_for_a_cursor_of_another_journal_and_continues() {
     let mut pointsman = ServerFixture::new("");
     let _node = pointsman.serve();
     let watch = pointsman.start_watch(&["--after", "9007199254740991"]);
@@ -237,7 +237,7 @@ fn an_event_type_cannot_be_confused_with_a_stream_frame() {
 }
 
 #[test]
-fn a_missing_token_is_explained() {
+fn emit_without_a_token_explains_how_to_set_it() {
     let mut pointsman = ServerFixture::new("");
     let _node = pointsman.serve();
     let output = pointsman.command(&["emit", "a.b"]).env("POINTSMAN_TOKEN", "").output().unwrap();

@@ -21,8 +21,8 @@ event_handlers:
   order.placed: [/a/way]
 "#;
 
-/// A server with the example of `examples/publish`.
-fn new_example_server() -> ServerFixture {
+/// Creates a server fixture with the configuration and the scripts of `examples/publish`.
+fn new_publish_example_fixture() -> ServerFixture {
     let from = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/publish");
     let file = |name: &str| std::fs::read_to_string(format!("{from}/{name}")).unwrap();
     let pointsman = ServerFixture::new(&file("pointsman.yml"));
@@ -43,7 +43,7 @@ fn list_orders(pointsman: &ServerFixture) -> Vec<Value> {
 
 #[test]
 fn the_example_publishes_an_article_after_a_retried_step() {
-    let mut pointsman = new_example_server();
+    let mut pointsman = new_publish_example_fixture();
     let _node = pointsman.serve();
     // All runs of this test share one directory of pages.
     let id = format!("test-{}", std::process::id());
@@ -114,7 +114,7 @@ fn an_order_is_suspended_changed_moved_and_resumed() {
 }
 
 #[test]
-fn changes_of_chains_and_nodes_print_a_sentence() {
+fn changes_of_chains_and_chain_nodes_print_a_sentence() {
     let mut pointsman = ServerFixture::new(CHAINS_CONFIG);
     let _node = pointsman.serve();
     assert_eq!(pointsman.run_ok(&["chains", "stop", "/a/way"]), "/a/way is stopped.");
@@ -173,7 +173,7 @@ fn errors_about_orders_have_hints() {
 }
 
 #[test]
-fn the_state_of_an_order_is_shown_with_the_next_command() {
+fn orders_show_suggests_the_next_command_and_orders_list_explains_paths_without_orders() {
     let mut pointsman = ServerFixture::new(CHAINS_CONFIG);
     let _node = pointsman.serve();
     pointsman.run_ok(&["orders", "add", "/a/fault,1"]);
@@ -204,7 +204,7 @@ fn the_state_of_an_order_is_shown_with_the_next_command() {
 }
 
 #[test]
-fn an_order_without_its_chain_gets_no_suggestion_to_move_it() {
+fn orders_show_does_not_suggest_orders_move_if_the_chain_is_not_configured() {
     let mut pointsman = ServerFixture::new(CHAINS_CONFIG);
     let node = pointsman.serve();
     pointsman.run_ok(&["chains", "stop", "/a/way"]);
@@ -223,7 +223,7 @@ fn an_order_without_its_chain_gets_no_suggestion_to_move_it() {
 }
 
 #[test]
-fn why_explains_a_step_that_waits_for_its_retry() {
+fn tasks_why_shows_the_failure_of_a_step_that_waits_for_its_retry() {
     const RETRIED_STEP_CONFIG: &str = r#"
 handlers: {fails: {run: {command: ["sh", "-c", "echo no luck >&2; exit 3"]}}}
 chains:

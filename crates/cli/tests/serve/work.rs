@@ -49,7 +49,7 @@ fn work_ends_after_max_events_and_leaves_the_rest() {
 }
 
 #[test]
-fn invalid_work_requests_fail_before_any_task_starts() {
+fn work_refuses_unknown_handlers_pull_handlers_and_stores_without_tasks() {
     let pointsman = ServerFixture::new(IDLE_SERVER_CONFIG);
     for (arguments, expected) in [
         (&["work", "--handler", "kepe"][..], "keep"),
@@ -104,7 +104,7 @@ fn work_with_another_configuration_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn tasks_running_at_the_end_of_the_ttl_are_released() {
+fn work_releases_tasks_that_still_run_at_the_end_of_the_ttl() {
     // A server would wait for the task.
     let slow = r#"
 services: [http]

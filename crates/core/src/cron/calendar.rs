@@ -15,7 +15,7 @@ use super::number_set::{Direction, NumberSet};
 pub(super) struct CalendarFields {
     pub(super) times: TimesOfDay,
     pub(super) days: DayFields,
-    /// From 1 to 12.
+    /// The matching months, from 1 to 12.
     pub(super) months: NumberSet,
     pub(super) years: Years,
 }

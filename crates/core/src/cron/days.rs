@@ -18,15 +18,16 @@ pub(super) struct DayFields {
 /// Which of the two day fields a day must match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DayFieldMatch {
+    /// A day must match both fields.
     Both,
-    /// One of the fields is enough: Vixie's rule when both fields are restricted.
+    /// A day must match one of the fields: Vixie's rule when both fields are restricted.
     Either,
 }
 
 /// The day-of-month field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MonthDayField {
-    /// From 1 to 31.
+    /// The listed days of the month, from 1 to 31.
     pub(super) listed_days: NumberSet,
     pub(super) special_days: Box<[SpecialMonthDay]>,
     /// Whether the field is written as `?`, or begins with `*`.
@@ -47,7 +48,7 @@ pub(super) enum SpecialMonthDay {
 /// The day-of-week field. Weekdays are counted from Sunday, 0, in both dialects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WeekdayField {
-    /// From 0, Sunday, to 6.
+    /// The listed weekdays, from 0 (Sunday) to 6.
     pub(super) listed_days: NumberSet,
     pub(super) special_days: Box<[SpecialWeekday]>,
     pub(super) is_star: bool,
@@ -199,11 +200,11 @@ mod tests {
         DayFields { day_of_month: month, day_of_week: week, day_match }
     }
 
-    fn every_month_day() -> MonthDayField {
+    fn star_month_day_field() -> MonthDayField {
         MonthDayField { listed_days: NumberSet::from_range(1, 31), special_days: [].into(), is_star: true }
     }
 
-    fn every_weekday() -> WeekdayField {
+    fn star_weekday_field() -> WeekdayField {
         WeekdayField { listed_days: NumberSet::from_range(0, 6), special_days: [].into(), is_star: true }
     }
 
@@ -213,7 +214,10 @@ mod tests {
             special_days: [special_day].into(),
             is_star: false,
         };
-        day_fields(field, every_weekday(), DayFieldMatch::Both).matching_days(year, month).iter().collect()
+        day_fields(field, star_weekday_field(), DayFieldMatch::Both)
+            .matching_days(year, month)
+            .iter()
+            .collect()
     }
 
     fn days_by_special_weekday(special_day: SpecialWeekday, year: i16, month: u8) -> Vec<u8> {
@@ -222,7 +226,10 @@ mod tests {
             special_days: [special_day].into(),
             is_star: false,
         };
-        day_fields(every_month_day(), field, DayFieldMatch::Both).matching_days(year, month).iter().collect()
+        day_fields(star_month_day_field(), field, DayFieldMatch::Both)
+            .matching_days(year, month)
+            .iter()
+            .collect()
     }
 
     #[test]

@@ -227,7 +227,7 @@ pub(super) fn parse_list_item_into(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Years {
     All,
-    /// In order, each once.
+    /// The listed years, in order, each once.
     Listed(Box<[i16]>),
 }
 

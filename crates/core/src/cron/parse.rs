@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_field_and_the_column() {
+    fn expression_errors_name_the_field_and_the_column() {
         assert_eq!(parse_error_text("0 75 * * * ?"), "column 3 (minute): minutes are 0 to 59, got `75`");
         assert_eq!(parse_error_text("  75 * * * *"), "column 3 (minute): minutes are 0 to 59, got `75`");
         assert_eq!(parse_error_text("0 24 * * *"), "column 3 (hour): hours are 0 to 23, got `24`");

@@ -80,8 +80,12 @@ impl Schedule {
         let found = match self.expression.recurrence() {
             Recurrence::Interval(interval) => interval.find_multiple_at_or_beyond(from, direction),
             Recurrence::Calendar(calendar) => match calendar.times.dst_handling {
-                DstHandling::FireOnce => self.find_with_fire_once(calendar, from, direction),
-                DstHandling::SkipAndRepeat => self.find_with_skip_and_repeat(calendar, from, direction),
+                DstHandling::FireOnce => {
+                    self.find_time_with_fire_once_dst_handling(calendar, from, direction)
+                }
+                DstHandling::SkipAndRepeat => {
+                    self.find_time_with_skip_and_repeat_dst_handling(calendar, from, direction)
+                }
             },
         };
         let planned = found.filter(|second| (0..=LAST_POSSIBLE_FIRE_SECOND).contains(second))?;
@@ -89,7 +93,12 @@ impl Schedule {
     }
 
     /// Finds a planned time as [`DstHandling::FireOnce`] requires.
-    fn find_with_fire_once(&self, calendar: &CalendarFields, from: i64, direction: Direction) -> Option<i64> {
+    fn find_time_with_fire_once_dst_handling(
+        &self,
+        calendar: &CalendarFields,
+        from: i64,
+        direction: Direction,
+    ) -> Option<i64> {
         // Forward the search starts from the second before, so that it walks into a gap that ends at `from`.
         let start = direction.select(from - 1, from);
         let offset = self.zone.offset_seconds_at(start);
@@ -109,7 +118,7 @@ impl Schedule {
     }
 
     /// Finds a planned time as [`DstHandling::SkipAndRepeat`] requires.
-    fn find_with_skip_and_repeat(
+    fn find_time_with_skip_and_repeat_dst_handling(
         &self,
         calendar: &CalendarFields,
         from: i64,

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_have_their_columns() {
+    fn parts_of_a_span_have_their_columns() {
         let words: Vec<_> = TextSpan::from_text("  0 5,ä,7\t*").split_words().collect();
         assert_eq!(
             words.iter().map(|w| (w.text, w.column)).collect::<Vec<_>>(),

@@ -12,7 +12,7 @@ use super::zone::OffsetChange;
 use crate::Timestamp;
 
 /// How far ahead clock changes are searched for: two years.
-const LOOKAHEAD_SECONDS: i64 = 731 * 86_400;
+const DST_LOOKAHEAD_SECONDS: i64 = 731 * 86_400;
 
 impl Schedule {
     /// Warnings about fires after `after` that the author of the schedule may not expect, one sentence each.
@@ -43,7 +43,7 @@ impl Schedule {
         }
         let from = to_clamped_unix_second(after);
         let (mut skipped, mut repeated) = (None, None);
-        for change in self.zone().offset_changes(from, from + LOOKAHEAD_SECONDS) {
+        for change in self.zone().offset_changes(from, from + DST_LOOKAHEAD_SECONDS) {
             let warning =
                 if change.offset_before < change.offset_after { &mut skipped } else { &mut repeated };
             if warning.is_none() {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn firing_every_second_is_warned_about() {
+    fn firing_more_than_once_a_minute_is_warned_about() {
         assert_warnings_contain(
             "0/1 * 0 ? * * *",
             "UTC",
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_days_and_uneven_steps_are_warned_about() {
+    fn missing_days_either_day_field_and_uneven_steps_are_warned_about() {
         assert_warnings_contain(
             "0 0 31 * *",
             "UTC",

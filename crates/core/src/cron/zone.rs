@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_are_bundled_with_the_binary() {
+    fn the_time_zone_database_is_bundled_with_the_binary() {
         let bundled = TimeZoneDatabase::bundled();
         for name in ["Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu", "Pacific/Apia"] {
             assert!(bundled.get(name).is_ok(), "{name}");

@@ -52,8 +52,8 @@ pub struct Order {
     pub task_seq: Option<TaskSeq>,
     /// An attempt of the step is running.
     pub step_running: bool,
-    /// The step at its node has succeeded, but the chain no longer has the node: the order moves to the next node once
-    /// the chain has its node again.
+    /// The step at the order's node has succeeded, but the chain no longer has the node: the order moves to the next
+    /// node once the chain has the order's node again.
     pub step_succeeded_at_removed_node: bool,
     /// The task whose failure or cancellation suspended the order.
     pub suspended_by_task_seq: Option<TaskSeq>,
@@ -318,7 +318,7 @@ impl Order {
         // If the chain no longer has the node, the order waits until the chain has it again. The order also waits if
         // the nodes that it would skip form a cycle.
         let Some(skipped_to) =
-            chain.and_then(|chain| find_nodes_moved_to_by_skipping(chain, state, &self.node))
+            chain.and_then(|chain| find_nodes_reached_by_skipping(chain, state, &self.node))
         else {
             return self.cancel_waiting_task(effects);
         };
@@ -361,7 +361,7 @@ impl Order {
 
 /// The nodes through which an order moves when it skips nodes from `from` on; None if the skipped nodes form a cycle,
 /// or the chain has no node `from`.
-fn find_nodes_moved_to_by_skipping(
+fn find_nodes_reached_by_skipping(
     chain: &Chain,
     state: &ChainState,
     from: &ChainNodeId,

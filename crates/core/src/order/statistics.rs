@@ -2,17 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Counts of orders by state. An order can be counted in several of them.
+/// Counts of orders by state. An order can be counted in several states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderStatistics {
     /// All unfinished orders.
     pub total: u64,
-    /// Not started, without a planned time.
+    /// Orders that have not started and have no planned time.
     pub not_planned: u64,
-    /// Not started, planned for a future time.
+    /// Orders that have not started and are planned for a future time.
     pub planned: u64,
-    /// Not started, its planned time has passed.
+    /// Orders that have not started and whose planned time has passed.
     pub due: u64,
     /// Orders whose first step has started.
     pub started: u64,

@@ -127,7 +127,7 @@ fn a_failed_step_follows_on_error_or_suspends() {
 }
 
 #[test]
-fn an_order_keeps_its_task_when_the_step_will_be_retried() {
+fn a_rerun_step_keeps_its_task_unless_its_node_is_skipped_or_became_an_end() {
     let running = Order { step_running: true, ..with_task(order_at_node("a")) };
     let (order, effects) = apply_with_default_state(running, OrderInput::StepEnded(StepOutcome::WillRetry));
     assert_eq!(effects, ["OrderStepEnded Keep", "OrderSetBack nodeId:a", "keep do-a"]);
@@ -176,7 +176,7 @@ fn a_suspended_order_neither_starts_nor_finishes() {
 }
 
 #[test]
-fn nodes_set_to_next_state_are_skipped() {
+fn nodes_set_to_next_state_are_skipped_unless_a_step_runs_or_the_chain_is_stopped() {
     let with_action =
         |action| ChainState { node_actions: [(node_id("a"), action)].into(), ..ChainState::default() };
     assert_eq!(
@@ -213,7 +213,7 @@ fn nodes_set_to_next_state_are_skipped() {
 }
 
 #[test]
-fn a_waiting_task_is_kept_and_an_order_can_be_moved() {
+fn a_waiting_task_is_kept_by_a_reevaluation_and_replaced_by_a_move() {
     assert_eq!(
         apply_with_default_state(with_task(order_at_node("a")), OrderInput::Reevaluate).1,
         ["keep do-a"]

@@ -92,7 +92,7 @@ pub struct EventView {
     pub event: Arc<Event>,
     /// The event's tasks.
     pub tasks: Vec<Task>,
-    /// The events that it caused directly or indirectly and that have not expired: direct ones first, at most
+    /// The events that this event caused directly or indirectly and that have not expired: direct ones first, at most
     /// [`MAX_CAUSED_EVENTS`]. Each names its cause.
     pub caused_events: Vec<Arc<Event>>,
     /// The ids in the journal when the event was read.

@@ -31,14 +31,14 @@ pub use orders::{
     OrderCursor, OrderError, OrderPage, OrderView, Orders,
 };
 pub use registry::{
-    AuditEntry, BootReference, ClockReport, ClockStep, NodeCapabilities, NodeId, NodeView, QueueView,
-    Registration, Registry, UnconfirmedTime,
+    AuditEntry, ClockReport, ClockStep, NodeCapabilities, NodeId, NodeView, QueueView, Registration,
+    Registry, TimeAtUptime, UnconfirmedTime,
 };
 pub use schedules::{FirePage, FireRequest, ScheduleDef, ScheduleProgress, Schedules};
 pub use task_queue::{
     AttemptLogLine, AttemptResult, ClaimRequest, ClaimResult, Claimant, ClaimedTask, CollectionRunError,
-    CollectionRunReceipt, FinishReceipt, FinishedAttempt, NewCollectionRun, NoSuchCollection, RescueReport,
-    RescueSweep, TaskQueue,
+    CollectionRunReceipt, FinishReceipt, FinishedAttempt, NewCollectionRun, NoSuchCollection, RescueOptions,
+    RescueReport, TaskQueue,
 };
 pub use tasks::{LogPage, MAX_LISTED_ATTEMPTS, ReplayReport, StoredLogLine, TaskFilter, TaskPage, Tasks};
 
@@ -56,7 +56,7 @@ pub trait Store: Journal + TaskQueue + Registry + Tasks + Schedules + Orders {
 
     /// Describes why the store cannot write now: its last commit failed, or one is taking too long. None: no problem is
     /// known. The text may be shown to anybody; the details are in the log.
-    fn write_problem(&self) -> Option<String>;
+    fn describe_write_problem(&self) -> Option<String>;
 
     /// Describes problems of the underlying database while the store works: settings that can lose acknowledged writes,
     /// or the reason why it accepts no further writes. The result is cached, so that a call costs nothing. The texts

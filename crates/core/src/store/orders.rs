@@ -141,9 +141,9 @@ pub struct OrderView {
     /// The order's step failed and is retried at this time.
     pub retry_at: Option<Timestamp>,
     /// The chain no longer has the order's node: the order waits until the node is back, or a person moves the order.
-    pub node_undefined: bool,
+    pub is_at_removed_node: bool,
     /// Why the order's waiting task may not run: its chain or its node is stopped, or a rule pauses it.
-    pub paused_because: Option<String>,
+    pub step_blocked_because: Option<String>,
     /// The task whose failure suspended the order, and the task's error.
     pub suspended_by_failed_task: Option<(TaskId, String)>,
 }

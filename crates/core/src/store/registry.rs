@@ -14,13 +14,13 @@ use crate::{HandlerDef, HandlerName, Routes, Rule, RuleKind, RuleScope, Tenant, 
 /// The id of a running process. Every start of a process gets a new one.
 pub type NodeId = i64;
 
-/// All handlers, routes and chains that one registrant (a configuration, by its name) defines.
+/// All handlers, routes and chains that nodes have registered under one name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Registration {
     /// The name under which the definitions are registered: nodes with the same configuration share it. The definitions
-    /// of all registrants are in effect together.
+    /// of all registrations are in effect together.
     #[serde(rename = "by")]
-    pub registrant: String,
+    pub registration_name: String,
     /// The handlers.
     pub handlers: Vec<HandlerDef>,
     /// Which handlers events go to.
@@ -39,10 +39,10 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// Adds the definitions of another registrant. The other one's definitions replace those of the same name.
+    /// Adds the definitions of another registration. They replace the definitions of the same name in this one.
     pub fn merge(&mut self, other: Self) {
         let Self {
-            registrant: _,
+            registration_name: _,
             handlers,
             routes,
             tenant_weights,
@@ -64,9 +64,9 @@ impl Registration {
 /// The handlers and slots of a node, and the state of its clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeCapabilities {
-    /// The registrant name under which the node has registered its definitions; none if it has not.
-    #[serde(default)]
-    pub registrant: Option<String>,
+    /// The name under which the node has registered its definitions; none if it has not.
+    #[serde(rename = "registrant", default)]
+    pub registration_name: Option<String>,
     /// The handlers that the node can run.
     pub handlers: BTreeSet<HandlerName>,
     /// The number of tasks that the node runs at a time.
@@ -86,14 +86,15 @@ pub struct ClockReport {
     /// The last step of the node's clock since the node started.
     pub last_step: Option<ClockStep>,
     /// The node's time together with its machine's uptime. Until the machine boots again, a node that starts there
-    /// computes from it how much time has passed.
+    /// computes the current time from both.
     #[serde(default, rename = "boot")]
-    pub boot_reference: Option<BootReference>,
+    pub time_at_uptime: Option<TimeAtUptime>,
 }
 
-/// A time of a node, and the uptime of its machine at that time.
+/// A time of a node, and the uptime of its machine at that time: the reference from which the current time can be
+/// computed until the machine boots again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BootReference {
+pub struct TimeAtUptime {
     /// A number that identifies this boot of this machine.
     #[serde(rename = "boot")]
     pub boot_id: u64,
@@ -101,9 +102,9 @@ pub struct BootReference {
     pub uptime_ms: u64,
     /// The node's time at that uptime.
     pub at: Timestamp,
-    /// `at` is not confirmed: the machine booted with a clock far ahead of the last write to the store.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unconfirmed: Option<UnconfirmedTime>,
+    /// Set while `at` is not confirmed: the machine booted with a clock far ahead of the last write to the store.
+    #[serde(rename = "unconfirmed", default, skip_serializing_if = "Option::is_none")]
+    pub unconfirmed_time: Option<UnconfirmedTime>,
 }
 
 /// Why the time of a node is not confirmed, and until when.
@@ -189,17 +190,17 @@ pub struct QueueView {
 /// Stores registrations, nodes, rules and the audit log.
 #[async_trait]
 pub trait Registry: Send + Sync {
-    /// Replaces the definitions of a registrant, for all events journaled from now on. A definition that it registered
-    /// before and no longer lists is removed, unless another registrant has it.
+    /// Replaces the registration of this name, for all events journaled from now on. A definition that the replaced
+    /// registration has and the new one has not is removed, unless a registration of another name has it.
     async fn register_definitions(&self, registration: Registration, now: Timestamp) -> StoreResult<()>;
 
-    /// Reads the definitions of all registrants, merged. Where two define the same name, the registrant that changed
-    /// its registration last wins.
+    /// Reads the definitions of all registrations, merged. If two registrations define an object of the same name, the
+    /// one that changed last wins.
     async fn read_merged_registration(&self) -> StoreResult<Registration>;
 
-    /// Lists the registrants. One without a live node for a day is deleted by [`TaskQueue::rescue_tasks`](super::TaskQueue::rescue_tasks);
-    /// time in which no rescue ran does not count.
-    async fn list_registrants(&self) -> StoreResult<Vec<String>>;
+    /// Lists the names of all registrations. [`TaskQueue::rescue_tasks`](super::TaskQueue::rescue_tasks) deletes a
+    /// registration that no live node has used for a day; time in which no rescue ran does not count.
+    async fn list_registration_names(&self) -> StoreResult<Vec<String>>;
 
     /// Adds a node to the cluster and gives it its id.
     async fn join_node(&self, name: &str, now: Timestamp) -> StoreResult<NodeId>;

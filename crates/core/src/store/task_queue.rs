@@ -63,11 +63,11 @@ pub struct ClaimedTask {
     pub attempt: u32,
     /// The number of failures after which the task was retried.
     pub retries: u32,
-    /// The token that the end of the attempt has to present.
+    /// The token of this claim, without which the end of the attempt is refused.
     pub fence: i64,
     /// When a pull worker's lease ends; None if a node claimed the task.
     pub pull_worker_lease_until: Option<Timestamp>,
-    /// The event of the same object that this handler was sent before this one.
+    /// The previous event of the same object that was delivered to this handler.
     pub prev_sent_event_id: Option<EventId>,
     /// The task runs outside the order of its lane: it was retried by a person, adopted or replayed.
     pub out_of_order: bool,
@@ -193,7 +193,7 @@ pub struct NoSuchCollection(pub SourceCollection);
 
 /// The options of [`TaskQueue::rescue_tasks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RescueSweep {
+pub struct RescueOptions {
     /// Nodes without a heartbeat for this long are dead.
     pub node_timeout: Duration,
     /// Workers whose leases have expired are dead, if they got the lease at or after this time. Earlier leases may have
@@ -203,9 +203,9 @@ pub struct RescueSweep {
     pub mark_missing: bool,
 }
 
-impl RescueSweep {
-    /// A sweep over all leases and all tasks.
-    pub fn full(node_timeout: Duration) -> Self {
+impl RescueOptions {
+    /// The options of a sweep over all leases and all tasks.
+    pub fn full_sweep(node_timeout: Duration) -> Self {
         Self { node_timeout, pull_worker_leases_since: Timestamp::MIN, mark_missing: true }
     }
 }
@@ -214,7 +214,7 @@ impl RescueSweep {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RescueReport {
     /// Tasks taken from dead nodes and workers, and the status of each now.
-    pub freed_tasks: Vec<(TaskId, TaskStatus)>,
+    pub freed_tasks_with_status: Vec<(TaskId, TaskStatus)>,
     /// The number of tasks that became `missing` because their handler is no longer defined.
     pub marked_missing_count: u64,
 }
@@ -224,7 +224,7 @@ pub struct RescueReport {
 pub trait TaskQueue: Send + Sync {
     /// Schedules tasks ahead of free slots: `new` → `scheduled`, selected fairly, until `max_scheduled` tasks are
     /// scheduled in all. Returns how many are scheduled then.
-    async fn schedule_tasks(&self, max_scheduled: usize, now: Timestamp) -> StoreResult<usize>;
+    async fn schedule_tasks_ahead(&self, max_scheduled: usize, now: Timestamp) -> StoreResult<usize>;
 
     /// Leases tasks, which become `locked`: scheduled ones first, then ready ones, selected fairly.
     async fn claim_tasks(&self, claim: ClaimRequest, now: Timestamp) -> StoreResult<ClaimResult>;
@@ -263,5 +263,5 @@ pub trait TaskQueue: Send + Sync {
     ) -> StoreResult<Result<CollectionRunReceipt, CollectionRunError>>;
 
     /// Frees tasks leased by dead nodes and workers, and marks tasks whose handler is no longer defined as `missing`.
-    async fn rescue_tasks(&self, sweep: RescueSweep, now: Timestamp) -> StoreResult<RescueReport>;
+    async fn rescue_tasks(&self, sweep: RescueOptions, now: Timestamp) -> StoreResult<RescueReport>;
 }

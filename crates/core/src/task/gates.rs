@@ -13,7 +13,7 @@ use crate::{HandlerName, Rule, Timestamp};
 /// A condition that a task has to meet before it runs: the gate is open if the task meets it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gate {
-    /// The condition.
+    /// The condition that the gate checks.
     #[serde(rename = "gate")]
     pub kind: GateKind,
     /// Whether the task meets the condition.
@@ -34,18 +34,25 @@ pub struct Gate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateKind {
-    /// The task's handler is defined.
-    Handler,
+    /// The task's handler is defined. Also closed for a task that is still `missing` though its handler is defined
+    /// again, and for one that failed for good and halts its lane.
+    #[serde(rename = "handler")]
+    HandlerDefined,
     /// The event's earlier synchronous tasks have had their first attempt.
-    Sync,
+    #[serde(rename = "sync")]
+    EarlierSyncTasksAttempted,
     /// The task is the first of its lane.
-    Lane,
+    #[serde(rename = "lane")]
+    FirstInLane,
     /// The task's order may continue: it is not suspended, and its chain and node are not stopped.
-    Order,
+    #[serde(rename = "order")]
+    OrderNotBlocked,
     /// The task's due time has passed.
-    Due,
+    #[serde(rename = "due")]
+    DueTimePassed,
     /// No rule pauses or blocks the task.
-    Rule,
+    #[serde(rename = "rule")]
+    NoBlockingRule,
     /// The concurrency limit of the task's object is not reached.
     ConcurrencyPerKey,
     /// The concurrency limit of the task's handler is not reached.
@@ -53,12 +60,15 @@ pub enum GateKind {
     /// The rate limit of the task's handler is not used up.
     Rate,
     /// The circuit breaker of the handler's target is not open.
-    Target,
-    /// A live node or worker can run the task.
-    Worker,
-    /// The task is selected to run next, by fairness and priority.
+    #[serde(rename = "target")]
+    BreakerNotOpen,
+    /// A live node has the task's handler; for a pull handler, a worker has claimed its tasks recently. Free slots do
+    /// not matter.
+    #[serde(rename = "worker")]
+    CapableNodeOrWorker,
+    /// The task is selected for the next free slot, by fairness and priority.
     #[serde(rename = "turn")]
-    Selection,
+    SelectedToRunNext,
 }
 
 /// The data from which the gates of a waiting task are computed.
@@ -80,16 +90,16 @@ pub struct GateInputs {
     pub order_blocked_because: Option<String>,
     /// The rules that pause or block the task.
     pub blocking_rules: Vec<Rule>,
-    /// The limits of the task's handler, and the state of its limiter.
+    /// The limits of the task's handler.
     pub limits: Limits,
     /// The state of the handler's rate limiter and circuit breaker.
     pub limiter: LimiterAndBreakerState,
-    /// The number of the handler's running tasks, and some of them.
+    /// The number of the handler's running tasks.
     pub running_task_count: u32,
     /// Some of the handler's running tasks.
     pub some_running_tasks: Vec<TaskId>,
     /// The running tasks of the same object, if they use up its concurrency limit.
-    pub blocking_tasks_of_key: Vec<TaskId>,
+    pub running_tasks_that_fill_key_limit: Vec<TaskId>,
     /// The names of the live nodes that can run the task.
     pub capable_node_names: Vec<String>,
     /// When a worker last claimed tasks of this handler.
@@ -114,12 +124,15 @@ pub fn evaluate_gates(inputs: &GateInputs, now: Timestamp) -> Vec<Gate> {
         | TaskState::Missing { .. }
         | TaskState::Error { .. } => {}
     }
-    let mut gates = vec![handler_gate(inputs), sync_gate(inputs), lane_gate(inputs)];
-    gates.extend(inputs.order_blocked_because.iter().map(|why| Gate::new_closed(GateKind::Order, why)));
+    let mut gates =
+        vec![handler_defined_gate(inputs), earlier_sync_tasks_gate(inputs), first_in_lane_gate(inputs)];
+    gates.extend(
+        inputs.order_blocked_because.iter().map(|why| Gate::new_closed(GateKind::OrderNotBlocked, why)),
+    );
     gates.push(due_gate(inputs, now));
     gates.extend(rule_gates(inputs));
-    gates.extend(limit_gates(inputs, now));
-    gates.push(worker_gate(inputs, now));
+    gates.extend(limit_and_breaker_gates(inputs, now));
+    gates.push(capable_node_or_worker_gate(inputs, now));
     gates.push(selection_gate(inputs, gates.iter().all(|gate| gate.open)));
     gates
 }
@@ -134,29 +147,29 @@ impl Gate {
     }
 }
 
-fn handler_gate(inputs: &GateInputs) -> Gate {
+fn handler_defined_gate(inputs: &GateInputs) -> Gate {
     let name = &inputs.handler;
     match (inputs.task_state, inputs.is_handler_defined) {
         (TaskState::Error { .. }, _) => Gate::new_closed(
-            GateKind::Handler,
+            GateKind::HandlerDefined,
             "it failed for good and halts its lane; retry it, or cancel it so that the lane continues",
         ),
         (TaskState::Missing { .. }, true) => Gate::new_closed(
-            GateKind::Handler,
+            GateKind::HandlerDefined,
             format!("{name} was not defined for a while and is defined again; adopt its missing tasks"),
         ),
-        (_, true) => Gate::new_open(GateKind::Handler, format!("{name} is defined")),
-        (_, false) => Gate::new_closed(GateKind::Handler, format!("{name} is not defined")),
+        (_, true) => Gate::new_open(GateKind::HandlerDefined, format!("{name} is defined")),
+        (_, false) => Gate::new_closed(GateKind::HandlerDefined, format!("{name} is not defined")),
     }
 }
 
-fn sync_gate(inputs: &GateInputs) -> Gate {
+fn earlier_sync_tasks_gate(inputs: &GateInputs) -> Gate {
     match &inputs.blocking_sync_task {
-        None => Gate::new_open(GateKind::Sync, "no synchronous handler comes before it"),
+        None => Gate::new_open(GateKind::EarlierSyncTasksAttempted, "no synchronous handler comes before it"),
         Some((task, status)) => Gate {
             blocking_tasks: vec![task.clone()],
             ..Gate::new_closed(
-                GateKind::Sync,
+                GateKind::EarlierSyncTasksAttempted,
                 format!(
                     "waits for the first attempt of the synchronous task {task}, which is `{}`",
                     status.as_str()
@@ -166,13 +179,13 @@ fn sync_gate(inputs: &GateInputs) -> Gate {
     }
 }
 
-fn lane_gate(inputs: &GateInputs) -> Gate {
+fn first_in_lane_gate(inputs: &GateInputs) -> Gate {
     match &inputs.blocking_lane_task {
-        None => Gate::new_open(GateKind::Lane, "no task of the same object comes before it"),
+        None => Gate::new_open(GateKind::FirstInLane, "no task of the same object comes before it"),
         Some((task, status)) => Gate {
             blocking_tasks: vec![task.clone()],
             ..Gate::new_closed(
-                GateKind::Lane,
+                GateKind::FirstInLane,
                 format!("waits for {task} of the same object, which is `{}`", status.as_str()),
             )
         },
@@ -182,35 +195,35 @@ fn lane_gate(inputs: &GateInputs) -> Gate {
 fn due_gate(inputs: &GateInputs, now: Timestamp) -> Gate {
     match inputs.task_state {
         TaskState::New { due } | TaskState::Missing { due } if due > now => {
-            Gate { opens_at: Some(due), ..Gate::new_closed(GateKind::Due, format!("due at {due}")) }
+            Gate { opens_at: Some(due), ..Gate::new_closed(GateKind::DueTimePassed, format!("due at {due}")) }
         }
-        _ => Gate::new_open(GateKind::Due, "it is due"),
+        _ => Gate::new_open(GateKind::DueTimePassed, "it is due"),
     }
 }
 
 fn rule_gates(inputs: &GateInputs) -> Vec<Gate> {
     if inputs.blocking_rules.is_empty() {
-        return vec![Gate::new_open(GateKind::Rule, "no rule pauses or blocks it")];
+        return vec![Gate::new_open(GateKind::NoBlockingRule, "no rule pauses or blocks it")];
     }
     let gates = inputs.blocking_rules.iter().map(|rule| {
         let why = if rule.reason.is_empty() { String::new() } else { format!(": {}", rule.reason) };
         let detail = format!("a {} by {} since {}{why}", rule.kind.as_str(), rule.set_by, rule.since);
-        Gate { rule: Some(rule.clone()), ..Gate::new_closed(GateKind::Rule, detail) }
+        Gate { rule: Some(rule.clone()), ..Gate::new_closed(GateKind::NoBlockingRule, detail) }
     });
     gates.collect()
 }
 
-fn limit_gates(inputs: &GateInputs, now: Timestamp) -> Vec<Gate> {
+fn limit_and_breaker_gates(inputs: &GateInputs, now: Timestamp) -> Vec<Gate> {
     let GateInputs { limits, limiter, running_task_count: running_count, .. } = inputs;
     let mut gates = Vec::new();
     if let Some(limit) = limits.concurrency_per_key {
-        gates.push(match inputs.blocking_tasks_of_key.is_empty() {
+        gates.push(match inputs.running_tasks_that_fill_key_limit.is_empty() {
             true => Gate::new_open(
                 GateKind::ConcurrencyPerKey,
                 format!("fewer than {limit} tasks of its object run"),
             ),
             false => Gate {
-                blocking_tasks: inputs.blocking_tasks_of_key.clone(),
+                blocking_tasks: inputs.running_tasks_that_fill_key_limit.clone(),
                 ..Gate::new_closed(
                     GateKind::ConcurrencyPerKey,
                     format!("{limit} tasks of its object run or are selected"),
@@ -247,12 +260,12 @@ fn limit_gates(inputs: &GateInputs, now: Timestamp) -> Vec<Gate> {
         (_, Some(rate)) => Gate::new_open(GateKind::Rate, format!("within {rate}")),
         (_, None) => Gate::new_open(GateKind::Rate, "no limit"),
     });
-    gates.extend(target_gate(limiter, admission));
+    gates.extend(breaker_gate(limiter, admission));
     gates
 }
 
 /// The gate of the circuit breaker. None if no attempt has reported a failing or busy target: most handlers have none.
-fn target_gate(limiter: &LimiterAndBreakerState, admission: Admission) -> Option<Gate> {
+fn breaker_gate(limiter: &LimiterAndBreakerState, admission: Admission) -> Option<Gate> {
     let no_reports = LimiterAndBreakerState {
         next_evenly_spaced_start: limiter.next_evenly_spaced_start,
         ..LimiterAndBreakerState::default()
@@ -264,36 +277,38 @@ fn target_gate(limiter: &LimiterAndBreakerState, admission: Admission) -> Option
                 n => format!("the target failed {n} times in a row"),
             };
             let detail = format!("the circuit breaker is open until {until}: {why}");
-            Some(Gate { opens_at: Some(until), ..Gate::new_closed(GateKind::Target, detail) })
+            Some(Gate { opens_at: Some(until), ..Gate::new_closed(GateKind::BreakerNotOpen, detail) })
         }
         Admission::Admitted(_) | Admission::ConcurrencyFull | Admission::RateLimited(_) => (*limiter
             != no_reports)
-            .then(|| Gate::new_open(GateKind::Target, "the circuit breaker is not open")),
+            .then(|| Gate::new_open(GateKind::BreakerNotOpen, "the circuit breaker is not open")),
     }
 }
 
-fn worker_gate(inputs: &GateInputs, now: Timestamp) -> Gate {
+fn capable_node_or_worker_gate(inputs: &GateInputs, now: Timestamp) -> Gate {
     let name = &inputs.handler;
     if inputs.is_pull_handler {
         return match inputs.last_pull_worker_claim_at {
-            Some(at) if now.duration_since(at).as_secs() <= PULL_WORKER_ACTIVE_SECONDS => {
-                Gate::new_open(GateKind::Worker, format!("a worker last claimed tasks of {name} at {at}"))
-            }
+            Some(at) if now.duration_since(at).as_secs() <= PULL_WORKER_ACTIVE_SECONDS => Gate::new_open(
+                GateKind::CapableNodeOrWorker,
+                format!("a worker last claimed tasks of {name} at {at}"),
+            ),
             Some(at) => Gate::new_closed(
-                GateKind::Worker,
+                GateKind::CapableNodeOrWorker,
                 format!("no worker has claimed tasks of {name} since {at}; start one"),
             ),
             None => Gate::new_closed(
-                GateKind::Worker,
+                GateKind::CapableNodeOrWorker,
                 format!("no worker has claimed tasks of {name} yet; start one"),
             ),
         };
     }
     match inputs.capable_node_names.is_empty() {
-        true => Gate::new_closed(GateKind::Worker, format!("no live node can run {name}")),
-        false => {
-            Gate::new_open(GateKind::Worker, format!("{} can run it", inputs.capable_node_names.join(", ")))
-        }
+        true => Gate::new_closed(GateKind::CapableNodeOrWorker, format!("no live node can run {name}")),
+        false => Gate::new_open(
+            GateKind::CapableNodeOrWorker,
+            format!("{} can run it", inputs.capable_node_names.join(", ")),
+        ),
     }
 }
 
@@ -308,14 +323,19 @@ fn selection_gate(inputs: &GateInputs, other_gates_open: bool) -> Gate {
     };
     match (inputs.task_state, other_gates_open) {
         (TaskState::Scheduled, _) => {
-            Gate::new_open(GateKind::Selection, "it is selected for the next free slot")
+            Gate::new_open(GateKind::SelectedToRunNext, "it is selected for the next free slot")
         }
-        (_, true) if inputs.is_pull_handler => {
-            Gate::new_closed(GateKind::Selection, format!("waits for a worker to take it; {tasks_ahead}"))
+        (_, true) if inputs.is_pull_handler => Gate::new_closed(
+            GateKind::SelectedToRunNext,
+            format!("waits for a worker to take it; {tasks_ahead}"),
+        ),
+        (_, true) => {
+            Gate::new_closed(GateKind::SelectedToRunNext, format!("waits for a free slot; {tasks_ahead}"))
         }
-        (_, true) => Gate::new_closed(GateKind::Selection, format!("waits for a free slot; {tasks_ahead}")),
         // Only a task that passes the other gates is selected, so this gate keeps no other task from running.
-        (_, false) => Gate::new_open(GateKind::Selection, format!("not evaluated yet; {tasks_ahead}")),
+        (_, false) => {
+            Gate::new_open(GateKind::SelectedToRunNext, format!("not evaluated yet; {tasks_ahead}"))
+        }
     }
 }
 
@@ -342,7 +362,7 @@ mod tests {
             limiter: LimiterAndBreakerState::default(),
             running_task_count: 0,
             some_running_tasks: vec![],
-            blocking_tasks_of_key: vec![],
+            running_tasks_that_fill_key_limit: vec![],
             capable_node_names: vec!["a".into()],
             last_pull_worker_claim_at: None,
             task_count_ahead_in_queue: 0,
@@ -355,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_task_that_passes_the_other_gates_waits_for_selection() {
-        assert_eq!(kinds_of_closed_gates(&inputs_of_ready_task()), [GateKind::Selection]);
+        assert_eq!(kinds_of_closed_gates(&inputs_of_ready_task()), [GateKind::SelectedToRunNext]);
         assert_eq!(
             kinds_of_closed_gates(&GateInputs { task_state: TaskState::Scheduled, ..inputs_of_ready_task() }),
             []
@@ -385,21 +405,25 @@ mod tests {
             capable_node_names: vec![],
             ..inputs_of_ready_task()
         };
-        use GateKind::{Concurrency, Due, Lane, Rule as RuleGate, Worker};
-        assert_eq!(kinds_of_closed_gates(&inputs), [Lane, Due, RuleGate, RuleGate, Concurrency, Worker]);
+        use GateKind::{CapableNodeOrWorker, Concurrency, DueTimePassed, FirstInLane, NoBlockingRule};
+        assert_eq!(
+            kinds_of_closed_gates(&inputs),
+            [FirstInLane, DueTimePassed, NoBlockingRule, NoBlockingRule, Concurrency, CapableNodeOrWorker]
+        );
         let gates = evaluate_gates(&inputs, NOW);
         let find = |kind| gates.iter().find(|gate| gate.kind == kind).unwrap();
-        assert_eq!(find(Lane).blocking_tasks, std::slice::from_ref(&other));
+        assert_eq!(find(FirstInLane).blocking_tasks, std::slice::from_ref(&other));
         assert_eq!(find(Concurrency).blocking_tasks, [other]);
-        assert_eq!(find(Due).opens_at, Some(due));
-        assert!(find(RuleGate).detail.contains("ops") && find(RuleGate).detail.contains("broken"));
+        assert_eq!(find(DueTimePassed).opens_at, Some(due));
+        let rule_detail = &find(NoBlockingRule).detail;
+        assert!(rule_detail.contains("ops") && rule_detail.contains("broken"));
     }
 
     #[test]
-    fn the_target_gate_exists_only_after_a_report_about_the_target() {
+    fn the_breaker_gate_exists_only_after_a_failing_or_busy_target_was_reported() {
         let find = |limiter| {
             let gates = evaluate_gates(&GateInputs { limiter, ..inputs_of_ready_task() }, NOW);
-            gates.into_iter().find(|gate| gate.kind == GateKind::Target).map(|gate| gate.open)
+            gates.into_iter().find(|gate| gate.kind == GateKind::BreakerNotOpen).map(|gate| gate.open)
         };
         assert_eq!(
             find(LimiterAndBreakerState {
@@ -435,10 +459,10 @@ mod tests {
     #[test]
     fn a_task_of_a_pull_handler_waits_for_a_worker_that_claims() {
         let pulled = GateInputs { is_pull_handler: true, ..inputs_of_ready_task() };
-        assert_eq!(kinds_of_closed_gates(&pulled), [GateKind::Worker]);
+        assert_eq!(kinds_of_closed_gates(&pulled), [GateKind::CapableNodeOrWorker]);
         assert_eq!(
             kinds_of_closed_gates(&GateInputs { last_pull_worker_claim_at: Some(NOW), ..pulled }),
-            [GateKind::Selection]
+            [GateKind::SelectedToRunNext]
         );
     }
 }

@@ -110,7 +110,7 @@ pub struct TaskLifecycle {
     /// The task runs out of order: a person retried it after it was parked, or it was adopted or replayed.
     #[serde(rename = "late")]
     pub out_of_order: bool,
-    /// The task belongs to a lane, whether it is in it now or not.
+    /// The task belongs to a lane, even while it is not in the lane.
     #[serde(rename = "laned")]
     pub has_lane: bool,
     /// The task is in its lane, and the tasks behind it wait for it. A missing or ended task is not.
@@ -286,7 +286,9 @@ pub fn transition(
         (TaskState::Locked(_), TaskCommand::Cancel) => {
             Ok(end_as_canceled(lifecycle, vec![TaskEffect::RecordAttempt(AttemptOutcome::Canceled)]))
         }
-        (TaskState::Locked(lease), command) => transition_locked(seq, lifecycle, lease, command, def, now),
+        (TaskState::Locked(lease), command) => {
+            transition_from_locked(seq, lifecycle, lease, command, def, now)
+        }
 
         (TaskState::Missing { due }, TaskCommand::AdoptMissing) => {
             let lifecycle = TaskLifecycle {
@@ -385,7 +387,7 @@ pub fn transition(
 }
 
 /// Applies a command to a running task. Every command that ends an attempt carries the attempt's fence.
-fn transition_locked(
+fn transition_from_locked(
     seq: TaskSeq,
     lifecycle: TaskLifecycle,
     lease: Lease,

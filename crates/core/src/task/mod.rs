@@ -22,17 +22,17 @@ pub use lifecycle::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskStatus {
-    /// Waits for its time, its lane or a slot.
+    /// The task waits for its due time, its lane or a slot.
     New,
-    /// Will run in one of the next free slots of a node.
+    /// The task will run in one of the next free slots of a node.
     Scheduled,
-    /// Runs.
+    /// The task runs.
     Locked,
-    /// Has succeeded.
+    /// The task has succeeded.
     Done,
-    /// Has failed for good, or was cancelled.
+    /// The task has failed for good, or was cancelled.
     Error,
-    /// Its handler is not defined.
+    /// The task's handler is not defined.
     Missing,
 }
 

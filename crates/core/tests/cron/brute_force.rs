@@ -217,7 +217,7 @@ fn assert_schedule_fires_as_expected(
 
 /// Asserts the results of `next` and `prev` from instants at and around a clock change, where a search may start inside
 /// a gap or fold.
-fn assert_next_and_prev_near(
+fn assert_next_and_prev_near_clock_change(
     expression: &GeneratedExpression,
     schedule: &Schedule,
     zone: &str,
@@ -256,7 +256,7 @@ fn assert_equal_fires(
 }
 
 /// Returns the instants from which and until which the clock is read for a year: it starts a week before the year.
-fn year_bounds(zone: &TimeZone, year: i16) -> (i64, i64) {
+fn bounds_from_a_week_before_the_year(zone: &TimeZone, year: i16) -> (i64, i64) {
     let start_of =
         |year| zone.to_timestamp(jiff::civil::date(year, 1, 1).at(0, 0, 0, 0)).unwrap().as_second();
     (start_of(year) - 7 * 86_400, start_of(year + 1))
@@ -284,7 +284,7 @@ fn expressions_agree_with_brute_force_over_whole_years_in_more_zones() {
 fn compare_whole_years(seed: u64, zones_and_years: &[(&str, i16)]) {
     for (number, (name, year)) in zones_and_years.iter().copied().enumerate() {
         let zone = TimeZone::get(name).unwrap();
-        let (from, until) = year_bounds(&zone, year);
+        let (from, until) = bounds_from_a_week_before_the_year(&zone, year);
         let readings = read_clock_at_steps(&zone, from, until, 60);
         let clock_changes = find_clock_changes(&readings, 60);
         assert_eq!(clock_changes.is_empty(), name == "UTC", "{name} moved its clock in {year}");
@@ -301,7 +301,7 @@ fn compare_whole_years(seed: u64, zones_and_years: &[(&str, i16)]) {
                 continue;
             };
             clock_changes.iter().for_each(|clock_change| {
-                assert_next_and_prev_near(&expression, &schedule, name, &fired, *clock_change)
+                assert_next_and_prev_near_clock_change(&expression, &schedule, name, &fired, *clock_change)
             });
             if fired.len() <= MAX_FULLY_COMPARED_FIRES {
                 assert_schedule_fires_as_expected(&expression, &schedule, name, &fired, from, until);
@@ -333,7 +333,7 @@ fn with_second_zero(expression: GeneratedExpression) -> GeneratedExpression {
 fn quartz_expressions_agree_with_brute_force_around_clock_changes() {
     for (number, (name, year)) in ZONES_AND_YEARS.into_iter().enumerate() {
         let zone = TimeZone::get(name).unwrap();
-        let (from, until) = year_bounds(&zone, year);
+        let (from, until) = bounds_from_a_week_before_the_year(&zone, year);
         let mut rng = Rng::new(300 + number as u64);
         for clock_change in find_clock_changes(&read_clock_at_steps(&zone, from, until, 60), 60) {
             let (start, end) = (clock_change - 5 * 3600, clock_change + 3 * 3600);
@@ -354,7 +354,7 @@ fn quartz_expressions_agree_with_brute_force_around_clock_changes() {
                 let comparable_from = start + 2 * 3600;
                 assert_schedule_fires_as_expected(&expression, &schedule, name, &fired, comparable_from, end);
                 let fired: Vec<i64> = fired.into_iter().filter(|second| *second >= comparable_from).collect();
-                assert_next_and_prev_near(&expression, &schedule, name, &fired, clock_change);
+                assert_next_and_prev_near_clock_change(&expression, &schedule, name, &fired, clock_change);
             }
         }
     }

@@ -18,7 +18,7 @@ impl DueQueue {
         Self::default()
     }
 
-    /// Replaces the due time of an item; with `None` it is never due.
+    /// Replaces the due time of an item; with `None` the item is never due.
     pub fn set_due_time(&mut self, item: usize, time: Option<Timestamp>) {
         if self.due_times.len() <= item {
             self.due_times.resize(item + 1, None);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_has_one_due_time() {
+    fn a_new_due_time_replaces_that_of_the_item() {
         let mut queue = DueQueue::new();
         queue.set_due_time(7, Some(timestamp(10)));
         queue.set_due_time(7, Some(timestamp(50)));

@@ -106,6 +106,7 @@ impl Clock {
         }
     }
 
+    /// Whether a store call succeeded. Logs and counts a failure.
     fn is_ok_or_log(&self, result: Result<(), StoreError>) -> bool {
         if let Err(error) = &result {
             self.node.count_store_error();
@@ -188,8 +189,8 @@ impl Clock {
             if has_omitted_older {
                 tracing::warn!(
                     schedule = %schedule.name,
-                    after = %self.processed_up_to[index],
-                    recorded = times.len(),
+                    missed_since = %self.processed_up_to[index],
+                    recorded_count = times.len(),
                     "schedule has more missed times than its ledger records; only the newest ones are recorded, \
                      older ones are dropped"
                 );
@@ -253,7 +254,10 @@ impl Clock {
         let adds_order: Vec<bool> = requests.iter().map(adds_order).collect();
         let rows = self.node.store.execute_fire_requests(requests, now).await?;
         let newly_recorded = rows.iter().zip(adds_order).filter(|((_, is_new), _)| *is_new);
-        self.notify_fire_effects(newly_recorded.map(|((fire, _), adds_order)| (fire, adds_order))).await;
+        self.wake_services_and_watchers_of_fires(
+            newly_recorded.map(|((fire, _), adds_order)| (fire, adds_order)),
+        )
+        .await;
         if has_cancel_overlap {
             // A task that the batch cancelled may be running on this node.
             self.node.attempt_check_requested.notify_one();
@@ -263,7 +267,7 @@ impl Clock {
 
     /// Wakes services and watchers for the events, tasks and orders that these fires created; the flag of a fire is
     /// true if it adds an order.
-    async fn notify_fire_effects<'a>(&self, fires: impl Iterator<Item = (&'a Fire, bool)>) {
+    async fn wake_services_and_watchers_of_fires<'a>(&self, fires: impl Iterator<Item = (&'a Fire, bool)>) {
         let node = &self.node;
         let fires_with_effect: Vec<_> =
             fires.filter(|(fire, _)| !matches!(fire.outcome, FireOutcome::Skipped(_))).collect();
@@ -284,7 +288,10 @@ impl Clock {
             && let Err(error) = self.notify_watchers_of_created_tasks(&fires_with_effect).await
         {
             node.count_store_error();
-            tracing::warn!(error = %ErrorChain(&error), "watchers were not notified of some scheduled tasks; the tasks run all the same");
+            tracing::warn!(
+                error = %ErrorChain(&error),
+                "watchers were not notified of some tasks that schedules created; the tasks run all the same"
+            );
         }
     }
 
@@ -349,7 +356,7 @@ impl Clock {
                 is_paused_again |=
                     rows.iter().any(|(row, _)| row.outcome == FireOutcome::Skipped(SkipReason::PausedByRule));
             }
-            // If a new rule pauses them again, they are caught up when that rule is lifted.
+            // If a new rule pauses the times again, they are caught up when that rule is lifted.
             if !is_paused_again {
                 self.node.store.mark_caught_up(&schedule.name, *processed_up_to).await?;
             }

@@ -23,7 +23,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// The maximum error of a clock.
 const MAX_CLOCK_ERROR: Duration = Duration::from_secs(300);
 
-/// A node with a wrong clock.
+/// A node whose clock is ahead or behind.
 struct SimulatedNode {
     clock_service: Clock,
     clock_ahead_by: Duration,
@@ -56,12 +56,13 @@ impl SimulatedNode {
         }
     }
 
-    fn local_time(&self, true_time: Timestamp) -> Timestamp {
+    /// The time that the node's clock shows.
+    fn node_time(&self, true_time: Timestamp) -> Timestamp {
         true_time.plus(self.clock_ahead_by).minus(self.clock_behind_by)
     }
 
     async fn run_step(&mut self, true_time: Timestamp, must_refresh: bool) {
-        let now = self.local_time(true_time);
+        let now = self.node_time(true_time);
         if must_refresh {
             self.clock_service.refresh_schedules(now).await.unwrap();
         }

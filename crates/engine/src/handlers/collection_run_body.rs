@@ -1,4 +1,4 @@
-//! The JSON body that a source's handler gets for a run.
+//! The JSON body that the handler of a source gets for a run of a collection.
 
 use pointsman_core::store::ClaimedTask;
 use pointsman_core::task::CollectionRun;

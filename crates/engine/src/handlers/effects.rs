@@ -65,7 +65,7 @@ impl Effects {
         Self { log_lines: vec![LogLine { time: now, level: LogLevel::Error, message }], ..Self::default() }
     }
 
-    /// Adds the members of a JSON object.
+    /// Parses a JSON object and adds its members to the effects.
     pub(super) fn add_json(&mut self, text: &str, tenant: &Tenant, now: Timestamp) -> Result<(), JsonError> {
         let members: EffectsMembers = event_json_parser::parse_json_object(text)?;
         for (index, raw) in parse_json_list("/emit", members.emit)?.iter().enumerate() {

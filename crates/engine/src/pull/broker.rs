@@ -28,10 +28,11 @@ use crate::supervisor::Service;
 const MAX_TASKS_PER_CLAIM: usize = 256;
 /// The maximum number of requests that are handled at a time.
 const MAX_REQUESTS_PER_BATCH: usize = 1024;
-/// The pause of a queue after a claim that found no task. Without it every commit of a busy store would cost a claim.
+/// The pause of a queue after a claim that found no task. Without this pause every commit of a busy store would cost a
+/// claim.
 const EMPTY_CLAIM_PAUSE: Duration = Duration::from_millis(10);
 
-/// The tasks that a pull worker requests, and for how long it leases them. Workers with the same key share a queue.
+/// The tasks that a pull worker requests, and for how long it leases them. Workers with equal filters share a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PullFilter {
     pub(crate) handlers: Arc<BTreeSet<HandlerName>>,
@@ -48,14 +49,14 @@ pub(crate) struct LongPollBroker {
 #[derive(Debug)]
 enum BrokerRequest {
     WaitForTasks(PullFilter, Waiter),
-    /// Tasks that were not delivered.
+    /// Returns claimed tasks that were not delivered to their pull worker.
     ReturnUndeliveredTasks(Vec<ClaimedTask>),
 }
 
 #[derive(Debug)]
 struct Waiter {
     max_tasks: usize,
-    /// Notified once the store has been queried for this waiter; its deadline does not end before that.
+    /// Notified once the store has been queried for this waiter; the waiter's deadline does not end before that.
     store_queried_sender: Option<oneshot::Sender<()>>,
     reply_sender: oneshot::Sender<Result<GrantedTasks, StoreError>>,
 }
@@ -85,7 +86,7 @@ impl LongPollBroker {
             },
         );
         self.request_sender.send(request).map_err(|_| StoreError::Closed)?;
-        // This also returns when the waiter gets its reply or is dropped.
+        // This wait also ends when the waiter gets its reply or is dropped.
         let _ = store_queried_receiver.await;
         match timeout_at(deadline, &mut reply_receiver).await {
             Ok(Ok(granted)) => granted.map(Some),
@@ -107,7 +108,7 @@ impl LongPollBroker {
     }
 }
 
-/// Claimed tasks for a worker. Those that are not taken are returned when this is dropped.
+/// Claimed tasks for a pull worker. Tasks that are not taken are returned to the broker when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct GrantedTasks {
     tasks: Vec<ClaimedTask>,
@@ -132,7 +133,7 @@ impl Drop for GrantedTasks {
 /// The receiver of requests to the long-poll service.
 pub(crate) struct BrokerRequestReceiver(mpsc::UnboundedReceiver<BrokerRequest>);
 
-/// Workers that wait in the queue of one key.
+/// The queue of the pull workers that wait for tasks with equal filters, first come first served.
 struct WaiterQueue {
     waiters: VecDeque<Waiter>,
     /// Whether the store may have tasks for the waiters.
@@ -316,7 +317,7 @@ impl LongPollService {
             Err(error) => {
                 self.node.count_store_error();
                 tracing::debug!(
-                    error = %ErrorChain(&error), workers = queue.waiters.len(),
+                    error = %ErrorChain(&error), pull_worker_count = queue.waiters.len(),
                     "could not claim tasks for waiting pull workers; they get the error and may retry"
                 );
                 for waiter in queue.waiters.drain(..) {
@@ -375,7 +376,7 @@ impl LongPollService {
             Err(error) => {
                 self.node.count_store_error();
                 tracing::debug!(
-                    error = %ErrorChain(&error), tasks = ended.len(),
+                    error = %ErrorChain(&error), task_count = ended.len(),
                     "could not release undelivered tasks; they run again after their leases have expired"
                 );
             }

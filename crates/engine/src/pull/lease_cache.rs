@@ -30,7 +30,7 @@ struct CachedLease {
     task_summary: ClaimedTaskSummary,
     leased_at: Timestamp,
     expires_at: Timestamp,
-    /// The duration of the lease when it was granted, and of renewals that give none.
+    /// The duration of the lease when it was granted, and of renewals that name no duration.
     lease_duration: Duration,
     log_quota: LogQuota,
 }
@@ -76,7 +76,7 @@ impl LeaseCache {
             lease_duration: duration,
             log_quota,
         };
-        // A concurrent request may have inserted it and counted lines already.
+        // A concurrent request may have inserted the lease and counted log lines already.
         self.lock_leases().entry(fence).or_insert(cached_lease);
         Ok(Ok(task))
     }
@@ -95,7 +95,7 @@ impl LeaseCache {
         Ok(lease)
     }
 
-    /// The duration of a renewal that gives none.
+    /// The duration of a renewal that names none: that of the lease when it was granted.
     pub(crate) fn lease_duration(&self, fence: i64) -> Option<Duration> {
         self.lock_leases().get(&fence).map(|cached_lease| cached_lease.lease_duration)
     }
@@ -156,7 +156,7 @@ async fn read_task_with_lease(
     Ok(match task.lifecycle.state {
         TaskState::Locked(lease) => match lease.until {
             Some(until) if lease.fence == fence => Ok((task, lease.since, until)),
-            // A worker must not end a task that a node runs, whatever fence it names.
+            // A pull worker must not end a task that a node runs, whatever fence the request names.
             Some(_) | None => Err(TaskCommandError::StaleFence),
         },
         TaskState::New { .. }

@@ -55,7 +55,7 @@ pub struct PullRequest {
 pub struct LeasedTaskInfo {
     /// The tenant of the task.
     pub tenant: Tenant,
-    /// The maximum size of its JSON result.
+    /// The maximum size of the task's JSON result, in bytes.
     pub max_result_bytes: usize,
 }
 

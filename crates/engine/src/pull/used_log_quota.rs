@@ -12,15 +12,16 @@ use crate::log_writer::{LogQuota, MAX_LOG_LINES_PER_ATTEMPT};
 /// The number of lines that are read at a time.
 const LOG_LINES_PER_READ: usize = 1000;
 
-/// Reads the log quota of an attempt with the lines counted that it has stored.
+/// Computes the log quota of an attempt from the lines that the attempt has already stored.
 pub(super) async fn read_used_log_quota(
     tasks: &dyn Tasks,
     task: &ClaimedTaskSummary,
     leased_at: Timestamp,
 ) -> Result<LogQuota, StoreError> {
     let mut quota = LogQuota::default();
-    let mut from =
-        find_log_end_number(tasks, &task.id).await?.saturating_sub(MAX_LOG_LINES_PER_ATTEMPT as u64 + 1);
+    let mut from = find_next_log_line_number(tasks, &task.id)
+        .await?
+        .saturating_sub(MAX_LOG_LINES_PER_ATTEMPT as u64 + 1);
     while !quota.is_used_up() {
         let lines = read_log_page(tasks, &task.id, from, LOG_LINES_PER_READ).await?;
         let Some(last) = lines.last() else { break };
@@ -33,7 +34,7 @@ pub(super) async fn read_used_log_quota(
 }
 
 /// Finds the number of the task's next log line, which follows its last one, by binary search.
-async fn find_log_end_number(tasks: &dyn Tasks, id: &TaskId) -> Result<u64, StoreError> {
+async fn find_next_log_line_number(tasks: &dyn Tasks, id: &TaskId) -> Result<u64, StoreError> {
     let (mut existing_number, mut absent_number) = (0, 1);
     while !read_log_page(tasks, id, absent_number, 1).await?.is_empty() {
         (existing_number, absent_number) = (absent_number, absent_number * 2);

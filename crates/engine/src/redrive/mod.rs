@@ -35,7 +35,8 @@ const FAILED_TASK_SAMPLE_SIZE: usize = 20;
 /// A request to retry failed tasks.
 #[derive(Clone, Debug)]
 pub struct RedriveRequest {
-    /// Selects the tasks in `error` that are retried. Cancelled tasks are retried only if its error reasons name them.
+    /// Selects the tasks in `error` that are retried. Cancelled tasks are retried only if the filter's error reasons
+    /// name them.
     pub filter: TaskFilter,
     /// The maximum rate of retries; unlimited if not given.
     pub rate: Option<Rate>,
@@ -59,7 +60,7 @@ pub struct RedriveStatus {
     pub canary_count: Option<usize>,
     /// The person or program that requested the redrive.
     pub requested_by: String,
-    /// How far the redrive is.
+    /// What the redrive does now, or how it ended.
     pub state: RedriveState,
     /// The number of matching tasks that the job has read so far.
     pub matched_count: u64,
@@ -73,10 +74,10 @@ pub struct RedriveStatus {
     pub ended_at: Option<Timestamp>,
 }
 
-/// How far a redrive is.
+/// What a redrive does now, or how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RedriveState {
-    /// Tasks are read and retried.
+    /// The job reads or retries tasks.
     Running,
     /// The canaries have been retried, and the job waits for them to end.
     WaitingForCanaries,
@@ -109,7 +110,7 @@ impl RedriveState {
 /// Why a redrive was not started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RedriveError {
-    /// This node runs as many redrives as it may.
+    /// This node already runs the maximum number of redrives.
     #[error("{MAX_RUNNING_JOBS} redrives are running already; wait for one of them to end, or stop it")]
     TooManyRunning,
     /// The redrive with this id runs already and would retry the same tasks.

@@ -75,10 +75,10 @@ impl RedriveJob {
         };
         let mut status = lock_status(&self.status);
         tracing::info!(
-            job = status.id,
-            by = status.requested_by,
+            redrive = status.id,
+            requested_by = status.requested_by,
             ?state,
-            retried = status.retried_count,
+            retried_count = status.retried_count,
             "redrive ended; tasks that it did not retry stay in `error`"
         );
         status.state = state;
@@ -156,8 +156,8 @@ impl RedriveJob {
     }
 
     /// Waits until all canaries have succeeded; an error if one has failed. The node notifies the job of canaries that
-    /// end here, before they could expire. The store is read for canaries that run on other nodes, and to confirm a
-    /// failure.
+    /// end here, before retention could delete them. The store is read for canaries that run on other nodes, and to
+    /// confirm a failure.
     async fn wait_for_canaries(
         &self,
         canaries: Vec<TaskId>,
@@ -219,7 +219,10 @@ impl RedriveJob {
                 Err(error @ StoreError::Closed) => return Err(error.to_string()),
                 Err(error) => {
                     self.engine.node().count_store_error();
-                    tracing::debug!(error = %ErrorChain(&error), "store call of a redrive failed; retrying until the store is available");
+                    tracing::debug!(
+                        error = %ErrorChain(&error),
+                        "store call of a redrive failed; the redrive waits and retries until the store is available"
+                    );
                     sleep(backoff.next_delay()).await;
                 }
             }
@@ -250,11 +253,11 @@ async fn wait_for_first_task_end(
     }
 }
 
-/// Whether a canary has succeeded, by its task in the store; `false` while it has not ended. Returns an error if it has
-/// failed or expired.
+/// Whether a canary has succeeded, by its task in the store; `false` while it has not ended. Returns an error if the
+/// canary has failed, or if retention has deleted it.
 fn has_canary_succeeded(id: &TaskId, task: Option<&Task>) -> Result<bool, String> {
     let Some(task) = task else {
-        return Err(format!("{id} expired before its result could be read"));
+        return Err(format!("{id} was deleted by retention before its result could be read"));
     };
     match task.lifecycle.state {
         TaskState::Done => Ok(true),
@@ -274,8 +277,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_canary_that_expired_is_an_error() {
+    fn a_canary_deleted_by_retention_is_an_error() {
         let reason = has_canary_succeeded(&TaskId::from_text("h_a_1"), None).unwrap_err();
-        assert_eq!(reason, "h_a_1 expired before its result could be read");
+        assert_eq!(reason, "h_a_1 was deleted by retention before its result could be read");
     }
 }

@@ -22,9 +22,11 @@ pub(super) const LARGE_STEP_THRESHOLD: Duration = Duration::from_secs(3600);
 const SMALL_STEP_CONFIRMATION_TIME: Duration = Duration::from_secs(60);
 /// How long a step of more than [`LARGE_STEP_THRESHOLD`] must last before an embedded store's node follows it.
 pub(super) const LARGE_STEP_CONFIRMATION_TIME: Duration = Duration::from_secs(600);
-/// A change of the offset by less is drift, or the duration of a measurement.
+/// The minimum change of a clock's offset that counts as a step. A smaller change is drift, or the imprecision of a
+/// measurement.
 const MIN_CLOCK_STEP: Duration = Duration::from_secs(2);
-/// A measurement that took longer is too imprecise, unless there is no better one.
+/// The maximum duration of a measurement of the store's clock. A slower measurement is too imprecise, unless there is
+/// no better one.
 const MAX_ROUND_TRIP: Duration = Duration::from_secs(1);
 
 /// The readings of a machine's clocks at one moment.
@@ -80,7 +82,7 @@ pub(super) struct FiringSuspension {
 
 #[derive(Clone, Debug)]
 pub(super) struct ClockDiscipline {
-    /// `wall` is the node's time when the monotonic clock was at `monotonic`.
+    /// The anchor of the node's time, which was `wall` when the monotonic clock was at `monotonic`.
     anchor: ClockReading,
     reference: TimeReference,
     /// By how many microseconds the machine's clock was ahead at the last reading.
@@ -235,7 +237,7 @@ impl ClockDiscipline {
             offset_ms: self.machine_clock_ahead_micros / 1000,
             out_of_service: self.is_out_of_service,
             last_step: self.last_step,
-            boot_reference: None,
+            time_at_uptime: None,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::ErrorChain;
-use pointsman_core::store::{BootReference, ClockReport};
+use pointsman_core::store::{ClockReport, TimeAtUptime};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,7 @@ use crate::node::Node;
 const CLOCK_READ_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the store's clock is measured while the node is in service.
 const STORE_CLOCK_MEASURE_INTERVAL: Duration = Duration::from_secs(3);
-/// A smaller change of the offset is not reported.
+/// The minimum change of the clock's offset that is reported with the node, in milliseconds.
 const MIN_REPORTED_OFFSET_CHANGE_MS: u64 = 1000;
 
 pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
@@ -52,16 +52,17 @@ async fn monitor_clock(node: Arc<Node>) {
         let report = node.time_source.clock_report();
         if needs_report(reported, report) {
             reported = report;
-            node.announce_capabilities_or_retry_later().await;
+            node.store_capabilities_or_retry_later().await;
         }
     }
 }
 
 /// Whether the clock has changed so much since the last report that it should be reported again.
 fn needs_report(reported: ClockReport, current: ClockReport) -> bool {
-    let ClockReport { offset_ms, out_of_service, last_step, boot_reference: boot } = current;
-    let is_unconfirmed = |boot: Option<BootReference>| boot.is_some_and(|boot| boot.unconfirmed.is_some());
-    is_unconfirmed(boot) != is_unconfirmed(reported.boot_reference)
+    let ClockReport { offset_ms, out_of_service, last_step, time_at_uptime: boot } = current;
+    let is_unconfirmed =
+        |boot: Option<TimeAtUptime>| boot.is_some_and(|boot| boot.unconfirmed_time.is_some());
+    is_unconfirmed(boot) != is_unconfirmed(reported.time_at_uptime)
         || out_of_service != reported.out_of_service
         || last_step != reported.last_step
         || offset_ms.abs_diff(reported.offset_ms) >= MIN_REPORTED_OFFSET_CHANGE_MS

@@ -4,12 +4,12 @@ use std::fs::read_to_string;
 use std::time::Duration;
 
 use pointsman_core::Timestamp;
-use pointsman_core::store::BootReference;
+use pointsman_core::store::TimeAtUptime;
 
 /// A boot of a machine, and for how long the machine has been running since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineBoot {
-    /// Differs for each boot of each machine.
+    /// Identifies one boot of one machine.
     pub boot_id: u64,
     /// How long the machine has been running.
     pub uptime: Duration,
@@ -30,17 +30,17 @@ impl MachineBoot {
         Some(Self { boot_id: id, uptime: Duration::try_from_secs_f64(seconds).ok()? })
     }
 
-    pub(super) fn to_boot_reference(self, at: Timestamp) -> BootReference {
-        BootReference {
+    pub(super) fn to_time_at_uptime(self, at: Timestamp) -> TimeAtUptime {
+        TimeAtUptime {
             boot_id: self.boot_id,
             uptime_ms: saturating_millis(self.uptime),
             at,
-            unconfirmed: None,
+            unconfirmed_time: None,
         }
     }
 
     /// The current time if the time of the reference was right; `None` if the reference is of another boot.
-    pub(super) fn time_from_boot_reference(self, reference: BootReference) -> Option<Timestamp> {
+    pub(super) fn compute_current_time(self, reference: TimeAtUptime) -> Option<Timestamp> {
         let passed = self.uptime.checked_sub(Duration::from_millis(reference.uptime_ms));
         passed.filter(|_| reference.boot_id == self.boot_id).map(|passed| reference.at.plus(passed))
     }
@@ -67,10 +67,9 @@ mod tests {
     #[test]
     fn time_is_derived_only_from_a_reference_of_the_same_boot() {
         let reference = MachineBoot { boot_id: 1, uptime: Duration::from_secs(10) }
-            .to_boot_reference(Timestamp::from_millis(5_000));
+            .to_time_at_uptime(Timestamp::from_millis(5_000));
         let later = |id, seconds| {
-            MachineBoot { boot_id: id, uptime: Duration::from_secs(seconds) }
-                .time_from_boot_reference(reference)
+            MachineBoot { boot_id: id, uptime: Duration::from_secs(seconds) }.compute_current_time(reference)
         };
         assert_eq!(later(1, 70), Some(Timestamp::from_millis(65_000)));
         assert_eq!((later(2, 70), later(1, 9)), (None, None));

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use pointsman_core::Timestamp;
-use pointsman_core::store::{BootReference, ClockReport, Store, StoreError, UnconfirmedTime};
+use pointsman_core::store::{ClockReport, Store, StoreError, TimeAtUptime, UnconfirmedTime};
 
 pub use clock_discipline::ClockReading;
 use clock_discipline::{CLOCK_TOLERANCE, ClockChange, ClockDiscipline, FiringSuspension};
@@ -101,8 +101,8 @@ impl TimeSource {
         Ok(())
     }
 
-    /// Compares the clocks before the first write to a store: with its server's, or with the last time that an embedded
-    /// store was written.
+    /// Sets the time before the first write to a store: to the clock of its server, or for an embedded store to the
+    /// machine's clock, after a check against the machine's uptime or the last write to the store.
     pub(crate) async fn align_with_store(&self, store: &dyn Store) -> Result<(), StoreError> {
         self.measure_server_clock(async || store.read_store_server_clock().await).await?;
         if self.lock_discipline().uses_store_clock() {
@@ -114,21 +114,17 @@ impl TimeSource {
         // The newest node is found by its id: a node that joined with a clock that was ahead would otherwise count as
         // the newest for long.
         let newest_node = nodes.iter().max_by_key(|node| node.id);
-        let boot_reference = newest_node.and_then(|node| node.capabilities.clock.boot_reference);
-        self.align_with_embedded_store(boot_reference, last_write.filter(|seen| *seen > Timestamp::MIN));
+        let time_at_uptime = newest_node.and_then(|node| node.capabilities.clock.time_at_uptime);
+        self.align_with_embedded_store(time_at_uptime, last_write.filter(|seen| *seen > Timestamp::MIN));
         Ok(())
     }
 
-    fn align_with_embedded_store(
-        &self,
-        boot_reference: Option<BootReference>,
-        last_write: Option<Timestamp>,
-    ) {
+    fn align_with_embedded_store(&self, time_at_uptime: Option<TimeAtUptime>, last_write: Option<Timestamp>) {
         let (boot, reading) = (self.clocks.read_boot(), self.clocks.read());
         let expected =
-            boot_reference.zip(boot).and_then(|(reference, boot)| boot.time_from_boot_reference(reference));
+            time_at_uptime.zip(boot).and_then(|(reference, boot)| boot.compute_current_time(reference));
         // Times that were written by an unconfirmed clock do not show when the store was last written.
-        let unconfirmed = boot_reference.and_then(|reference| reference.unconfirmed);
+        let unconfirmed = time_at_uptime.and_then(|reference| reference.unconfirmed_time);
         let last_write = unconfirmed.map(|unconfirmed| unconfirmed.last_confirmed_write).or(last_write);
         let change = match (expected, last_write) {
             (Some(expected), _) => {
@@ -193,7 +189,7 @@ impl TimeSource {
     pub fn clock_report(&self) -> ClockReport {
         let at = self.now();
         let (monotonic, discipline) = (self.clocks.read().monotonic, self.lock_discipline());
-        let boot_reference = self.clocks.read_boot().map(|boot| {
+        let time_at_uptime = self.clocks.read_boot().map(|boot| {
             let unconfirmed = discipline.firing_suspension().map(
                 |FiringSuspension { until_monotonic: until, last_confirmed_write }| {
                     let until = boot.uptime + until.saturating_sub(monotonic);
@@ -203,9 +199,9 @@ impl TimeSource {
                     }
                 },
             );
-            BootReference { unconfirmed, ..boot.to_boot_reference(at) }
+            TimeAtUptime { unconfirmed_time: unconfirmed, ..boot.to_time_at_uptime(at) }
         });
-        ClockReport { boot_reference, ..discipline.build_clock_report() }
+        ClockReport { time_at_uptime, ..discipline.build_clock_report() }
     }
 
     fn lock_discipline(&self) -> MutexGuard<'_, ClockDiscipline> {
@@ -223,7 +219,10 @@ fn log_clock_change(change: &ClockChange) {
             CLOCK_TOLERANCE.as_secs()
         ),
         ClockChange::ReturnedToService => {
-            tracing::info!("this machine's clock agrees with the store's again; the node is back in service");
+            tracing::info!(
+                "this machine's clock agrees with the store's again; the node is back in service, and claims and \
+                 accepts work"
+            );
         }
         ClockChange::StepPending(by) => tracing::warn!(
             step_s = micros_to_seconds(by),
@@ -238,17 +237,19 @@ fn log_clock_change(change: &ClockChange) {
             micros_to_seconds(by)
         ),
         ClockChange::StepUndone => {
-            tracing::info!("the step of this machine's clock was undone; it had no effect")
+            tracing::info!(
+                "the step of this machine's clock was undone before the node followed it; it had no effect"
+            )
         }
         ClockChange::FiringSuspended(by) => tracing::warn!(
-            leap_s = micros_to_seconds(by),
+            since_last_write_s = micros_to_seconds(by),
             "this machine's clock is {:.0} s ahead of the last write to the store: nothing is pruned and no schedule fires \
              for {}. If the machine was off for that long, there is nothing to do; else set its clock",
             micros_to_seconds(by),
             format_minutes(clock_discipline::LARGE_STEP_CONFIRMATION_TIME)
         ),
         ClockChange::FiringResumed => {
-            tracing::info!("the wait after the clock jump is over; pruning and schedules continue")
+            tracing::info!("the wait for a confirmed clock is over; pruning and schedules continue")
         }
     }
 }

@@ -36,7 +36,8 @@ impl ManualClocks {
         TRUE_START_TIME.plus(self.read().monotonic)
     }
 
-    async fn measure_true_time(&self, time: &TimeSource) {
+    /// Has the time source measure the clock of a server that shows the true time.
+    async fn measure_server_with_true_time(&self, time: &TimeSource) {
         time.measure_server_clock(async || Ok::<_, ()>(Some(self.true_time()))).await.unwrap();
     }
 }
@@ -69,7 +70,7 @@ async fn a_measured_node_uses_the_store_time_however_wrong_its_clock_is() {
         let manual = ManualClocks::default();
         step_machine_clock(&manual, ahead, by);
         let time = TimeSource::new(manual.clone());
-        manual.measure_true_time(&time).await;
+        manual.measure_server_with_true_time(&time).await;
         assert_eq!(time.now(), manual.true_time());
         assert!(!time.is_in_service() && !time.may_fire_and_prune());
         let reason = time.out_of_service_reason().unwrap();
@@ -86,14 +87,14 @@ async fn a_measured_node_uses_the_store_time_however_wrong_its_clock_is() {
 async fn a_clock_step_takes_a_measured_node_out_of_service_before_it_writes() {
     for ahead in [true, false] {
         let (manual, time) = manual_time_source();
-        manual.measure_true_time(&time).await;
+        manual.measure_server_with_true_time(&time).await;
         step_machine_clock(&manual, ahead, DAY);
         assert_eq!(time.now(), manual.true_time());
         assert!(!time.is_in_service());
         let step = time.clock_report().last_step.unwrap();
         assert_eq!(step.by_ms.abs(), 86_400_000);
         assert_eq!((step.by_ms > 0, step.at), (ahead, manual.true_time()));
-        manual.measure_true_time(&time).await;
+        manual.measure_server_with_true_time(&time).await;
         assert!(!time.is_in_service(), "the measurement shows that the machine's clock is wrong");
         manual.set_ahead(Duration::ZERO);
         assert!(time.is_in_service());
@@ -103,7 +104,7 @@ async fn a_clock_step_takes_a_measured_node_out_of_service_before_it_writes() {
 #[tokio::test]
 async fn a_machine_that_slept_is_back_in_service_after_one_measurement() {
     let (manual, time) = manual_time_source();
-    manual.measure_true_time(&time).await;
+    manual.measure_server_with_true_time(&time).await;
     // The monotonic clock does not count the sleep: the server and the machine's clock do.
     manual.set_ahead(DAY);
     assert!(!time.is_in_service());
@@ -116,7 +117,7 @@ async fn a_machine_that_slept_is_back_in_service_after_one_measurement() {
 #[tokio::test]
 async fn a_slow_measurement_does_not_replace_a_better_one() {
     let (manual, time) = manual_time_source();
-    manual.measure_true_time(&time).await;
+    manual.measure_server_with_true_time(&time).await;
     let slow = async || {
         let server = manual.true_time();
         manual.advance(SECOND * 50);
@@ -179,7 +180,7 @@ fn a_step_that_lasts_is_followed() {
 }
 
 #[test]
-fn a_step_back_after_a_followed_leap_is_followed_soon() {
+fn a_step_back_after_a_followed_step_ahead_is_followed_soon() {
     let (manual, time) = manual_time_source();
     manual.set_ahead(DAY * 40);
     time.now();
@@ -206,7 +207,7 @@ fn each_further_step_restarts_its_confirmation() {
 fn time_source_after_restart(after: Duration, ahead: bool, offset: Duration) -> (ManualClocks, TimeSource) {
     let manual = ManualClocks::default();
     let first = TimeSource::new(manual.clone());
-    let reference = first.clock_report().boot_reference.unwrap();
+    let reference = first.clock_report().time_at_uptime.unwrap();
     manual.advance(after);
     step_machine_clock(&manual, ahead, offset);
     let time = TimeSource::new(manual.clone());
@@ -241,8 +242,12 @@ fn a_restart_on_a_machine_that_kept_running_uses_its_uptime() {
 #[test]
 fn a_reference_of_another_boot_is_ignored() {
     let (manual, time) = manual_time_source();
-    let reference =
-        BootReference { boot_id: 2, uptime_ms: 0, at: TRUE_START_TIME.minus(DAY * 400), unconfirmed: None };
+    let reference = TimeAtUptime {
+        boot_id: 2,
+        uptime_ms: 0,
+        at: TRUE_START_TIME.minus(DAY * 400),
+        unconfirmed_time: None,
+    };
     time.align_with_embedded_store(Some(reference), Some(TRUE_START_TIME.minus(DAY)));
     assert_eq!(time.now(), manual.true_time());
     assert!(!time.may_fire_and_prune());
@@ -270,7 +275,7 @@ fn an_embedded_store_that_was_written_long_ago_waits_before_it_prunes_or_fires()
 }
 
 #[test]
-fn an_embedded_store_that_was_written_later_than_now_starts_nothing_early() {
+fn after_a_last_write_in_the_future_the_machine_clock_is_used_as_it_is() {
     let (manual, time) = manual_time_source();
     assert_eq!(time.lock_discipline().start_from_last_write(manual.read(), TRUE_START_TIME.plus(DAY)), None);
     manual.advance(MINUTE);
@@ -292,11 +297,14 @@ fn time_source_after_boot_ahead(by: Duration) -> (ManualClocks, TimeSource) {
 fn a_restart_does_not_end_the_wait_after_a_boot_with_a_wrong_clock() {
     let (manual, first) = time_source_after_boot_ahead(DAY * 40);
     manual.advance(MINUTE);
-    let reference = first.clock_report().boot_reference;
+    let reference = first.clock_report().time_at_uptime;
     let second = TimeSource::new(manual.clone());
     second.align_with_embedded_store(reference, Some(first.now()));
     assert!(!second.may_fire_and_prune());
-    assert_eq!(second.clock_report().boot_reference.unwrap().unconfirmed, reference.unwrap().unconfirmed);
+    assert_eq!(
+        second.clock_report().time_at_uptime.unwrap().unconfirmed_time,
+        reference.unwrap().unconfirmed_time
+    );
     manual.advance(LARGE_STEP_CONFIRMATION_TIME - MINUTE - SECOND);
     assert!(!second.may_fire_and_prune());
     manual.advance(SECOND);
@@ -306,13 +314,14 @@ fn a_restart_does_not_end_the_wait_after_a_boot_with_a_wrong_clock() {
 #[test]
 fn a_second_boot_with_a_wrong_clock_waits_again() {
     let (manual, first) = time_source_after_boot_ahead(DAY * 40);
-    let reference = BootReference { boot_id: 2, ..first.clock_report().boot_reference.unwrap() };
+    let reference = TimeAtUptime { boot_id: 2, ..first.clock_report().time_at_uptime.unwrap() };
     let second = TimeSource::new(manual.clone());
     second.align_with_embedded_store(Some(reference), Some(first.now()));
     assert!(!second.may_fire_and_prune(), "times that the first node wrote do not confirm the clock");
     manual.advance(LARGE_STEP_CONFIRMATION_TIME);
     assert!(
-        second.may_fire_and_prune() && second.clock_report().boot_reference.unwrap().unconfirmed.is_none()
+        second.may_fire_and_prune()
+            && second.clock_report().time_at_uptime.unwrap().unconfirmed_time.is_none()
     );
 }
 
@@ -343,7 +352,7 @@ fn a_step_ahead_while_the_time_is_not_confirmed_prolongs_the_wait() {
 #[tokio::test]
 async fn a_slow_measurement_is_used_if_it_shows_that_the_machine_was_paused() {
     let (manual, time) = manual_time_source();
-    manual.measure_true_time(&time).await;
+    manual.measure_server_with_true_time(&time).await;
     manual.set_ahead(DAY);
     let slow = async || {
         let server = manual.true_time().plus(DAY);

@@ -25,7 +25,7 @@ use pointsman_engine::{
 use pointsman_store_sqlite::{Sqlite, SqliteStore};
 use tokio::sync::broadcast;
 
-/// Far more than any test needs; only a test that hangs reaches it.
+/// The timeout of everything that a test waits for. It is so long that only a test that hangs reaches it.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn now() -> Timestamp {
@@ -67,11 +67,11 @@ impl TestEngineBuilder {
         F: Fn(Delivery) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = HandlerOutcome> + Send + 'static,
     {
-        self.handler_with_spec(handler, |_| {}, function)
+        self.handler_with_changed_spec(handler, |_| {}, function)
     }
 
-    /// Like [`handler`](Self::handler), after `change` was applied to the handler's spec.
-    pub(crate) fn handler_with_spec<F, Fut>(
+    /// Like [`handler`](Self::handler), but `change` is applied to the handler's spec first.
+    pub(crate) fn handler_with_changed_spec<F, Fut>(
         mut self,
         handler: &str,
         change: impl FnOnce(&mut HandlerSpec),
@@ -114,7 +114,7 @@ impl TestEngineBuilder {
         self.handler_with_runner(handler, None, |_| {})
     }
 
-    /// Adds a source with these collections, which a shell script synchronises.
+    /// Adds a source with these collections; a shell script synchronises each of them.
     pub(crate) fn source(self, source: &str, collections: &[&str], script: &str) -> Self {
         let argv = ["sh", "-c", script].map(ToOwned::to_owned).to_vec();
         let command =

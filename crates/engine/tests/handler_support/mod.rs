@@ -43,7 +43,7 @@ pub(crate) fn claimed_task_with_all_values() -> ClaimedTask {
     }
 }
 
-/// The same task without any optional value.
+/// The task of [`claimed_task_with_all_values`] without any optional value.
 pub(crate) fn claimed_task_without_optional_values() -> ClaimedTask {
     let task_with_all_values = claimed_task_with_all_values();
     let event = Event {

@@ -18,7 +18,7 @@ async fn an_order_waits_at_a_removed_chain_node_until_it_is_restored() {
     let order = add_order(&engine, "/x,1", "1").await;
     gate.wait_for_arrival().await;
 
-    // While the step runs, its chain node is changed to lead to another one.
+    // While the step runs, its chain node is changed to lead to another chain node.
     engine
         .reconfigure(
             builder_with_nodes(vec![step_node("a", "c"), step_node("c", "end"), end_node("end")]).setup,
@@ -36,7 +36,7 @@ async fn an_order_waits_at_a_removed_chain_node_until_it_is_restored() {
     list_order_events_until(&engine, &order, "OrderStepEnded").await;
     wait_until("the order to wait at the removed chain node", || async {
         let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
-        view.node_undefined && view.task.is_none() && view.order.node == chain_node_id("a")
+        view.is_at_removed_node && view.task.is_none() && view.order.node == chain_node_id("a")
     })
     .await;
     engine.reconfigure(builder_with_nodes(original_nodes()).setup).await.unwrap();

@@ -106,8 +106,8 @@ async fn an_order_schedule_can_be_run_manually() {
     engine.stop(TEST_TIMEOUT).await;
 }
 
-/// The types and states of scheduler events so far.
-async fn list_scheduler_events(engine: &Engine) -> Vec<String> {
+/// Lists the types and states of the engine events about nodes so far.
+async fn list_node_state_events(engine: &Engine) -> Vec<String> {
     let filter = EventFilter { event_types: vec![event_type("SchedulerEvent")], ..EventFilter::default() };
     let page = engine.observer().read_page(&filter, EventId::ZERO, None, 100).await.unwrap();
     page.events.iter().map(|event| format!("{} {}", event.event_type, event.value.as_str())).collect()
@@ -121,16 +121,16 @@ async fn a_node_publishes_its_state_and_a_bounded_run_does_not() {
         |state: EngineState| format!(r#"SchedulerStateChanged {{"state":"{}"}}"#, state.as_str());
     let mut expected =
         vec![state_changed_text(EngineState::Starting), state_changed_text(EngineState::Running)];
-    assert_eq!(list_scheduler_events(&engine).await, expected);
+    assert_eq!(list_node_state_events(&engine).await, expected);
     let mut bounded_run = TestEngineBuilder::default();
     bounded_run.settings.bounded_run = Some(BoundedRun { handlers: Default::default(), max_attempts: 1 });
     let bounded_run = bounded_run.start(&store).await;
     bounded_run.stop(TEST_TIMEOUT).await;
-    assert_eq!(list_scheduler_events(&engine).await, expected);
+    assert_eq!(list_node_state_events(&engine).await, expected);
     engine.stop(TEST_TIMEOUT).await;
     expected.extend([state_changed_text(EngineState::Stopping), "SchedulerClosed {}".into()]);
     expected.extend([state_changed_text(EngineState::Starting), state_changed_text(EngineState::Running)]);
     let engine = TestEngineBuilder::default().start(&store).await;
-    assert_eq!(list_scheduler_events(&engine).await, expected);
+    assert_eq!(list_node_state_events(&engine).await, expected);
     engine.stop(TEST_TIMEOUT).await;
 }

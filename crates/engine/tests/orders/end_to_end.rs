@@ -9,7 +9,7 @@ use pointsman_engine::PullRequest;
 use super::test_server::{build_response, http_handler, start_server};
 use super::*;
 
-/// Prints its input, and returns a value.
+/// The script of a step: prints its stdin and its variables, and returns a value as its result.
 const STEP_SCRIPT: &str = r#"
 cat; echo
 echo "$POINTSMAN_ORDER $POINTSMAN_NODE $POINTSMAN_KEY $POINTSMAN_SOURCE $POINTSMAN_COLLECTION $POINTSMAN_TENANT"

@@ -29,7 +29,7 @@ fn disable_retries(spec: &mut pointsman_engine::HandlerSpec) {
 }
 
 #[tokio::test]
-async fn a_chain_node_retry_policy_overrides_the_handlers() {
+async fn the_retry_policy_of_a_chain_node_overrides_that_of_the_handler() {
     let store = in_memory_store();
     let immediate_retries = RetryPolicy {
         max_retries: 2,
@@ -38,7 +38,7 @@ async fn a_chain_node_retry_policy_overrides_the_handlers() {
         ..Default::default()
     };
     let engine = TestEngineBuilder::default()
-        .handler_with_spec("a", disable_retries, step_failing_first_attempts(2))
+        .handler_with_changed_spec("a", disable_retries, step_failing_first_attempts(2))
         .chain(chain(
             "/x",
             vec![
@@ -70,7 +70,7 @@ async fn a_finally_failed_step_leads_to_its_on_error_node() {
     let store = in_memory_store();
     let calls = CallLog::default();
     let engine = TestEngineBuilder::default()
-        .handler_with_spec("a", disable_retries, step_failing_first_attempts(1))
+        .handler_with_changed_spec("a", disable_retries, step_failing_first_attempts(1))
         .handler("repair", recording_handler(&calls))
         .chain(chain(
             "/x",
@@ -96,7 +96,7 @@ async fn a_finally_failed_step_leads_to_its_on_error_node() {
 async fn without_on_error_a_failed_order_is_suspended_and_can_be_resumed() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
-        .handler_with_spec("a", disable_retries, step_failing_first_attempts(1))
+        .handler_with_changed_spec("a", disable_retries, step_failing_first_attempts(1))
         .chain(chain("/x", vec![step_node("a", "end"), end_node("end")]))
         .start(&store)
         .await;
@@ -119,7 +119,7 @@ async fn return_codes_of_commands_and_targets_are_published() {
         .handler_with_runner("exits", Some(shell_handler("exit 3")), without_command_retries)
         .handler_with_runner("dies", Some(shell_handler("kill -9 $$")), without_command_retries)
         .handler_with_runner("absent", Some(Arc::new(http_handler(url))), without_command_retries)
-        .handler_with_spec("breaks", disable_retries, |_| async { panic!("a simulated failure") })
+        .handler_with_changed_spec("breaks", disable_retries, |_| async { panic!("a simulated failure") })
         .chain(chain("/exits", vec![step_node("exits", "end"), end_node("end")]))
         .chain(chain("/dies", vec![step_node("dies", "end"), end_node("end")]))
         .chain(chain("/absent", vec![step_node("absent", "end"), end_node("end")]))

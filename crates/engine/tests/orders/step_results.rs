@@ -78,7 +78,7 @@ async fn a_step_result_may_be_as_large_as_a_value() {
     for bytes in [200_000, MAX_VALUE_BYTES] {
         let store = in_memory_store();
         let engine = builder_with_result_size(bytes).await.start(&store).await;
-        // Seen before the last step.
+        // The orders stop before their last step, so that their values can be read.
         for handler in HANDLER_OF_EACH_KIND {
             let path = parse_order_key(&format!("/{handler},1")).chain;
             engine

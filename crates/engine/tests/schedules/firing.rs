@@ -6,8 +6,8 @@ use pointsman_engine::{HandlerOutcome, HandlerSpec, ScheduleRunResult};
 
 use super::*;
 
-/// Makes a handler a source of orders.
-pub(crate) fn make_orders_source(def: &mut HandlerDef) {
+/// Turns a handler into a source with the collection `orders`.
+pub(crate) fn set_source_with_orders_collection(def: &mut HandlerDef) {
     let orders = CollectionName::new("orders").unwrap();
     def.source = Some(SourceDef { collections: [(orders, Default::default())].into(), ..Default::default() });
 }
@@ -23,7 +23,7 @@ pub(crate) fn collection_schedule(pair: &str, when: &str) -> ScheduleSpec {
 }
 
 #[tokio::test]
-async fn planned_times_of_a_removed_source_are_recorded_as_skipped() {
+async fn planned_times_of_an_undefined_source_are_recorded_as_skipped() {
     let store = in_memory_store();
     let collection_run_schedule = collection_schedule("shop/orders", "every 1s");
     let engine = TestEngineBuilder::default().schedule(collection_run_schedule.clone()).start(&store).await;
@@ -35,14 +35,15 @@ async fn planned_times_of_a_removed_source_are_recorded_as_skipped() {
 /// A source whose tasks wait for a pull worker that never connects.
 fn builder_with_pulled_source() -> TestEngineBuilder {
     let pulled = |spec: &mut HandlerSpec| {
-        make_orders_source(&mut spec.def);
+        set_source_with_orders_collection(&mut spec.def);
         (spec.def.pull, spec.runner) = (true, None);
     };
-    TestEngineBuilder::default().handler_with_spec("shop", pulled, |_| async { HandlerOutcome::succeeded() })
+    TestEngineBuilder::default()
+        .handler_with_changed_spec("shop", pulled, |_| async { HandlerOutcome::succeeded() })
 }
 
 #[tokio::test]
-async fn watchers_are_notified_of_scheduled_tasks() {
+async fn watchers_are_notified_of_tasks_that_schedules_create() {
     let store = in_memory_store();
     let builder = builder_with_pulled_source()
         .handler("h", |_| async { HandlerOutcome::succeeded() })
@@ -72,7 +73,7 @@ async fn a_manual_run_creates_the_event_or_task_without_a_ledger_row() {
         .start(&store)
         .await;
     let run_result = engine.run_schedule(&daily.name).await.unwrap();
-    let events = list_all_emitted_events(&engine).await;
+    let events = list_emitted_events(&engine).await;
     assert_eq!(run_result, Some(ScheduleRunResult::Event(events[0].id)));
     assert_eq!(events[0].context.get("schedule").map(String::as_str), Some("daily"));
     assert_eq!(events[0].context.get("planned_at"), None);

@@ -26,7 +26,7 @@ impl GatedRunner {
         Self { gate: Arc::new(Semaphore::new(0)), call_log: CallLog::default() }
     }
 
-    /// A node that runs this as the handler `h`, at every tick.
+    /// Builds a node on which this runner handles every `tick` event, as the handler `h`.
     fn builder_with_tick_handler(&self) -> TestEngineBuilder {
         self.builder_with_gated_handler("h", |_| {}).route("tick", "h")
     }
@@ -42,7 +42,7 @@ impl GatedRunner {
             change(&mut spec.def);
         };
         TestEngineBuilder::default()
-            .handler_with_spec(handler, change, |_| async { HandlerOutcome::succeeded() })
+            .handler_with_changed_spec(handler, change, |_| async { HandlerOutcome::succeeded() })
     }
 }
 
@@ -122,16 +122,16 @@ async fn overlap_cancel_cancels_the_running_task() {
 }
 
 #[tokio::test]
-async fn a_source_is_run_one_task_at_a_time() {
+async fn planned_times_of_a_running_collection_are_skipped_as_overlaps() {
     let (store, runner) = (in_memory_store(), GatedRunner::new());
     let sync = firing::collection_schedule("shop/orders", "every 1s");
     let engine = runner
-        .builder_with_gated_handler("shop", firing::make_orders_source)
+        .builder_with_gated_handler("shop", firing::set_source_with_orders_collection)
         .schedule(sync.clone())
         .start(&store)
         .await;
     let fires = wait_for_ledger(&store, &sync, "some times", |fires| fires.len() >= 3).await;
-    assert!(list_all_emitted_events(&engine).await.is_empty());
+    assert!(list_emitted_events(&engine).await.is_empty());
     let tasks = list_tasks(&store).await;
     assert_eq!(tasks.len(), 1);
     assert_eq!((tasks[0].handler.as_str(), &*tasks[0].subject_name), ("shop", "orders"));

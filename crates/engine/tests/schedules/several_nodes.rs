@@ -12,7 +12,7 @@ fn builder_with_tick_schedule() -> TestEngineBuilder {
 }
 
 #[tokio::test]
-async fn two_clocks_fire_each_planned_time_once() {
+async fn several_nodes_fire_each_planned_time_once() {
     let store = in_memory_store();
     let tick = every_second_schedule();
     let (one, other) =
@@ -35,7 +35,7 @@ async fn two_clocks_fire_each_planned_time_once() {
         "no time was left out"
     );
     assert!(fires.iter().all(|fire| matches!(fire.outcome, FireOutcome::Fired | FireOutcome::Late)));
-    let events = list_all_emitted_events(&third).await;
+    let events = list_emitted_events(&third).await;
     assert_eq!(
         created_event_ids(&fires),
         events.iter().map(|event| event.id).collect::<Vec<_>>(),
@@ -99,7 +99,7 @@ async fn after_an_undone_clock_step_only_times_without_a_row_fire() {
         |fires: &[Fire]| fires.iter().filter(|fire| (last..far_ahead).contains(&fire.planned_at)).count() > 2;
     wait_for_ledger(&store, &tick, "times after those that have a row", has_fired_later_times).await;
     engine.stop(TEST_TIMEOUT).await;
-    let (fires, emitted) = (read_ledger(&store, &tick).await, list_all_emitted_events(&engine).await);
+    let (fires, emitted) = (read_ledger(&store, &tick).await, list_emitted_events(&engine).await);
     for fire in &fires {
         let has_row = times_with_row.contains(&fire.planned_at) || fire.planned_at == far_ahead;
         assert_eq!(fire.outcome == FireOutcome::CaughtUp, has_row, "{fire:?}");

@@ -42,13 +42,13 @@ pub(crate) trait BusStore: Store {
 
 /// The events of a committed unit of work.
 pub(crate) enum UnitOfWorkEvents {
-    /// The commit journaled them.
+    /// The commit journaled the events.
     #[cfg_attr(
         not(feature = "sqlite"),
         allow(dead_code, reason = "only SQLite journals events with the commit")
     )]
     Journaled(Vec<EmittedEvent>),
-    /// The commit left them in the outbox; a node journals them in order.
+    /// The commit left the events in the outbox; a node journals them in order.
     #[cfg_attr(
         not(any(feature = "postgres", feature = "redis")),
         allow(dead_code, reason = "SQLite has no outbox")

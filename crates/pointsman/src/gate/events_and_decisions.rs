@@ -61,30 +61,31 @@ pub enum GateDecision<T> {
     /// The event is the next one of its object: handle it, then call [`mark_done`](super::Gate::mark_done), or
     /// [`release`](super::Gate::release) if that failed.
     Ready(IncomingEvent<T>),
-    /// The preceding event is not handled yet. The gate buffers this one.
+    /// The preceding event of the object is not handled yet. The gate buffers the event until then.
     Wait,
     /// The event was handled or skipped, is in progress, or waits already.
     Duplicate,
-    /// The order of the object has a hole before it, and the gate does not buffer it.
-    Hole(EventAfterHole<T>),
+    /// The event cannot be handled yet, or not at all, and the gate does not buffer it: the consumer has it back.
+    Returned(ReturnedEvent<T>),
 }
 
-/// An event that is returned to the consumer, because its predecessor is missing or wrong.
+/// An event that a gate returns to the consumer without buffering it, because its predecessor is missing or wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventAfterHole<T> {
+pub struct ReturnedEvent<T> {
     /// The returned event. Its `prev` is the missing event, or contradicts the object's position.
     pub event: IncomingEvent<T>,
-    /// Why the gate cannot keep the event.
-    pub reason: HoleReason,
+    /// Why the gate does not buffer the event.
+    pub reason: ReturnReason,
 }
 
-/// Why a gate returns an event with a hole.
+/// Why a gate returns an event instead of buffering it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum HoleReason {
+pub enum ReturnReason {
     /// The buffer of the gate or of the object is full. Pass the event to the gate again when there is space.
     BufferFull,
-    /// The event is newer than the last handled one, but its predecessor is neither that one nor a newer one.
+    /// The event contradicts the order of its object: its `prev` is older than the last handled event, missing, or not
+    /// older than the event itself, or another event with the same `prev` is in progress. Waiting does not help.
     Fork,
 }
 
@@ -95,8 +96,9 @@ pub struct MissingEvent {
     pub object: TenantObjectKey,
     /// The id of the missing event.
     pub missing_id: EventId,
-    /// The events that wait for it, in order. [`skip_to`](super::Gate::skip_to) takes the first of them.
+    /// The events that wait for the missing event, in order. Pass the first of them to
+    /// [`skip_to`](super::Gate::skip_to) to skip the missing event.
     pub waiting_ids: Vec<EventId>,
-    /// When the first of them was received.
+    /// When the first waiting event was received.
     pub waiting_since: Instant,
 }

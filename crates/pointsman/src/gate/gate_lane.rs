@@ -13,7 +13,8 @@ use super::{IncomingEvent, MissingEvent, TenantObjectKey};
 pub(super) struct GateLane<T> {
     /// The event that the consumer is handling.
     pub(super) in_progress_id: Option<EventId>,
-    /// Keyed by predecessor, then id: events that become ready or turn out to be forks after a new position come first.
+    /// The waiting events by predecessor, then id: events that a new position makes ready or shows to be forks come
+    /// first.
     waiting_events: BTreeMap<(EventId, EventId), WaitingEvent<T>>,
     /// The ids of the waiting events.
     waiting_ids: BTreeSet<EventId>,

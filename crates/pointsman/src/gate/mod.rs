@@ -42,9 +42,9 @@
 //! The id of the last handled event of each object is stored through the trait [`PositionStore`]:
 //! [`InMemoryPositions`], or [`SqlitePositions`], which survive the process. Waiting events and events in progress are
 //! only in memory. So acknowledge an event to its sender after `mark_done`, not while it waits: then a crash loses
-//! nothing, and an event that was handled without `mark_done` is ready once more. With [`Gate::write_position_in_transaction`] the
-//! position is part of the consumer's own transaction, and each event is handled exactly once as far as that database
-//! is concerned:
+//! nothing, and an event that was handled without `mark_done` is ready once more. With
+//! [`Gate::write_position_in_transaction`] the position is part of the consumer's own transaction, and each event is
+//! handled exactly once as far as that database is concerned:
 //!
 //! ```
 //! # use std::time::Instant;
@@ -72,12 +72,12 @@
 //! # }
 //! ```
 //!
-//! # Holes
+//! # Missing events
 //!
 //! The gate cannot know whether a missing event will arrive. It reports that its buffer is full
-//! ([`HoleReason::BufferFull`]), that an event contradicts the object's position ([`HoleReason::Fork`]), or that an
-//! event has been missing for too long ([`Gate::list_overdue_missing_events`]). The consumer then provides the missing event, or skips
-//! it with [`Gate::skip_to`].
+//! ([`ReturnReason::BufferFull`]), that an event contradicts the object's position ([`ReturnReason::Fork`]), or that an
+//! event has been missing for too long ([`Gate::list_overdue_missing_events`]). The consumer then provides the missing
+//! event, or skips it with [`Gate::skip_to`].
 
 mod error;
 mod events_and_decisions;
@@ -93,7 +93,7 @@ use pointsman_core::EventId;
 
 pub use error::GateError;
 pub use events_and_decisions::{
-    EventAfterHole, GateDecision, HoleReason, IncomingEvent, MissingEvent, TenantObjectKey,
+    GateDecision, IncomingEvent, MissingEvent, ReturnReason, ReturnedEvent, TenantObjectKey,
 };
 pub use pointsman_core::{ObjectKey, Tenant};
 pub use positions::{InMemoryPositions, ObjectPosition, PositionStore};
@@ -193,10 +193,10 @@ impl<T, P: PositionStore> Gate<T, P> {
             }
             // If the event is the next one, another event with the same predecessor is in progress.
             SequenceStatus::Next | SequenceStatus::Fork => {
-                GateDecision::Hole(EventAfterHole { event, reason: HoleReason::Fork })
+                GateDecision::Returned(ReturnedEvent { event, reason: ReturnReason::Fork })
             }
             SequenceStatus::Later { .. } if is_full => {
-                GateDecision::Hole(EventAfterHole { event, reason: HoleReason::BufferFull })
+                GateDecision::Returned(ReturnedEvent { event, reason: ReturnReason::BufferFull })
             }
             SequenceStatus::Later { predecessor } => {
                 self.lanes.entry(object).or_default().insert_waiting(
@@ -239,8 +239,8 @@ impl<T, P: PositionStore> Gate<T, P> {
     }
 
     /// Continues with this event of the object: all events before it count as handled. If it waits, it is returned as
-    /// ready; if it was returned with a hole, pass it to [`receive`](Self::receive) again. Fails while an older one
-    /// waits or is in progress, because that one would be lost.
+    /// ready; if the gate had returned it as [`GateDecision::Returned`], pass it to [`receive`](Self::receive) again.
+    /// Fails while an older event waits or is in progress, because the older event would be lost.
     pub fn skip_to(
         &mut self,
         object: &TenantObjectKey,
@@ -300,7 +300,7 @@ impl<T, P: PositionStore> Gate<T, P> {
                 return decisions;
             }
             self.waiting_count -= 1;
-            decisions.push(GateDecision::Hole(EventAfterHole { event, reason: HoleReason::Fork }));
+            decisions.push(GateDecision::Returned(ReturnedEvent { event, reason: ReturnReason::Fork }));
         }
         self.remove_empty_lane(object);
         decisions

@@ -11,7 +11,7 @@ use super::TenantObjectKey;
 /// How far the events of an object have been handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ObjectPosition {
-    /// This event of the object was handled last: the next one names it as its predecessor.
+    /// This event of the object was handled last: the `prev` of the object's next event is this id.
     LastHandled(EventId),
     /// All events up to this id count as handled, by a skip or because the consumer started there. The last event of
     /// the object among them is unknown.

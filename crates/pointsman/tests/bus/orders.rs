@@ -4,7 +4,7 @@ use pointsman::{NewOrder, OrderCommand, OrderError, OrderOperationError, PathFil
 use super::steps::{chain_node_id, chain_with_end, step_node, wait_for_event_of_type};
 use super::*;
 
-fn publish() -> ChainPath {
+fn publish_chain_path() -> ChainPath {
     ChainPath::new("/publish").unwrap()
 }
 
@@ -18,7 +18,7 @@ async fn start_bus_with_chain() -> Bus {
         .unwrap()
 }
 
-fn refusal(result: Result<impl std::fmt::Debug, OrderOperationError>) -> OrderError {
+fn expect_refused(result: Result<impl std::fmt::Debug, OrderOperationError>) -> OrderError {
     match result.unwrap_err() {
         OrderOperationError::Refused(refused) => refused,
         other => panic!("{other:?}"),
@@ -28,15 +28,15 @@ fn refusal(result: Result<impl std::fmt::Debug, OrderOperationError>) -> OrderEr
 #[tokio::test]
 async fn orders_of_a_stopped_chain_wait_until_it_is_started() {
     let bus = start_bus_with_chain().await;
-    bus.stop_chain(&publish()).await.unwrap();
+    bus.stop_chain(&publish_chain_path()).await.unwrap();
     assert!(bus.list_chains().await.unwrap()[0].state.stopped);
-    let added = bus.add_order(NewOrder::new(publish())).await.unwrap();
+    let added = bus.add_order(NewOrder::new(publish_chain_path())).await.unwrap();
     let order = bus.find_order(&added.tenant, &added.order).await.unwrap().unwrap();
-    assert!(order.paused_because.is_some(), "{order:?}");
+    assert!(order.step_blocked_because.is_some(), "{order:?}");
     let (task, _, _) = order.task.unwrap();
     let gates = bus.explain_waiting(&task).await.unwrap().unwrap();
-    assert!(gates.iter().any(|gate| gate.kind == TaskGateKind::Order && !gate.open), "{gates:?}");
-    bus.start_chain(&publish()).await.unwrap();
+    assert!(gates.iter().any(|gate| gate.kind == TaskGateKind::OrderNotBlocked && !gate.open), "{gates:?}");
+    bus.start_chain(&publish_chain_path()).await.unwrap();
     wait_for_event_of_type(&bus, "OrderFinished").await;
     assert!(bus.find_order(&added.tenant, &added.order).await.unwrap().is_none());
     bus.stop().await;
@@ -45,8 +45,13 @@ async fn orders_of_a_stopped_chain_wait_until_it_is_started() {
 #[tokio::test]
 async fn suspended_order_moves_and_finishes_after_it_is_resumed() {
     let bus = start_bus_with_chain().await;
-    bus.set_chain_node_action(&publish(), &chain_node_id("a"), ChainNodeAction::Stop).await.unwrap();
-    let receipt = bus.add_orders(vec![NewOrder::new(publish()), NewOrder::new(publish())]).await.unwrap();
+    bus.set_chain_node_action(&publish_chain_path(), &chain_node_id("a"), ChainNodeAction::Stop)
+        .await
+        .unwrap();
+    let receipt = bus
+        .add_orders(vec![NewOrder::new(publish_chain_path()), NewOrder::new(publish_chain_path())])
+        .await
+        .unwrap();
     let (tenant, kept) = (&receipt.orders[0].tenant, &receipt.orders[0].order);
     bus.remove_order(tenant, &receipt.orders[1].order).await.unwrap();
     bus.suspend_order(tenant, kept).await.unwrap();
@@ -65,11 +70,11 @@ async fn suspended_order_moves_and_finishes_after_it_is_resumed() {
 async fn refused_operations_on_orders_name_the_order_or_the_chain() {
     let bus = start_bus_with_chain().await;
     let nowhere = ChainPath::new("/nowhere").unwrap();
-    let refused = refusal(bus.add_order(NewOrder::new(nowhere.clone())).await);
+    let refused = expect_refused(bus.add_order(NewOrder::new(nowhere.clone())).await);
     assert_eq!(refused.to_string(), "there is no chain /nowhere");
-    assert_eq!(refusal(bus.stop_chain(&nowhere).await), OrderError::NoSuchChain(nowhere));
+    assert_eq!(expect_refused(bus.stop_chain(&nowhere).await), OrderError::NoSuchChain(nowhere));
     let key: OrderKey = "/publish,7".parse().unwrap();
-    let refused = refusal(bus.suspend_order(&Tenant::default(), &key).await);
+    let refused = expect_refused(bus.suspend_order(&Tenant::default(), &key).await);
     assert_eq!(refused, OrderError::NoSuchOrder(key));
     bus.stop().await;
 }

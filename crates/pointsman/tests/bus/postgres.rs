@@ -144,7 +144,7 @@ async fn events_committed_by_a_handler_name_their_cause() {
 }
 
 #[tokio::test]
-async fn statements_on_the_transaction_or_the_store_are_rejected() {
+async fn statements_that_control_the_transaction_or_write_to_the_store_are_rejected() {
     let bus = start_bus_with_record_table(&create_postgres_database()).await;
     for sql in [
         "COMMIT",

@@ -79,7 +79,7 @@ fn insert_record(uow: &mut UnitOfWork, id: i64) {
 }
 
 #[tokio::test]
-async fn hooks_run_in_order() {
+async fn hooks_run_in_the_order_of_the_operations() {
     let folder = SqliteStoreFolder::new();
     let bus = start_bus_with_record_table(&folder).await;
     let hook_log = HookLog::default();
@@ -96,7 +96,7 @@ async fn hooks_run_in_order() {
 }
 
 #[tokio::test]
-async fn failed_operation_rolls_everything_back_in_reverse_order() {
+async fn failed_operation_rolls_back_and_runs_rollback_hooks_in_reverse_order() {
     let folder = SqliteStoreFolder::new();
     let bus = start_bus_with_record_table(&folder).await;
     let failures: [fn() -> Result<(), BoxError>; 2] =
@@ -137,7 +137,7 @@ async fn failed_operation_rolls_everything_back_in_reverse_order() {
 }
 
 #[tokio::test]
-async fn failed_statement_fails_the_operation() {
+async fn failed_statement_rolls_the_unit_of_work_back() {
     let folder = SqliteStoreFolder::new();
     let bus = start_bus_with_record_table(&folder).await;
     for sql in ["INSERT INTO nowhere VALUES (1)", "not sql at all", "INSERT INTO records (id) VALUES (1)"] {

@@ -7,7 +7,7 @@ use super::*;
 /// Passes an event to the gate, and handles the events that are ready then.
 fn receive_and_handle(gate: &mut Gate<u64, InMemoryPositions>, event: NumberedEvent) -> Vec<u64> {
     let decision = gate.receive(event, now()).unwrap();
-    handle_ready(gate, decision)
+    handle_ready_events(gate, decision)
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn event_that_contradicts_the_position_is_a_fork() {
         numbered_event("a", 30, None),
         numbered_event("a", 30, 30),
     ] {
-        assert_eq!(gate.receive(fork.clone(), now()).unwrap(), hole_decision(fork, HoleReason::Fork));
+        assert_eq!(gate.receive(fork.clone(), now()).unwrap(), returned_decision(fork, ReturnReason::Fork));
     }
     assert_eq!(
         gate.receive(numbered_event("a", 15, 10), now()).unwrap(),
@@ -129,7 +129,7 @@ fn second_successor_of_the_same_event_is_a_fork() {
     let (one, other) = (numbered_event("a", 20, 10), numbered_event("a", 30, 10));
     receive_and_handle(&mut gate, numbered_event("a", 10, None));
     assert_eq!(gate.receive(one.clone(), now()).unwrap(), GateDecision::Ready(one));
-    assert_eq!(gate.receive(other.clone(), now()).unwrap(), hole_decision(other, HoleReason::Fork));
+    assert_eq!(gate.receive(other.clone(), now()).unwrap(), returned_decision(other, ReturnReason::Fork));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn waiting_forks_are_returned_as_soon_as_they_are_detected() {
     assert_eq!(gate.mark_done(&first).unwrap(), [GateDecision::Ready(next.clone())]);
     assert_eq!(
         gate.mark_done(&next).unwrap(),
-        [hole_decision(fork, HoleReason::Fork), hole_decision(early, HoleReason::Fork)]
+        [returned_decision(fork, ReturnReason::Fork), returned_decision(early, ReturnReason::Fork)]
     );
     assert_eq!(gate.waiting_count(), 0);
 }
@@ -163,14 +163,14 @@ fn a_full_gate_buffers_no_more_events_but_still_makes_the_next_one_ready() {
     let event_over_the_limit = numbered_event("a", 4, 3);
     assert_eq!(
         gate.receive(event_over_the_limit.clone(), now()).unwrap(),
-        hole_decision(event_over_the_limit.clone(), HoleReason::BufferFull),
+        returned_decision(event_over_the_limit.clone(), ReturnReason::BufferFull),
         "the buffer of the object is full"
     );
     assert_eq!(gate.receive(numbered_event("b", 6, 5), now()).unwrap(), GateDecision::Wait);
     let other = numbered_event("c", 8, 7);
     assert_eq!(
         gate.receive(other.clone(), now()).unwrap(),
-        hole_decision(other.clone(), HoleReason::BufferFull),
+        returned_decision(other.clone(), ReturnReason::BufferFull),
         "the buffer of the gate is full"
     );
     assert_eq!(
@@ -234,7 +234,7 @@ fn events_waiting_for_one_in_progress_are_not_overdue() {
 }
 
 #[test]
-fn skip_continues_after_the_hole() {
+fn skip_continues_after_the_missing_events() {
     let mut gate = new_gate();
     let (third, fourth, seventh) =
         (numbered_event("a", 3, 2), numbered_event("a", 4, 3), numbered_event("a", 7, 6));

@@ -38,7 +38,7 @@ impl GateModel {
         } else if self.waiting.len() >= limits.max_waiting
             || waiting_of_object >= limits.max_waiting_per_object
         {
-            hole_decision(event.clone(), HoleReason::BufferFull)
+            returned_decision(event.clone(), ReturnReason::BufferFull)
         } else {
             GateDecision::Wait
         }
@@ -67,7 +67,7 @@ impl ModelCheck {
         match decision {
             GateDecision::Ready(event) => self.model.in_progress.push(event),
             GateDecision::Wait => self.model.waiting.push(event.clone()),
-            GateDecision::Hole(hole) => self.returned_events.push(hole.event),
+            GateDecision::Returned(returned) => self.returned_events.push(returned.event),
             GateDecision::Duplicate => {}
         }
         self.check_waiting_count();
@@ -98,8 +98,8 @@ impl ModelCheck {
         }
     }
 
-    /// Passes returned events again, and skips every hole, the oldest first.
-    fn skip_all_holes(&mut self, history: &[NumberedEvent]) {
+    /// Passes returned events again, and skips every missing event, the oldest first.
+    fn skip_all_missing_events(&mut self, history: &[NumberedEvent]) {
         loop {
             for event in std::mem::take(&mut self.returned_events) {
                 self.receive(&event);
@@ -168,7 +168,7 @@ fn check_arrivals(
         });
         assert_eq!(unique_ids(&model_check.model.handled), reachable.map(|event| event.id).collect());
     }
-    model_check.skip_all_holes(history);
+    model_check.skip_all_missing_events(history);
     assert_eq!(model_check.gate.waiting_count(), 0);
     for key in ["a", "b"] {
         let is_of_key = |event: &&NumberedEvent| event.object.as_ref() == Some(&object_key(key));

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use pointsman::EventId;
 use pointsman::gate::{
-    EventAfterHole, Gate, GateDecision, GateLimits, HoleReason, InMemoryPositions, IncomingEvent,
-    PositionStore, TenantObjectKey,
+    Gate, GateDecision, GateLimits, InMemoryPositions, IncomingEvent, PositionStore, ReturnReason,
+    ReturnedEvent, TenantObjectKey,
 };
 
 /// An event whose payload is its own id.
@@ -75,8 +75,8 @@ fn with_one_duplicated(arrivals: &[NumberedEvent]) -> Vec<Vec<NumberedEvent>> {
     all
 }
 
-/// Handles a ready event and those that become ready after it. Returns their payloads, in order.
-fn handle_ready<P: PositionStore>(gate: &mut Gate<u64, P>, decision: GateDecision<u64>) -> Vec<u64> {
+/// Handles the event if it is ready, and those that become ready after it. Returns their payloads, in order.
+fn handle_ready_events<P: PositionStore>(gate: &mut Gate<u64, P>, decision: GateDecision<u64>) -> Vec<u64> {
     let (mut handled, mut decisions) = (vec![], vec![decision]);
     while let Some(decision) = decisions.pop() {
         if let GateDecision::Ready(event) = decision {
@@ -87,8 +87,8 @@ fn handle_ready<P: PositionStore>(gate: &mut Gate<u64, P>, decision: GateDecisio
     handled
 }
 
-fn hole_decision(event: NumberedEvent, reason: HoleReason) -> GateDecision<u64> {
-    GateDecision::Hole(EventAfterHole { event, reason })
+fn returned_decision(event: NumberedEvent, reason: ReturnReason) -> GateDecision<u64> {
+    GateDecision::Returned(ReturnedEvent { event, reason })
 }
 
 fn ample_limits() -> GateLimits {

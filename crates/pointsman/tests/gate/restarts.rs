@@ -46,20 +46,21 @@ impl CrashingConsumer {
         (Gate::new(positions).with_limits(ample_limits()), open_connection_without_syncs(&path))
     }
 
-    fn count_step(&mut self) -> Result<(), SimulatedCrash> {
+    /// Counts a step; an error at the step at which the consumer is to crash.
+    fn count_step_and_crash_at_chosen_step(&mut self) -> Result<(), SimulatedCrash> {
         self.step_count += 1;
         if self.step_count == self.crash_step { Err(SimulatedCrash) } else { Ok(()) }
     }
 
     fn receive(&mut self, event: &NumberedEvent) -> Result<(), SimulatedCrash> {
         let mut decisions = vec![self.gate.receive(event.clone(), now()).unwrap()];
-        self.count_step()?;
+        self.count_step_and_crash_at_chosen_step()?;
         while let Some(decision) = decisions.pop() {
             let GateDecision::Ready(event) = decision else { continue };
             self.write_row(&event)?;
-            self.count_step()?;
+            self.count_step_and_crash_at_chosen_step()?;
             decisions = self.gate.mark_done(&event).unwrap();
-            self.count_step()?;
+            self.count_step_and_crash_at_chosen_step()?;
         }
         Ok(())
     }
@@ -130,7 +131,7 @@ fn event_handled_but_not_marked_done_before_a_crash_is_ready_again() {
 }
 
 #[test]
-fn position_committed_with_the_rows_gives_exactly_once() {
+fn position_committed_with_the_row_makes_handling_exactly_once() {
     assert_eq!(count_repeats_with_a_crash_at_every_step(true), 0);
 }
 
@@ -142,7 +143,7 @@ fn positions_in_a_file_survive_a_restart_per_consumer() {
         |name: &str| Gate::new(SqlitePositions::open(&path, name).unwrap()).with_limits(ample_limits());
     let mut gate = open("one");
     let decision = gate.receive(numbered_event("a", 1, None), now()).unwrap();
-    assert_eq!(handle_ready(&mut gate, decision), [1]);
+    assert_eq!(handle_ready_events(&mut gate, decision), [1]);
     gate.skip_to(&object_key("b"), event_id(5)).unwrap();
     gate.skip_to(&object_key("a"), event_id(2)).unwrap();
     drop(gate);

@@ -44,7 +44,7 @@ fn handle_through_gate(arrivals: Vec<IncomingEvent<RawEvent>>) -> Vec<(Option<Te
                     decisions.extend(gate.mark_done(&event).unwrap());
                 }
                 GateDecision::Wait | GateDecision::Duplicate => {}
-                GateDecision::Hole(hole) => panic!("{hole:?}"),
+                GateDecision::Returned(returned) => panic!("{returned:?}"),
             }
         }
     }
@@ -53,7 +53,7 @@ fn handle_through_gate(arrivals: Vec<IncomingEvent<RawEvent>>) -> Vec<(Option<Te
 }
 
 /// Checks that each event is handled once, and those of an object in order.
-fn check_once_and_in_order(arrivals: &[IncomingEvent<RawEvent>]) {
+fn check_handled_once_and_in_order(arrivals: &[IncomingEvent<RawEvent>]) {
     let shuffled_arrivals = shuffle_and_repeat(arrivals);
     assert!(!shuffled_arrivals.is_sorted_by_key(|event| event.id));
     let mut handled = handle_through_gate(shuffled_arrivals);
@@ -99,7 +99,7 @@ async fn shuffled_and_repeated_events_of_a_bus_are_handled_once_and_in_order() {
     .unwrap();
     let differing_count = sent_to_handler.iter().filter(|event| event.prev != event.payload.prev).count();
     assert!(differing_count > 0, "`prev_sent` skips events that the handler was not sent");
-    check_once_and_in_order(&sent_to_handler);
-    check_once_and_in_order(&journaled);
+    check_handled_once_and_in_order(&sent_to_handler);
+    check_handled_once_and_in_order(&journaled);
     bus.stop().await;
 }

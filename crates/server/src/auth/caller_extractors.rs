@@ -9,7 +9,7 @@ use crate::app_state::App;
 use crate::listen::ConnectionHandle;
 use crate::problem::Problem;
 
-/// Defines an extractor for each role: a caller whose role includes it.
+/// Defines an extractor for each role: it extracts a caller whose role includes that role, and refuses others with 403.
 macro_rules! define_caller_extractors {
     ($($name:ident),+) => {$(
         pub(crate) struct $name(pub(crate) Caller);
@@ -60,8 +60,9 @@ impl Caller {
         )))
     }
 
-    /// The tenant of a request that names `named`. A caller bound to a tenant gets its own and may not name another.
-    pub(crate) fn restrict_to_own_tenant(&self, named: Option<Tenant>) -> Result<Option<Tenant>, Problem> {
+    /// Returns the tenant that a request with the tenant `named` is for. A caller bound to a tenant gets that tenant,
+    /// and may not name another one. Other callers get `named`.
+    pub(crate) fn resolve_requested_tenant(&self, named: Option<Tenant>) -> Result<Option<Tenant>, Problem> {
         match (&self.bound_tenant, named) {
             (Some(own), Some(named)) if *own != named => Err(self.tenant_forbidden_problem(&named)),
             (Some(own), _) => Ok(Some(own.clone())),

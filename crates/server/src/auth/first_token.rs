@@ -16,22 +16,25 @@ use crate::config::TokenDef;
 /// The token of a server without configured tokens.
 #[derive(Clone, Debug)]
 pub(crate) struct FirstToken {
-    pub(crate) def: TokenDef,
-    /// The token itself, if it was generated just now.
+    pub(crate) token_def: TokenDef,
+    /// The plain token, if this process has just generated it. Otherwise only the hash is known.
     pub(crate) newly_generated_plain_text: Option<String>,
 }
 
 impl FirstToken {
     /// A token that was generated earlier, of which only the hash is stored.
     pub(crate) fn from_hash(sha256: [u8; 32]) -> Self {
-        Self { def: first_token_def(sha256), newly_generated_plain_text: None }
+        Self { token_def: first_token_def(sha256), newly_generated_plain_text: None }
     }
 }
 
 /// Generates a token that is not stored.
 pub(crate) fn generate_first_token() -> FirstToken {
     let plain_text = generate_token();
-    FirstToken { def: first_token_def(hash_token(&plain_text)), newly_generated_plain_text: Some(plain_text) }
+    FirstToken {
+        token_def: first_token_def(hash_token(&plain_text)),
+        newly_generated_plain_text: Some(plain_text),
+    }
 }
 
 /// Loads the hash of the token stored beside this store, or generates a token and stores its hash.
@@ -48,7 +51,7 @@ pub(crate) fn load_or_create_first_token(store: &Path) -> io::Result<FirstToken>
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let token = generate_first_token();
-            write_token_hash(&path, &token.def.sha256)?;
+            write_token_hash(&path, &token.token_def.sha256)?;
             Ok(token)
         }
         Err(error) => Err(error),
@@ -102,7 +105,7 @@ mod tests {
         let plain_text = first.newly_generated_plain_text.unwrap();
         let again = load_or_create_first_token(&store).unwrap();
         assert!(again.newly_generated_plain_text.is_none());
-        assert_eq!(again.def.sha256, hash_token(&plain_text));
+        assert_eq!(again.token_def.sha256, hash_token(&plain_text));
         assert!(!fs::read_to_string(token_hash_file_path(&store)).unwrap().contains(&plain_text));
     }
 

@@ -10,9 +10,9 @@ pub enum Role {
     Viewer,
     /// Emits events.
     Producer,
-    /// Claims tasks and ends them.
+    /// Claims tasks of pull handlers, renews their leases, and reports how their attempts ended.
     Worker,
-    /// Reads, retries, cancels, pauses.
+    /// Reads everything, retries and cancels tasks, pauses, runs schedules, controls orders and chains.
     Operator,
     /// Everything, including blocking and the audit.
     Admin,

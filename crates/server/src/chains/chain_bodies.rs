@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pointsman_api::{ChainBody, ChainDetail, ChainList, ChainNodeBody, StrandedOrdersBody};
+use pointsman_api::{ChainBody, ChainDetail, ChainList, ChainNodeBody, RemovedNodeOrderCountBody};
 use pointsman_core::chain::{ChainPath, ChainState};
 use pointsman_core::store::ChainView;
 use pointsman_core::suggestion::did_you_mean_suffix;
@@ -70,8 +70,8 @@ fn chain_body(view: &ChainView, caller: &Caller) -> ChainBody {
         defined: !chain.nodes.is_empty(),
         state: state.as_str().into(),
         nodes: nodes.collect(),
-        stranded_order_counts: stranded_orders
-            .map(|(node, count)| StrandedOrdersBody { node: node.to_string(), order_count: *count })
+        order_counts_at_removed_nodes: stranded_orders
+            .map(|(node, count)| RemovedNodeOrderCountBody { node: node.to_string(), order_count: *count })
             .collect(),
         order_count: shows_counts.then(|| orders.iter().map(|(_, count)| count).sum()),
         rules: vec![],
@@ -85,7 +85,7 @@ fn undefined_chain_body(path: &ChainPath) -> ChainBody {
         defined: false,
         state: ChainState::default().as_str().into(),
         nodes: vec![],
-        stranded_order_counts: vec![],
+        order_counts_at_removed_nodes: vec![],
         order_count: None,
         rules: vec![],
     }

@@ -9,12 +9,12 @@ use crate::app_state::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::rules::RuleTarget;
-use crate::rules::openapi::RuleCallDocs;
+use crate::rules::openapi::RuleCallOpenApiTexts;
 
 impl RuleTarget for ChainPath {
     type Detail = ChainDetail;
 
-    const DOCS: RuleCallDocs = RuleCallDocs {
+    const OPENAPI_TEXTS: RuleCallOpenApiTexts = RuleCallOpenApiTexts {
         tag: "chains",
         noun: "chain",
         parameter: ("path", "a chain's path, not encoded, without its leading slash"),
@@ -26,11 +26,11 @@ impl RuleTarget for ChainPath {
         RuleScope::Chain(self.clone())
     }
 
-    async fn find_detail(&self, app: &App, caller: &Caller) -> Result<ChainDetail, Problem> {
+    async fn find_target_detail(&self, app: &App, caller: &Caller) -> Result<ChainDetail, Problem> {
         find_chain(app, caller, self).await
     }
 
-    fn clear_rules(detail: &mut ChainDetail) {
+    fn clear_rules_in_body(detail: &mut ChainDetail) {
         detail.chain.rules.clear();
     }
 }

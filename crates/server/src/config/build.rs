@@ -12,8 +12,8 @@ use pointsman_engine::handlers::http::NetworkAccess;
 
 use super::decode::{CheckedMap, parse_scalar, read_integer};
 use super::fault::{ConfigFaults, Findings};
-use super::file_snapshot::{ConfigFileSnapshot, ConfigFingerprint};
-use super::handlers::{DefinedNames, NameLocations};
+use super::file_contents::{ConfigFileContents, ConfigFingerprint};
+use super::handlers::{DefinedHandlersAndSources, NameLocations};
 use super::inputs::ConfigInputs;
 use super::location::{ConfigText, SettingLocation, SettingOrigin};
 use super::redact;
@@ -40,16 +40,16 @@ pub(super) struct BuildResult {
     pub(super) unset_variables: Vec<(String, SettingLocation)>,
 }
 
-pub(super) fn build_config(inputs: &ConfigInputs, snapshot: &ConfigFileSnapshot) -> BuildResult {
+pub(super) fn build_config(inputs: &ConfigInputs, contents: &ConfigFileContents) -> BuildResult {
     let mut findings = Findings::default();
     let mut resolver = SecretResolver::new(&inputs.env);
     let defaults = ConfigText::new(SettingOrigin::Default, 0, DEFAULT_YAML.into());
-    let tree = merge_layers(&defaults, inputs, snapshot, &mut findings);
+    let tree = merge_layers(&defaults, inputs, contents, &mut findings);
     let draft = tree.and_then(|tree| read_sections(tree, &mut resolver, &mut findings));
-    let fingerprint = ConfigFingerprint::compute(snapshot, &resolver.secret_files);
+    let fingerprint = ConfigFingerprint::compute(contents, &resolver.secret_files);
     let read = findings.into_result(draft, &SettingLocation::whole_text(&defaults));
     let result = read.map(|(draft, warnings)| {
-        let files = snapshot.files.iter().map(|(path, _)| path.clone()).collect();
+        let files = contents.files.iter().map(|(path, _)| path.clone()).collect();
         draft.into_config(files, warnings, fingerprint.clone())
     });
     BuildResult { config: result, fingerprint, unset_variables: resolver.unset_variables }
@@ -59,12 +59,12 @@ pub(super) fn build_config(inputs: &ConfigInputs, snapshot: &ConfigFileSnapshot)
 fn merge_layers(
     defaults: &Arc<ConfigText>,
     inputs: &ConfigInputs,
-    snapshot: &ConfigFileSnapshot,
+    contents: &ConfigFileContents,
     findings: &mut Findings,
 ) -> Option<YamlNode> {
     let mut tree = yaml::parse_yaml(defaults, findings)?;
     let mut files: Option<YamlNode> = None;
-    if let Some((folder, reason)) = &snapshot.folder_error {
+    if let Some((folder, reason)) = &contents.folder_error {
         findings.add_fault(
             &SettingLocation::whole_text(&ConfigText::new(
                 SettingOrigin::File(folder.clone()),
@@ -74,7 +74,7 @@ fn merge_layers(
             reason,
         );
     }
-    for (file_index, (path, content)) in snapshot.files.iter().enumerate() {
+    for (file_index, (path, content)) in contents.files.iter().enumerate() {
         let Some(node) = parse_config_file(path, file_index, content, findings) else { continue };
         match &mut files {
             None => files = Some(node),
@@ -143,7 +143,7 @@ struct ConfigDraft {
     store_url: StoreUrl,
     registration_name: HandlerName,
     server: server::ServerSettings,
-    workers: usize,
+    max_running_tasks: usize,
     selected_services: services::SelectedServices,
     journal_retention: Retention,
     history_retention: Retention,
@@ -211,7 +211,7 @@ fn read_sections(
         store_url: store?,
         registration_name: name?,
         server: server?,
-        workers: usize::try_from(workers?).ok()?,
+        max_running_tasks: usize::try_from(workers?).ok()?,
         selected_services: services?,
         journal_retention: journal?,
         history_retention: history?,
@@ -246,7 +246,8 @@ fn read_work_definitions(
     let sources_section = root
         .get_required("sources", owner, findings)
         .map(|n| sources::read_sources(n, network, &mut names, resolver, findings));
-    let defined = DefinedNames { sources: &parse_names(&names) - &handler_names, handlers: handler_names };
+    let defined =
+        DefinedHandlersAndSources { sources: &parse_names(&names) - &handler_names, handlers: handler_names };
     let chains_section =
         root.get_required("chains", owner, findings).map(|n| chains::read_chains(n, &defined, findings));
     let chains::ChainsSection { chains, node_ids_of_defined_chains: defined_chains } =
@@ -304,7 +305,7 @@ impl ConfigDraft {
             max_connections: self.server.max_connections,
             server_limits: self.server.limits,
             drain_timeout: self.server.drain_timeout,
-            workers: self.workers,
+            max_running_tasks: self.max_running_tasks,
             engine_services: self.selected_services.engine_services,
             serves_http: self.selected_services.serves_http,
             journal_retention: self.journal_retention,

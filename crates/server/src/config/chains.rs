@@ -17,7 +17,7 @@ use pointsman_core::suggestion::did_you_mean_suffix;
 
 use super::decode::{AllowedKeys, CheckedMap, parse_scalar, read_boolean, read_list_items, read_map_entries};
 use super::fault::Findings;
-use super::handlers::{DefinedNames, check_handler_exists};
+use super::handlers::{DefinedHandlersAndSources, check_handler_exists};
 use super::location::SettingLocation;
 use super::retry;
 use super::yaml::{YamlEntry, YamlKind, YamlNode};
@@ -53,7 +53,7 @@ pub(super) struct ChainsSection {
 
 pub(super) fn read_chains(
     node: &YamlNode,
-    handlers: &DefinedNames,
+    handlers: &DefinedHandlersAndSources,
     findings: &mut Findings,
 ) -> ChainsSection {
     let mut section = ChainsSection::default();
@@ -75,7 +75,7 @@ pub(super) fn read_chains(
 /// Reads the nodes of a chain that have an id, with their locations.
 fn read_chain_nodes(
     entry: &YamlEntry,
-    handlers: &DefinedNames,
+    handlers: &DefinedHandlersAndSources,
     findings: &mut Findings,
 ) -> Vec<(ChainNode, SettingLocation)> {
     let Some(fields) = CheckedMap::from_node_with_known_keys(&entry.value, &CHAIN_KEYS, findings) else {
@@ -129,8 +129,12 @@ fn check_whole_chain(path: &str, nodes: Vec<ChainNode>, list: &[YamlNode], findi
     }
 }
 
-/// Reads a node. It needs an id; other faults do not prevent a result.
-fn read_chain_node(item: &YamlNode, handlers: &DefinedNames, findings: &mut Findings) -> Option<ChainNode> {
+/// Reads a chain node. Returns `None` if the node is not a map or has no valid id. Other faults are only reported.
+fn read_chain_node(
+    item: &YamlNode,
+    handlers: &DefinedHandlersAndSources,
+    findings: &mut Findings,
+) -> Option<ChainNode> {
     let fields = CheckedMap::from_node_with_known_keys(item, &CHAIN_NODE_KEYS, findings)?;
     let id = fields
         .get_required("id", CHAIN_NODE_KEYS.described_thing, findings)
@@ -157,7 +161,7 @@ fn check_end_node_keys(item: &YamlNode, findings: &mut Findings) {
 
 fn read_chain_step(
     fields: &CheckedMap,
-    handlers: &DefinedNames,
+    handlers: &DefinedHandlersAndSources,
     findings: &mut Findings,
 ) -> Option<ChainStep> {
     let handler = match fields.get("handler") {
@@ -195,7 +199,7 @@ pub(super) fn invalid_id_message(text: &str, owner: &str) -> String {
 /// Reads the name of a step's handler. A handler that does not exist is reported, and its name is still returned.
 fn read_step_handler(
     node: &YamlNode,
-    defined: &DefinedNames,
+    defined: &DefinedHandlersAndSources,
     findings: &mut Findings,
 ) -> Option<HandlerName> {
     let name = parse_scalar(node, findings, str::parse::<HandlerName>)?;
@@ -213,7 +217,7 @@ pub(super) fn read_chain_reference(
     check_chain_exists(node, &path, defined, findings).then_some(path)
 }
 
-/// Whether the chain is defined; reports a fault if it is not.
+/// Whether the chain is defined. Reports a fault if the chain is not defined.
 pub(super) fn check_chain_exists(
     node: &YamlNode,
     path: &ChainPath,
@@ -239,7 +243,8 @@ mod tests {
 
     fn read_all_chains(node: &YamlNode, findings: &mut Findings) -> Option<Vec<Chain>> {
         let names = |names: &[&str]| names.iter().map(|name| HandlerName::new(name).unwrap()).collect();
-        let defined = DefinedNames { handlers: names(&["render", "deploy"]), sources: names(&["shop"]) };
+        let defined =
+            DefinedHandlersAndSources { handlers: names(&["render", "deploy"]), sources: names(&["shop"]) };
         Some(
             read_chains(node, &defined, findings)
                 .chains

@@ -22,7 +22,7 @@ use super::schedules::ScheduleConfig;
 use super::secrets::Environment;
 
 /// The maximum number of upcoming times in the summary of a schedule.
-const MAX_UPCOMING_TIMES: usize = 3;
+const MAX_UPCOMING_FIRE_TIMES: usize = 3;
 
 /// The result of `config check`.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ pub struct ScheduleSummary {
     /// When the schedule fires and what it does, as a phrase.
     #[serde(rename = "does")]
     pub description: String,
-    /// The next times at which the schedule fires, at most `MAX_UPCOMING_TIMES`.
+    /// The next times at which the schedule fires, at most `MAX_UPCOMING_FIRE_TIMES`.
     #[serde(rename = "next")]
     pub upcoming_times: Vec<Timestamp>,
 }
@@ -214,7 +214,7 @@ fn summarize_schedule(schedule: &ScheduleSpec, now: Timestamp) -> ScheduleSummar
     ScheduleSummary {
         name: schedule.name.to_string(),
         description: format!("{when}{zone}, {effect}"),
-        upcoming_times: schedule.cron.upcoming(now).take(MAX_UPCOMING_TIMES).collect(),
+        upcoming_times: schedule.cron.upcoming(now).take(MAX_UPCOMING_FIRE_TIMES).collect(),
     }
 }
 
@@ -377,7 +377,7 @@ impl fmt::Display for SourceSummary {
 impl fmt::Display for ScheduleSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let times: Vec<String> =
-            self.upcoming_times.iter().map(|time| format_without_zero_fraction(*time)).collect();
+            self.upcoming_times.iter().map(|time| format_time_without_zero_fraction(*time)).collect();
         let next = if times.is_empty() { "never".into() } else { format!("at {}", times.join(", ")) };
         write!(f, "schedule {}: {}; next {next}", self.name, self.description)
     }
@@ -399,8 +399,8 @@ fn format_run_summary(kind: &str, target: &str, run_as: Option<&str>) -> String 
     run_as.map_or(run.clone(), |run_as| format!("{run} as {run_as}"))
 }
 
-/// A time without its fraction of a second if that is zero, as it mostly is for schedules.
-fn format_without_zero_fraction(time: Timestamp) -> String {
+/// Formats a time without its fraction of a second if the fraction is zero, as in most planned times.
+fn format_time_without_zero_fraction(time: Timestamp) -> String {
     time.to_string().replace(".000000Z", "Z")
 }
 

@@ -34,7 +34,7 @@ impl fmt::Display for CommandUser {
     }
 }
 
-/// Reads `user` and `group`. `Some(None)` if neither is set, `None` if they cannot be used.
+/// Reads `user` and `group`. Returns `Some(None)` if neither is set, and `None` if there is a fault.
 pub(super) fn read_command_user(fields: &CheckedMap, findings: &mut Findings) -> Option<Option<CommandUser>> {
     let (user_node, group_node) = (fields.get("user"), fields.get("group"));
     let Some(first_node) = user_node.or(group_node) else { return Some(None) };

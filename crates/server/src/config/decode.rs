@@ -24,8 +24,8 @@ pub(super) struct AllowedKeys {
 const SUGGESTED_KEY_SYNONYMS: &[(&str, &str)] = &[("schedule", "cron"), ("cron", "schedule")];
 
 impl AllowedKeys {
-    /// `; did you mean …?` with the most similar name, or an empty text.
-    fn suggest_key(&self, wrong: &str) -> String {
+    /// The text `; did you mean …?` with the most similar key, or an empty text if no key is similar.
+    fn did_you_mean_key_suffix(&self, wrong: &str) -> String {
         let synonym =
             SUGGESTED_KEY_SYNONYMS.iter().find(|(other, own)| *other == wrong && self.names.contains(own));
         match synonym {
@@ -57,7 +57,7 @@ impl<'n> CheckedMap<'n> {
             let message = if keys.not_yet_supported.contains(&key) {
                 format!("`{key}` is not supported yet")
             } else {
-                format!("unknown setting {name:?} of {of}{}", keys.suggest_key(key))
+                format!("unknown setting {name:?} of {of}{}", keys.did_you_mean_key_suffix(key))
             };
             findings.add_fault(&entry.key_location, message);
         }

@@ -61,7 +61,7 @@ impl fmt::Display for ConfigFault {
     }
 }
 
-/// The part of a line around a column, and the blanks before the caret below it.
+/// The part of a line around a column, and the blanks that put a caret below that column.
 fn excerpt_around_column(line: &str, column: usize) -> (String, String) {
     let at = column.saturating_sub(1);
     let skip = if at >= MAX_EXCERPT_WIDTH { at - MAX_EXCERPT_WIDTH / 2 } else { 0 };

@@ -8,10 +8,10 @@ use super::decode::{CheckedMap, parse_scalar, read_duration, read_integer};
 use super::fault::Findings;
 use super::yaml::YamlNode;
 
-/// A larger concurrency is taken for a typing error.
+/// The largest accepted concurrency. Larger ones are taken for typing errors.
 const MAX_CONCURRENCY: u64 = 1_000_000;
 
-/// With a shorter interval, waiting would soon outweigh every configured priority.
+/// The shortest accepted ageing interval. With a shorter one, waiting would soon outweigh every configured priority.
 const MIN_AGEING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reads the limits of a handler with this lane ordering.
@@ -40,7 +40,7 @@ fn read_concurrency(node: &YamlNode, findings: &mut Findings) -> Option<u32> {
     read_integer(node, findings, 1..=MAX_CONCURRENCY).and_then(|count| u32::try_from(count).ok())
 }
 
-/// Reads a weight of the weighted round robin; 1 if none is set.
+/// Reads `weight`, the weight in the weighted round robin; 1 if it is not set.
 pub(super) fn read_weight(fields: &CheckedMap, findings: &mut Findings) -> Weight {
     fields.read_or_default("weight", Weight::default(), findings, |n, f| {
         let weight = read_integer(n, f, 1..=Weight::MAX.into())?;

@@ -29,7 +29,8 @@ pub(super) const COMMAND_RUN_KEYS: AllowedKeys = AllowedKeys {
     names: &["command", "timeout", "env", "dir", "user", "group"],
     not_yet_supported: &[],
 };
-/// The keys of both kinds, for a `run` with neither or both of `http` and `command`.
+/// The keys of an HTTP handler's and of a command's `run` together, for a `run` that has both `http` and `command`, or
+/// neither.
 pub(super) const ANY_RUN_KEYS: AllowedKeys = AllowedKeys {
     described_thing: "`run`",
     names: &["http", "command", "timeout", "secret", "secrets", "headers", "env", "dir", "user", "group"],
@@ -84,7 +85,7 @@ pub struct HttpRunConfig {
     pub timeout: Duration,
     /// The signing secrets, newest first.
     pub signing_secrets: Vec<WebhookSecret>,
-    /// The hash of each secret, used to detect a replaced one.
+    /// The hash of each signing secret, used to detect that a secret was replaced.
     pub(super) signing_secret_hashes: Vec<String>,
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -373,13 +374,13 @@ mod tests {
     use super::super::yaml;
     use super::*;
 
-    fn read_any_run(node: &YamlNode, findings: &mut Findings) -> Option<HandlerRunConfig> {
+    fn read_run_of_any_kind(node: &YamlNode, findings: &mut Findings) -> Option<HandlerRunConfig> {
         let env: Environment = [("KEY", "value"), ("BAD", "whsec_AAAA")].into_iter().collect();
         read_handler_run(node, &NetworkAccess::default(), &mut SecretResolver::new(&env), findings)
     }
 
-    fn read_command_run_from(text: &str) -> CommandRunConfig {
-        match read_value_from_yaml(text, read_any_run) {
+    fn read_command_run_from_yaml(text: &str) -> CommandRunConfig {
+        match read_value_from_yaml(text, read_run_of_any_kind) {
             Ok(HandlerRunConfig::Command(command)) => command,
             other => panic!("{other:?}"),
         }
@@ -388,15 +389,15 @@ mod tests {
     #[test]
     fn program_paths_are_relative_to_the_config_file_and_bare_names_use_path() {
         let working_dir = std::env::current_dir().unwrap();
-        let command = read_command_run_from("{command: [./a.sh, ./b], timeout: 5s}");
+        let command = read_command_run_from_yaml("{command: [./a.sh, ./b], timeout: 5s}");
         assert_eq!(command.spec.argv, [working_dir.join("a.sh").to_str().unwrap(), "./b"]);
         assert_eq!((command.spec.working_dir, command.timeout), (Some(working_dir), Duration::from_secs(5)));
-        assert_eq!(read_command_run_from("{command: [sh]}").spec.argv, ["sh"]);
+        assert_eq!(read_command_run_from_yaml("{command: [sh]}").spec.argv, ["sh"]);
     }
 
     #[test]
     fn env_of_a_command_is_a_list_of_variables_or_a_map_with_references() {
-        let env = |text| read_command_run_from(text).spec.env.into_iter().collect::<Vec<_>>();
+        let env = |text| read_command_run_from_yaml(text).spec.env.into_iter().collect::<Vec<_>>();
         assert_eq!(env("{command: [sh], env: [KEY]}"), [("KEY".to_owned(), "value".to_owned())]);
         assert_eq!(env("{command: [sh], env: {A: 1, B: env:KEY}}")[1], ("B".to_owned(), "value".to_owned()));
     }
@@ -405,25 +406,25 @@ mod tests {
     fn user_and_group_of_a_command_must_exist_and_be_permitted() {
         let user = "{command: [sh], user: pointsman-no-such-user}";
         assert!(
-            fault_messages(user, read_any_run)[0]
+            fault_messages(user, read_run_of_any_kind)[0]
                 .starts_with("there is no user \"pointsman-no-such-user\" on this machine")
         );
         let group = "{command: [sh], group: pointsman-no-such-group}";
         assert!(
-            fault_messages(group, read_any_run)[0]
+            fault_messages(group, read_run_of_any_kind)[0]
                 .starts_with("there is no group \"pointsman-no-such-group\"")
         );
         assert_eq!(
-            fault_messages("{command: [sh], user: [], group: 1}", read_any_run),
+            fault_messages("{command: [sh], user: [], group: 1}", read_run_of_any_kind),
             ["expected text, found a list"]
         );
         let both = "{command: [sh], user: 65534, group: 65533}";
         match RunAsUser::find(Some("65534"), Some("65533")) {
-            Ok(run_as) => assert_eq!(read_command_run_from(both).spec.run_as, Some(run_as)),
-            Err(error) => assert_eq!(fault_messages(both, read_any_run), [error.to_string()]),
+            Ok(run_as) => assert_eq!(read_command_run_from_yaml(both).spec.run_as, Some(run_as)),
+            Err(error) => assert_eq!(fault_messages(both, read_run_of_any_kind), [error.to_string()]),
         }
         assert_eq!(
-            fault_messages("{http: 'https://x.example/', user: nobody}", read_any_run),
+            fault_messages("{http: 'https://x.example/', user: nobody}", read_run_of_any_kind),
             ["unknown setting \"user\" of an HTTP handler's `run`"]
         );
     }
@@ -433,7 +434,7 @@ mod tests {
         assert_eq!(
             fault_messages(
                 "{command: sh, env: {POINTSMAN_X: 1, 'A=B': 2, C: env:NO}, dir: [], headers: {}}",
-                read_any_run
+                read_run_of_any_kind
             ),
             [
                 "a command must be a list, not a plain value",
@@ -453,7 +454,7 @@ mod tests {
                     secrets: [env:BAD, plain]\n\
                     headers: {ce-id: x, 'a b': x, cookie: x, x-a: \"a\\nb\", Host: x}\n";
         assert_eq!(
-            fault_messages(text, read_any_run),
+            fault_messages(text, read_run_of_any_kind),
             [
                 "10.0.0.1 may not be reached: it is a private address; the setting `network.allow` can allow it",
                 "0s is too short; the least is 1ms",
@@ -471,7 +472,10 @@ mod tests {
     #[test]
     fn settings_are_checked_even_if_http_or_command_is_mistyped_or_both_are_set() {
         assert_eq!(
-            fault_messages("{htp: 'https://x.example/', timeout: 10x, secret: plain, dir: []}", read_any_run),
+            fault_messages(
+                "{htp: 'https://x.example/', timeout: 10x, secret: plain, dir: []}",
+                read_run_of_any_kind
+            ),
             [
                 "`run` needs `http` or `command`, or is the word `pull`",
                 "unknown setting \"htp\" of `run`; did you mean `http`?",
@@ -483,7 +487,7 @@ mod tests {
         assert_eq!(
             fault_messages(
                 "{http: ftp://x, command: [], timeout: 10x, env: {A: env:NO}, colour: red}",
-                read_any_run
+                read_run_of_any_kind
             ),
             [
                 "a handler runs either `http` or a `command`, not both",
@@ -502,7 +506,7 @@ mod tests {
             let mut findings = Findings::default();
             let config_text = ConfigText::new(SettingOrigin::File("test.yml".into()), 0, text.into());
             let run = yaml::parse_yaml(&config_text, &mut findings)
-                .and_then(|node| read_any_run(&node, &mut findings));
+                .and_then(|node| read_run_of_any_kind(&node, &mut findings));
             let faults = findings.into_result(run, &SettingLocation::whole_text(&config_text)).unwrap_err();
             faults.iter().map(|fault| fault.location()).collect::<Vec<_>>()
         };
@@ -535,8 +539,8 @@ mod tests {
             ),
             ("{http: /index}", "this is not a URL: relative URL without a base"),
         ] {
-            assert_eq!(fault_messages(text, read_any_run), [want], "{text}");
+            assert_eq!(fault_messages(text, read_run_of_any_kind), [want], "{text}");
         }
-        assert!(matches!(read_value_from_yaml("pull", read_any_run), Ok(HandlerRunConfig::Pull)));
+        assert!(matches!(read_value_from_yaml("pull", read_run_of_any_kind), Ok(HandlerRunConfig::Pull)));
     }
 }

@@ -44,8 +44,8 @@ pub struct HandlerConfig {
 /// The names in use, with their locations. Handlers, sources and schedules share one namespace.
 pub(super) type NameLocations = BTreeMap<String, SettingLocation>;
 
-/// Reads a name that must be unique, and claims it.
-pub(super) fn claim_unique_name(
+/// Reads a name that must be unique, and adds it to the names in use. A name that is in use already is a fault.
+pub(super) fn read_unique_name(
     entry: &YamlEntry,
     names: &mut NameLocations,
     findings: &mut Findings,
@@ -74,7 +74,7 @@ pub(super) fn read_handlers(
 ) -> Vec<HandlerConfig> {
     let mut handlers = Vec::new();
     for entry in read_map_entries(node, "`handlers`", findings).unwrap_or_default() {
-        let name = claim_unique_name(entry, names, findings);
+        let name = read_unique_name(entry, names, findings);
         let handler = read_handler(entry, name, network, resolver, findings);
         handlers.extend(handler);
     }
@@ -128,7 +128,7 @@ fn read_handler(
         on_error,
         retry,
         max_crashes: crashes,
-        observe,
+        attempt_event_policy: observe,
         limits,
         pull,
         ..defaults
@@ -153,7 +153,7 @@ pub(super) fn read_observe_policy(node: &YamlNode, findings: &mut Findings) -> O
 
 /// The names of handlers and sources that routes and chains can refer to.
 #[derive(Debug)]
-pub(super) struct DefinedNames {
+pub(super) struct DefinedHandlersAndSources {
     pub(super) handlers: BTreeSet<HandlerName>,
     pub(super) sources: BTreeSet<HandlerName>,
 }
@@ -161,23 +161,23 @@ pub(super) struct DefinedNames {
 /// Reads the name of a handler that must exist.
 pub(super) fn read_handler_reference(
     node: &YamlNode,
-    defined: &DefinedNames,
+    defined: &DefinedHandlersAndSources,
     findings: &mut Findings,
 ) -> Option<HandlerName> {
     let name = parse_scalar(node, findings, str::parse::<HandlerName>)?;
     check_handler_exists(node, &name, defined, "gets no events", findings).then_some(name)
 }
 
-/// Whether the handler is defined; reports a fault if it is not. `source_restriction` completes the fault for a source,
-/// which cannot be used here.
+/// Whether the handler is defined. Reports a fault if the handler is not defined, or is a source, which cannot be used
+/// here; `source_restriction` completes the message about a source.
 pub(super) fn check_handler_exists(
     node: &YamlNode,
     name: &HandlerName,
-    defined: &DefinedNames,
+    defined: &DefinedHandlersAndSources,
     source_restriction: &str,
     findings: &mut Findings,
 ) -> bool {
-    let DefinedNames { handlers, sources } = defined;
+    let DefinedHandlersAndSources { handlers, sources } = defined;
     let exists = handlers.contains(name);
     if sources.contains(name) {
         findings.add_fault(
@@ -243,7 +243,8 @@ mod tests {
     fn observe_setting_of_a_handler_is_read() {
         let text = "a: {run: pull}\nb: {run: pull, observe: all}\nc: {run: pull, observe: none}";
         let handlers = read_value_from_yaml(text, read_all_handlers).unwrap();
-        let observed: Vec<AttemptEventPolicy> = handlers.iter().map(|handler| handler.def.observe).collect();
+        let observed: Vec<AttemptEventPolicy> =
+            handlers.iter().map(|handler| handler.def.attempt_event_policy).collect();
         assert_eq!(
             observed,
             [AttemptEventPolicy::Failures, AttemptEventPolicy::All, AttemptEventPolicy::None]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::Config;
 use super::build::{self, BuildResult};
 use super::fault::{ConfigFaults, ConfigWarning};
-use super::file_snapshot::ConfigFileSnapshot;
+use super::file_contents::ConfigFileContents;
 use super::secrets::{Environment, variable_not_set_message};
 
 /// The file that is read if none is named.
@@ -40,21 +40,21 @@ pub struct ConfigFlag {
 impl ConfigInputs {
     /// Reads all inputs. Returns a configuration or all its faults.
     pub fn load_config(&self) -> Result<Config, ConfigFaults> {
-        build::build_config(self, &ConfigFileSnapshot::take(self)).config
+        build::build_config(self, &ConfigFileContents::read(self)).config
     }
 
     /// Like [`load_config`](Self::load_config), for commands that only display a configuration: a secret whose variable
     /// is not set is a warning and gets a placeholder. The result must not be run.
     pub fn load_with_placeholder_secrets(&self) -> Result<(Config, Vec<ConfigWarning>), ConfigFaults> {
-        let snapshot = ConfigFileSnapshot::take(self);
-        let BuildResult { config: result, mut unset_variables, .. } = build::build_config(self, &snapshot);
+        let contents = ConfigFileContents::read(self);
+        let BuildResult { config: result, mut unset_variables, .. } = build::build_config(self, &contents);
         if result.is_ok() || unset_variables.is_empty() {
             return result.map(|config| (config, vec![]));
         }
         unset_variables.sort_by(|(_, a), (_, b)| a.compare_in_reading_order(b));
         let env =
             self.env.clone().with_placeholder_secrets(unset_variables.iter().map(|(name, _)| name.as_str()));
-        let retried = build::build_config(&Self { env, ..self.clone() }, &snapshot);
+        let retried = build::build_config(&Self { env, ..self.clone() }, &contents);
         let warnings = unset_variables
             .iter()
             .map(|(name, location)| ConfigWarning::new(location, variable_not_set_message(name)));

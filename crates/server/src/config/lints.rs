@@ -66,7 +66,7 @@ pub(super) fn add_lint_warnings(
     }
 }
 
-/// Warns of nodes that no path leads to, neither from the first node nor from one that a schedule adds orders to.
+/// Warns of chain nodes that no path leads to from the first node or from a node at which a schedule adds orders.
 fn warn_of_unreachable_chain_nodes(
     chain_config: &ChainConfig,
     work: &WorkDefinitions,

@@ -140,8 +140,8 @@ impl SettingLocation {
     }
 }
 
-/// The precedence of a kind of origin; a larger number overrides a smaller one. Files have the same precedence and are
-/// compared by their index, not by their names.
+/// The precedence of a kind of origin. Settings of an origin with a larger number override those with a smaller number.
+/// All files have the same precedence; they are compared by their index, not by their names.
 fn origin_precedence(origin: &SettingOrigin) -> u8 {
     match origin {
         SettingOrigin::Default => 0,

@@ -113,15 +113,15 @@ mod tests {
     use super::super::yaml;
     use super::*;
 
-    fn parse_tree(name: &str, text_index: usize, text: &str) -> YamlNode {
+    fn parse_yaml_text(name: &str, text_index: usize, text: &str) -> YamlNode {
         let config_text = ConfigText::new(SettingOrigin::File(name.into()), text_index, text.into());
         yaml::parse_yaml(&config_text, &mut Findings::default()).unwrap()
     }
 
     fn merge_two_files(a: &str, b: &str) -> Result<YamlNode, Vec<String>> {
         let mut findings = Findings::default();
-        let mut into = parse_tree("a.yml", 0, a);
-        merge_files(&mut into, parse_tree("b.yml", 1, b), &mut findings);
+        let mut into = parse_yaml_text("a.yml", 0, a);
+        merge_files(&mut into, parse_yaml_text("b.yml", 1, b), &mut findings);
         let location = into.location.clone();
         match findings.into_result(Some(into), &location) {
             Ok((merged, _)) => Ok(merged),
@@ -162,8 +162,9 @@ mod tests {
 
     #[test]
     fn a_higher_layer_overrides_lower_settings() {
-        let mut base = parse_tree("a.yml", 0, "server: {listen: x, drain: 1s}\nhandlers: {}\nworkers: 1\n");
-        override_layer(&mut base, parse_tree("b.yml", 1, "server: {drain: 2s}\nhandlers:\nworkers:\n"));
+        let mut base =
+            parse_yaml_text("a.yml", 0, "server: {listen: x, drain: 1s}\nhandlers: {}\nworkers: 1\n");
+        override_layer(&mut base, parse_yaml_text("b.yml", 1, "server: {drain: 2s}\nhandlers:\nworkers:\n"));
         let server = base.get("server").unwrap();
         assert_eq!(server.get("listen").unwrap().location.to_string(), "a.yml:1:18");
         assert_eq!(server.get("drain").unwrap().location.to_string(), "b.yml:1:17");

@@ -24,7 +24,7 @@ mod decode;
 mod digest;
 mod engine_setup;
 mod fault;
-mod file_snapshot;
+mod file_contents;
 mod handler_limits;
 mod handler_run;
 mod handlers;
@@ -99,8 +99,8 @@ pub struct Config {
     pub server_limits: ServerLimits,
     /// How long running attempts and requests may continue when the process stops.
     pub drain_timeout: Duration,
-    /// The number of tasks that this process runs at a time.
-    pub workers: usize,
+    /// The setting `workers`: the maximum number of tasks that this process runs at a time.
+    pub max_running_tasks: usize,
     pub engine_services: EnabledServices,
     /// Whether this process serves HTTP, the service that is not part of the engine.
     pub serves_http: bool,
@@ -129,7 +129,7 @@ pub struct Config {
     /// The merged tree that the configuration was read from.
     merged_tree: yaml::YamlNode,
     /// The fingerprint of the configuration files, used to detect changes.
-    fingerprint: file_snapshot::ConfigFingerprint,
+    fingerprint: file_contents::ConfigFingerprint,
 }
 
 impl Config {
@@ -139,7 +139,7 @@ impl Config {
     }
 
     /// The settings that differ from `running` and cannot change while the process runs.
-    pub fn changed_fixed_settings(&self, running: &Self) -> Vec<&'static str> {
+    pub fn changed_settings_needing_restart(&self, running: &Self) -> Vec<&'static str> {
         let compared = [
             ("store", self.store_url == running.store_url),
             ("name", self.registration_name == running.registration_name),
@@ -147,7 +147,7 @@ impl Config {
             ("server.max_connections", self.max_connections == running.max_connections),
             ("server.limits", self.server_limits == running.server_limits),
             ("server.drain", self.drain_timeout == running.drain_timeout),
-            ("workers", self.workers == running.workers),
+            ("workers", self.max_running_tasks == running.max_running_tasks),
             (
                 "services",
                 (self.engine_services, self.serves_http) == (running.engine_services, running.serves_http),

@@ -2,8 +2,8 @@
 //!
 //! `POINTSMAN_SERVER__LISTEN` is `server.listen`: a double underscore separates levels. Names of tenants, handlers,
 //! sources and schedules and the paths of chains are matched case-insensitively, with `_` for `-`, `.` and `/`
-//! (`/publish/article` is `PUBLISH_ARTICLE`), and only those that the files define can be changed. `…_FILE` names a file
-//! that contains the value. A value that begins with `[` or `{` is parsed as YAML, any other is used as text.
+//! (`/publish/article` is `PUBLISH_ARTICLE`), and only those that the files define can be changed. `…_FILE` names a
+//! file that contains the value. A value that begins with `[` or `{` is parsed as YAML, any other is used as text.
 //!
 //! A `POINTSMAN_` variable that is not a setting is warned about and ignored: container platforms add variables of
 //! their own.
@@ -22,7 +22,7 @@ use pointsman_core::suggestion::suggest_name;
 
 const VARIABLE_PREFIX: &str = "POINTSMAN_";
 
-/// Variables that are not settings: those of the command line, and those that command handlers get.
+/// Variables that are not settings, without the prefix: those of the command line, and those that command handlers get.
 const NON_SETTING_VARIABLES: &[&str] = &[
     "URL",
     "TOKEN",
@@ -177,16 +177,16 @@ fn to_variable_name(key: &str) -> String {
 mod tests {
     use super::*;
 
-    fn parse_tree(text: &str) -> YamlNode {
+    fn parse_yaml_text(text: &str) -> YamlNode {
         let config_text = ConfigText::new(SettingOrigin::File("a.yml".into()), 0, text.into());
         yaml::parse_yaml(&config_text, &mut Findings::default()).unwrap()
     }
 
-    fn apply_variables(
+    fn parse_with_env(
         text: &str,
         variables: &[(&str, &str)],
     ) -> (YamlNode, Result<Vec<String>, Vec<String>>) {
-        let mut tree = parse_tree(text);
+        let mut tree = parse_yaml_text(text);
         let mut findings = Findings::default();
         apply_env(&mut tree, &variables.iter().copied().collect(), &mut findings);
         let findings = match findings.into_result(Some(()), &tree.location) {
@@ -196,7 +196,7 @@ mod tests {
         (tree, findings)
     }
 
-    fn scalar_at<'n>(tree: &'n YamlNode, path: &[&str]) -> &'n str {
+    fn find_scalar_text<'n>(tree: &'n YamlNode, path: &[&str]) -> &'n str {
         let node = path.iter().fold(tree, |node, key| node.get(key).unwrap());
         match &node.kind {
             YamlKind::Scalar { text, .. } => text,
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn double_underscores_in_variables_address_nested_settings() {
-        let (tree, found) = apply_variables(
+        let (tree, found) = parse_with_env(
             "server: {listen: x}\nhandlers: {my-index: {retry: {max: 1}}}\n\
              sources: {shop: {collections: [a]}}\ntenants: {lab: {}}\n",
             &[
@@ -224,13 +224,13 @@ mod tests {
             ],
         );
         assert_eq!(found, Ok(vec![]));
-        assert_eq!(scalar_at(&tree, &["server", "listen"]), "127.0.0.1:1");
-        assert_eq!(scalar_at(&tree, &["store"]), "sqlite::memory:");
-        assert_eq!(scalar_at(&tree, &["handlers", "my-index", "retry", "max"]), "7");
-        assert_eq!(scalar_at(&tree, &["handlers", "my-index", "rate"]), "10/s");
-        assert_eq!(scalar_at(&tree, &["sources", "shop", "schedule"]), "@daily");
-        assert_eq!(scalar_at(&tree, &["sources", "shop", "run", "timeout"]), "1m");
-        assert_eq!(scalar_at(&tree, &["tenants", "lab", "weight"]), "5");
+        assert_eq!(find_scalar_text(&tree, &["server", "listen"]), "127.0.0.1:1");
+        assert_eq!(find_scalar_text(&tree, &["store"]), "sqlite::memory:");
+        assert_eq!(find_scalar_text(&tree, &["handlers", "my-index", "retry", "max"]), "7");
+        assert_eq!(find_scalar_text(&tree, &["handlers", "my-index", "rate"]), "10/s");
+        assert_eq!(find_scalar_text(&tree, &["sources", "shop", "schedule"]), "@daily");
+        assert_eq!(find_scalar_text(&tree, &["sources", "shop", "run", "timeout"]), "1m");
+        assert_eq!(find_scalar_text(&tree, &["tenants", "lab", "weight"]), "5");
         let collections = tree.get("sources").and_then(|n| n.get("shop")).and_then(|n| n.get("collections"));
         assert!(matches!(&collections.unwrap().kind, YamlKind::List(parts) if parts.len() == 2));
         assert!(
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn unknown_pointsman_variables_are_warned_about() {
-        let (_, found) = apply_variables(
+        let (_, found) = parse_with_env(
             "handlers: {index: {}}",
             &[
                 ("POINTSMAN_BANANA", "1"),
@@ -266,9 +266,9 @@ mod tests {
         let path = folder.path().join("store");
         std::fs::write(&path, "sqlite:other.db\n").unwrap();
         let path = path.to_str().unwrap();
-        let (tree, found) = apply_variables("", &[("POINTSMAN_STORE_FILE", path)]);
-        assert_eq!((scalar_at(&tree, &["store"]), found), ("sqlite:other.db", Ok(vec![])));
-        let (_, found) = apply_variables("", &[("POINTSMAN_STORE_FILE", path), ("POINTSMAN_STORE", "x")]);
+        let (tree, found) = parse_with_env("", &[("POINTSMAN_STORE_FILE", path)]);
+        assert_eq!((find_scalar_text(&tree, &["store"]), found), ("sqlite:other.db", Ok(vec![])));
+        let (_, found) = parse_with_env("", &[("POINTSMAN_STORE_FILE", path), ("POINTSMAN_STORE", "x")]);
         assert_eq!(found, Err(vec!["POINTSMAN_STORE_FILE: POINTSMAN_STORE is set as well".to_owned()]));
     }
 }

@@ -8,8 +8,8 @@
 //! | any other URL | as it is | scheme, host, port and first path segment |
 //! | a command | as it is | its program's name and the number of its arguments |
 //!
-//! Names that the author of the configuration has chosen are not treated as names of settings: an event type `ev` is not
-//! a mistyped `env`.
+//! Names that the author of the configuration has chosen are not treated as names of settings: an event type `ev` is
+//! not a mistyped `env`.
 
 use std::collections::BTreeSet;
 
@@ -85,7 +85,7 @@ impl<'a> TreePosition<'a> {
         }
     }
 
-    /// Whether a value here is a secret, or could be one.
+    /// Whether a value at this position is a secret, or could be a secret.
     fn hides_value(&self, value: &str) -> bool {
         must_hide_value(self.path.last().copied().unwrap_or_default(), value, self.is_below_secret_key)
     }
@@ -108,7 +108,7 @@ impl<'a> TreePosition<'a> {
 fn redact_node(node: &YamlNode, at: &TreePosition<'_>, audience: Audience) -> YamlNode {
     let kind = match &node.kind {
         YamlKind::Null => YamlKind::Null,
-        YamlKind::Scalar { text, is_plain: plain } => match redacted_text(text, at, audience) {
+        YamlKind::Scalar { text, is_plain: plain } => match replacement_if_hidden(text, at, audience) {
             Some(text) => YamlKind::Scalar { text, is_plain: true },
             None => YamlKind::Scalar { text: text.clone(), is_plain: *plain },
         },
@@ -138,8 +138,8 @@ fn scalar_texts(items: &[YamlNode]) -> Vec<String> {
     items.iter().map(text).collect()
 }
 
-/// The text to show instead of a value; none if the value itself may be shown.
-fn redacted_text(text: &str, at: &TreePosition<'_>, audience: Audience) -> Option<String> {
+/// The text to show instead of a value; `None` if the value itself may be shown.
+fn replacement_if_hidden(text: &str, at: &TreePosition<'_>, audience: Audience) -> Option<String> {
     match audience {
         _ if at.is_store_url() => redact_store_url(text, audience),
         _ if at.hides_value(text) => Some(MASK.into()),
@@ -187,7 +187,7 @@ fn shorten_url(text: &str) -> String {
 #[derive(Debug, Default)]
 struct HiddenLines {
     hidden_from_all: BTreeSet<usize>,
-    /// Includes those of `hidden_from_all`.
+    /// The lines that must not be shown over the API, including those of `hidden_from_all`.
     hidden_from_api: BTreeSet<usize>,
 }
 
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn store_urls_are_shown_without_user_and_parameters() {
+    fn store_urls_are_shown_to_api_clients_without_user_and_parameters() {
         let redact_for_api = |url| redact_store_url(url, Audience::ApiClient);
         assert_eq!(redact_for_api("sqlite:pointsman.db"), None);
         assert_eq!(

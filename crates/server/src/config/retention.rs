@@ -22,11 +22,11 @@ pub(super) const HISTORY_KEYS: AllowedKeys = AllowedKeys {
 pub(super) const OBJECTS_KEYS: AllowedKeys =
     AllowedKeys { described_thing: "the objects", names: &["retain_for"], not_yet_supported: &[] };
 
-/// Larger counts are taken for typing errors.
+/// The largest accepted count. Larger counts are taken for typing errors.
 const MAX_RETAINED_COUNT: u64 = 1_000_000_000_000;
 
-/// Reads the retention of the journal. It keeps a minimum number of events, so that observers that lag a little do
-/// not get `Torn`.
+/// Reads the retention of the journal. The journal must keep a minimum number of events, so that readers that lag a
+/// little do not get `Torn`.
 pub(super) fn read_journal_retention(node: &YamlNode, findings: &mut Findings) -> Option<Retention> {
     read_retention(node, &JOURNAL_KEYS, "retain_events", Retention::MIN_JOURNAL_MAX_COUNT, findings)
 }

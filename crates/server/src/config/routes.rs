@@ -7,7 +7,7 @@ use pointsman_core::{EventType, Routes};
 use super::chains::{self, NodeIdsOfDefinedChains};
 use super::decode::{AllowedKeys, CheckedMap, read_boolean, read_list_items, read_map_entries};
 use super::fault::Findings;
-use super::handlers::{DefinedNames, read_handler_reference};
+use super::handlers::{DefinedHandlersAndSources, read_handler_reference};
 use super::yaml::{YamlKind, YamlNode};
 
 const ROUTE_ENTRY_KEYS: AllowedKeys =
@@ -35,10 +35,10 @@ impl RouteTarget {
     }
 }
 
-/// Reads the routes. Every handler and chain that they name must be defined.
+/// Reads the routes. A route to a handler or chain that is not defined is a fault.
 pub(super) fn read_routes(
     node: &YamlNode,
-    defined: &DefinedNames,
+    defined: &DefinedHandlersAndSources,
     chains: &NodeIdsOfDefinedChains,
     findings: &mut Findings,
 ) -> RoutesSection {
@@ -70,7 +70,7 @@ pub(super) fn read_routes(
 /// Reads an entry: a handler's name, a chain's path, or a map with more settings.
 fn read_route_target(
     node: &YamlNode,
-    defined: &DefinedNames,
+    defined: &DefinedHandlersAndSources,
     chains: &NodeIdsOfDefinedChains,
     findings: &mut Findings,
 ) -> Option<RouteTarget> {
@@ -105,18 +105,22 @@ mod tests {
     use super::super::testing::{fault_messages, read_value_from_yaml};
     use super::*;
 
-    fn read_test_routes(node: &YamlNode, findings: &mut Findings) -> Option<RoutesSection> {
+    fn read_routes_to_known_targets(node: &YamlNode, findings: &mut Findings) -> Option<RoutesSection> {
         let names = |names: &[&str]| names.iter().map(|name| HandlerName::new(name).unwrap()).collect();
-        let defined = DefinedNames { handlers: names(&["index", "notify"]), sources: names(&["shop"]) };
+        let defined =
+            DefinedHandlersAndSources { handlers: names(&["index", "notify"]), sources: names(&["shop"]) };
         let chains = [(ChainPath::new("/publish/article").unwrap(), vec![])].into();
         Some(read_routes(node, &defined, &chains, findings))
     }
 
     #[test]
     fn handlers_of_a_route_keep_their_order() {
-        let routes = read_value_from_yaml("record: [notify, {handler: index, sync: true}]", read_test_routes)
-            .unwrap()
-            .routes;
+        let routes = read_value_from_yaml(
+            "record: [notify, {handler: index, sync: true}]",
+            read_routes_to_known_targets,
+        )
+        .unwrap()
+        .routes;
         let (key, list) = routes.iter().next().unwrap();
         assert_eq!(key.as_str(), "record");
         assert_eq!(
@@ -128,7 +132,8 @@ mod tests {
     #[test]
     fn route_entries_with_a_leading_slash_are_chains() {
         let text = "record: [/publish/article, index]\nother: [{chain: /publish/article}]";
-        let RoutesSection { routes, chain_routes } = read_value_from_yaml(text, read_test_routes).unwrap();
+        let RoutesSection { routes, chain_routes } =
+            read_value_from_yaml(text, read_routes_to_known_targets).unwrap();
         assert_eq!(
             routes.iter().map(|(key, list)| (key.as_str(), list.len())).collect::<Vec<_>>(),
             [("record", 1)]
@@ -140,7 +145,7 @@ mod tests {
             fault_messages(
                 "a: [/publish/artcle, /publish/article, {chain: /publish/article}, /x//y]\n\
                  b: [{chain: publish}, {chain: /publish/article, handler: index, sync: true}]\n",
-                read_test_routes
+                read_routes_to_known_targets
             ),
             [
                 "there is no chain /publish/artcle; did you mean `/publish/article`?",
@@ -159,7 +164,7 @@ mod tests {
         assert_eq!(
             fault_messages(
                 "a..b: [index]\nrecord: [indx, notify, notify, {handler: banana, sync: maybe}]\nc: index\nd: [shop]\n",
-                read_test_routes
+                read_routes_to_known_targets
             ),
             [
                 "\"a..b\" has an empty segment between its dots",

@@ -21,7 +21,7 @@ pub(super) fn read_time_zone(fields: &CheckedMap, default: Zone, findings: &mut 
     fields.read_or_default("timezone", default, findings, |n, f| parse_scalar(n, f, Zone::from_name))
 }
 
-/// Reads a cron expression. A fault points at the invalid part of it, if it is written out in a file.
+/// Reads a cron expression. A fault points at the invalid part of the expression if a file contains it on one line.
 pub(super) fn read_cron_expression(
     node: &YamlNode,
     dialect: Dialect,

@@ -13,7 +13,7 @@ use pointsman_engine::ScheduleSpec;
 use super::chains::{self, NodeIdsOfDefinedChains, invalid_id_message, read_chain_node_id};
 use super::decode::{AllowedKeys, CheckedMap, parse_scalar, read_choice, read_map_entries, read_text};
 use super::fault::Findings;
-use super::handlers::{NameLocations, claim_unique_name};
+use super::handlers::{NameLocations, read_unique_name};
 use super::json_value;
 use super::location::SettingLocation;
 use super::schedule_timing::{self, SchedulePolicy};
@@ -62,7 +62,7 @@ pub(super) fn read_schedules(
 ) -> Vec<ScheduleConfig> {
     let mut schedules = Vec::new();
     for entry in read_map_entries(node, "`schedules`", findings).unwrap_or_default() {
-        let name = claim_unique_name(entry, names, findings);
+        let name = read_unique_name(entry, names, findings);
         let schedule = read_schedule(&entry.value, name, chains, findings);
         schedules.extend(
             schedule.map(|schedule| ScheduleConfig { schedule, location: entry.key_location.clone() }),

@@ -37,6 +37,7 @@ pub(super) enum SettingShape {
     FixedKeys(&'static AllowedKeys),
     /// A map whose keys are names that the author chooses.
     AuthorNamedMap,
+    /// A value, which a variable or flag sets as a whole.
     Value,
 }
 

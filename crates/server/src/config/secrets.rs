@@ -3,8 +3,8 @@
 //! A configuration contains secrets by reference only: `env:NAME` is an environment variable, `file:PATH` a file
 //! (relative to the folder of the file that names it). One newline at the end of a file is not part of the secret.
 //!
-//! A secret may be written into a configuration by mistake. Lines that could contain one are therefore never repeated in
-//! a fault, and `config show` masks them.
+//! A secret may be written into a configuration by mistake. Lines that could contain one are therefore never repeated
+//! in a fault, and `config show` masks them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -82,7 +82,8 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
 }
 
 impl Environment {
-    /// Adds a placeholder for each of these variables. It is valid as a signing secret and as a token, and unique.
+    /// Adds these variables with placeholders as their values. Each placeholder is unique, and valid as a signing
+    /// secret and as a token.
     pub(super) fn with_placeholder_secrets<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         for name in names {
             let digits: String = Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -196,8 +197,8 @@ pub(super) fn variable_not_set_message(name: &str) -> String {
     format!("the environment variable {name:?} is not set")
 }
 
-/// Reads a file that contains one value: not empty, and at most [`MAX_SECRET_FILE_BYTES`]. Removes the line break at its
-/// end.
+/// Reads a file that contains one value: not empty, and at most [`MAX_SECRET_FILE_BYTES`]. Removes the line break at
+/// its end.
 pub(super) fn read_value_file(path: &Path) -> Result<String, String> {
     let size = std::fs::metadata(path).map_err(|error| format!("cannot be read: {error}"))?;
     if !size.is_file() || size.len() > MAX_SECRET_FILE_BYTES {
@@ -261,7 +262,8 @@ pub(super) fn must_hide_value(key: &str, value: &str, secret: bool) -> bool {
     ((secret || misplaced) && !reference) || url_has_credentials(value)
 }
 
-/// Whether a line of a text that could not be parsed may contain a secret: the line or a key above it mentions one.
+/// Whether a line of a text that could not be parsed may contain a secret: the line itself, or a key above it, has a
+/// word that names secrets.
 pub(super) fn line_may_contain_secret(text: &str, line: usize) -> bool {
     let lines: Vec<&str> = text.lines().take(line).collect();
     let Some((last, above)) = lines.split_last() else { return false };

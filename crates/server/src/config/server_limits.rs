@@ -18,30 +18,32 @@ pub(super) const SERVER_LIMIT_KEYS: AllowedKeys = AllowedKeys {
     not_yet_supported: &[],
 };
 
-/// Larger counts are taken for typing errors.
+/// The largest accepted number of connections or streams. Larger numbers are taken for typing errors.
 const MAX_LIMIT_VALUE: u64 = 1_000_000;
 
-/// A single response can be this large, so that a smaller budget would refuse it even on an idle server.
+/// The smallest budget. A single response can have this size, and a smaller budget would refuse it even on an idle
+/// server.
 const MIN_RESPONSE_MEMORY: u64 = 16 << 20;
 const MAX_RESPONSE_MEMORY: u64 = 1 << 40;
 
-/// The shares of connections, streams and response memory. Shares of connections larger than `max_connections` have no
-/// effect.
+/// The maximum numbers of connections and streams and the maximum response memory, in total and per client. Numbers of
+/// connections above `max_connections` have no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// Open connections that have not presented a valid token.
+    /// Maximum number of open connections that have not presented a valid token.
     pub anonymous_connections: usize,
-    /// Open connections from one address.
+    /// Maximum number of open connections from one address.
     pub connections_per_address: usize,
-    /// Open connections of one client, identified by its token. None: half of the connections outside the reserve.
+    /// Maximum number of open connections of one client, identified by its token. `None`: half of the connections
+    /// outside the reserve.
     pub connections_per_client: Option<usize>,
-    /// Connections, out of `max_connections`, that only health checks and producers get.
+    /// Number of connections, out of `max_connections`, that only health checks and producers get.
     pub reserved_connections: usize,
-    /// Open streams and long polls of one client, identified by its token.
+    /// Maximum number of open streams and long polls of one client, identified by its token.
     pub streams_per_client: usize,
-    /// Bytes of responses that clients have not read yet.
+    /// Maximum bytes of responses in memory that clients have not read yet.
     pub response_memory: u64,
-    /// The part of `response_memory` that one client can use.
+    /// The maximum part of `response_memory` that one client can use, in bytes.
     pub response_memory_per_client: u64,
 }
 

@@ -7,8 +7,8 @@ use super::decode::{read_list_items, read_text};
 use super::fault::Findings;
 use super::yaml::{YamlKind, YamlNode};
 
-/// The names of all services. `sequencer` is accepted and has no effect: every node runs one, whatever services are
-/// selected.
+/// The names of all services. `sequencer` is accepted and has no effect: every node runs a sequencer, whatever services
+/// are selected.
 pub(super) const SERVICE_NAMES: &[&str] =
     &["http", "sequencer", "scheduler", "worker", "clock", "rescuer", "pruner"];
 

@@ -25,7 +25,7 @@ use super::decode::{AllowedKeys, CheckedMap, parse_scalar, read_list_items, read
 use super::fault::Findings;
 use super::handler_run::{self, HandlerRunConfig};
 use super::handlers::{
-    HandlerConfig, NameLocations, claim_unique_name, read_max_crashes, read_observe_policy,
+    HandlerConfig, NameLocations, read_max_crashes, read_observe_policy, read_unique_name,
 };
 use super::location::SettingLocation;
 use super::retry;
@@ -78,7 +78,7 @@ pub(super) fn read_sources(
 ) -> SourcesSection {
     let mut section = SourcesSection::default();
     for entry in read_map_entries(node, "`sources`", findings).unwrap_or_default() {
-        let name = claim_unique_name(entry, names, findings);
+        let name = read_unique_name(entry, names, findings);
         if let Some((source, schedules)) = read_source(entry, name, network, resolver, findings) {
             section.sources.push(source);
             section.schedules.extend(schedules);
@@ -118,7 +118,7 @@ fn read_source(
     let def = HandlerDef {
         retry,
         max_crashes: crashes.unwrap_or(defaults.max_crashes),
-        observe,
+        attempt_event_policy: observe,
         pull: matches!(run, HandlerRunConfig::Pull),
         source: Some(SourceDef { tenant, collections }),
         ..defaults
@@ -307,10 +307,10 @@ mod tests {
             source.collections.iter().map(|(n, p)| (n.as_str(), p.get())).collect();
         assert_eq!(collection_priorities, [("a", 100), ("b", 200)]);
         assert!(section.schedules.is_empty(), "both run on request only");
-        assert_eq!(def.observe, AttemptEventPolicy::All);
+        assert_eq!(def.attempt_event_policy, AttemptEventPolicy::All);
         let unobserved =
             read_value_from_yaml("a: {observe: none, collections: [x]}", read_all_sources).unwrap();
-        assert_eq!(unobserved.sources[0].def.observe, AttemptEventPolicy::None);
+        assert_eq!(unobserved.sources[0].def.attempt_event_policy, AttemptEventPolicy::None);
     }
 
     #[test]

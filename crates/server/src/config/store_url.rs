@@ -24,7 +24,7 @@ pub enum StoreUrl {
     Redis(DatabaseUrl),
 }
 
-/// The URL of a database on a server. It is displayed without the password.
+/// The URL of a database on a server. `Display` and `Debug` leave out the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DatabaseUrl {
     full_url: String,
@@ -99,8 +99,8 @@ impl StoreUrl {
         }
     }
 
-    /// The error of a program that was compiled without this kind of store.
-    pub fn missing_feature(&self) -> MissingStoreFeature {
+    /// The error of a program that was compiled without the Cargo feature for this kind of store.
+    pub fn missing_feature_error(&self) -> MissingStoreFeature {
         MissingStoreFeature(self.kind())
     }
 

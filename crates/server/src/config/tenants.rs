@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_has_a_weight() {
+    fn tenant_weights_are_read_and_default_to_one() {
         let tenants = read_value_from_yaml("shop: {weight: 3}\nother:\n", read_all_tenants).unwrap();
         let weights: Vec<(&str, u16)> =
             tenants.iter().map(|(t, weight)| (t.as_str(), weight.get())).collect();

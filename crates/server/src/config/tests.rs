@@ -61,7 +61,7 @@ fn without_any_configuration_the_defaults_apply() {
     let config = ConfigFolder::new().inputs().load_config().unwrap();
     assert_eq!(config.store_url, StoreUrl::Sqlite { path: "pointsman.db".into() });
     assert_eq!(config.listen_address, "127.0.0.1:7646".parse().unwrap());
-    assert_eq!(config.workers, 16);
+    assert_eq!(config.max_running_tasks, 16);
     assert_eq!(
         (config.journal_retention, config.history_retention),
         (Retention::default(), Retention::default())
@@ -72,7 +72,7 @@ fn without_any_configuration_the_defaults_apply() {
 }
 
 /// The examples in the comments of the defaults, as a configuration.
-fn examples_in_default_yml() -> String {
+fn extract_examples_from_default_yml() -> String {
     let mut sections = String::new();
     let mut example = String::new();
     for line in super::build::DEFAULT_YAML.lines() {
@@ -88,7 +88,7 @@ fn examples_in_default_yml() -> String {
 #[test]
 fn values_in_the_comments_of_default_yml_are_the_real_defaults() {
     let config_folder = ConfigFolder::new();
-    config_folder.write_file("pointsman.yml", examples_in_default_yml());
+    config_folder.write_file("pointsman.yml", extract_examples_from_default_yml());
     let signing = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
     let env = [("INDEX_SECRET", signing), ("KEY", "x")].into_iter().collect();
     let config = ConfigInputs { env, ..config_folder.inputs() }
@@ -137,7 +137,7 @@ fn values_in_the_comments_of_default_yml_are_the_real_defaults() {
     let defaults = RetryPolicy { backoff: Backoff::Fixed, ..RetryPolicy::default() };
     assert_eq!(step.retry, Some(defaults), "the setback is the default");
     assert_eq!(config.chain_routes.iter().count(), 1);
-    assert_eq!(config.sources[0].def.observe, pointsman_core::handler::AttemptEventPolicy::All);
+    assert_eq!(config.sources[0].def.attempt_event_policy, pointsman_core::handler::AttemptEventPolicy::All);
 }
 
 const SAMPLE_CONFIG: &str = r#"
@@ -246,7 +246,7 @@ pointsman.yml:16:3: "article" is not the path of a chain: it must begin with a s
 }
 
 #[test]
-fn dangerous_yaml_features_are_refused() {
+fn unsupported_yaml_and_deep_or_large_texts_are_faults() {
     for (text, want) in [
         ("workers: 1\nworkers: 2\n", "pointsman.yml:2:1: \"workers\" is already set in line 1"),
         ("a: &x [1]\nb: *x\n", "pointsman.yml:1:4: anchors (`&name`) are not supported"),
@@ -411,7 +411,7 @@ fn variables_override_files_and_flags_override_variables() {
         value: "127.0.0.1:3".into(),
     };
     let config = ConfigInputs { env, flags: vec![flag], ..config_folder.inputs() }.load_config().unwrap();
-    assert_eq!((config.workers, config.listen_address.port()), (2, 3));
+    assert_eq!((config.max_running_tasks, config.listen_address.port()), (2, 3));
     assert_eq!(config.store_url.to_string(), "sqlite:a.db");
     let yaml = config_folder.strip_folder_path(config.to_yaml());
     assert!(yaml.contains("workers: 2  # POINTSMAN_WORKERS\n"), "{yaml}");
@@ -435,7 +435,7 @@ fn faults_in_variables_and_flags_name_the_variable_or_flag() {
 }
 
 #[test]
-fn a_server_beyond_loopback_may_call_private_targets_only_if_allowed() {
+fn a_server_beyond_loopback_may_call_loopback_targets_only_if_allowed() {
     let target = "handlers: {a: {run: {http: 'http://127.0.0.1:9/'}}}\nevent_handlers: {x: [a]}\n";
     assert!(load_config_from_yaml(target).is_ok());
     let tokens = format!("auth: {{tokens: [{{name: a, role: admin, sha256: '{}'}}]}}", "0".repeat(64));
@@ -496,7 +496,7 @@ fn quick_start_configuration_at_the_repository_root_is_valid() {
 }
 
 /// Random sequences of words and signs that configurations contain.
-fn random_yaml_scraps() -> impl Strategy<Value = String> {
+fn random_yaml_fragments() -> impl Strategy<Value = String> {
     let scrap = prop_oneof![
         Just("handlers"),
         Just("run"),
@@ -567,7 +567,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_yaml_scraps_do_not_panic(text in random_yaml_scraps()) {
+    fn arbitrary_yaml_fragments_do_not_panic(text in random_yaml_fragments()) {
         let config_folder = ConfigFolder::new();
         config_folder.write_file("pointsman.yml", &text);
         match config_folder.inputs().load_config() {

@@ -21,7 +21,7 @@ const TOKEN_KEYS: AllowedKeys = AllowedKeys {
     not_yet_supported: &[],
 };
 
-/// Shorter tokens are warned about, because they can be guessed.
+/// The length in characters below which a token is warned about, because it can be guessed.
 const MIN_RECOMMENDED_TOKEN_LENGTH: usize = 16;
 
 /// A configured token: its hash, role and tenant.
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_hashed_as_soon_as_it_is_read() {
+    fn a_token_from_a_variable_equals_the_token_given_by_its_hash() {
         let env = test_environment();
         let hex: String =
             Sha256::digest("a token that is long enough").iter().map(|byte| format!("{byte:02x}")).collect();

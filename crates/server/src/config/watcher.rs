@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::build;
 use super::fault::{ConfigFaults, ConfigWarning};
-use super::file_snapshot::{ConfigFileSnapshot, ConfigFingerprint};
+use super::file_contents::{ConfigFileContents, ConfigFingerprint};
 use super::inputs::ConfigInputs;
 use super::{Config, yaml::YamlNode};
 
@@ -25,13 +25,13 @@ const MAX_STABILITY_CHECKS: usize = 20;
 /// Watches the files of a configuration until the watcher is dropped.
 #[derive(Debug)]
 pub struct ConfigWatcher {
-    stop_sender: Option<Sender<Never>>,
+    stop_sender: Option<Sender<NoMessage>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// The type of the stop channel: nothing is sent, and the watcher stops when the sender is dropped.
+/// The type of messages of the stop channel, which has none: the watcher stops when the sender is dropped.
 #[derive(Debug)]
-enum Never {}
+enum NoMessage {}
 
 impl ConfigWatcher {
     /// Stops watching, and waits until a reload in progress has called `on_change`.
@@ -69,18 +69,18 @@ struct WatchLoop {
     /// The configuration at the start of the process, to which settings that cannot change are compared.
     initial_config: Config,
     fingerprint: ConfigFingerprint,
-    stop_receiver: Receiver<Never>,
+    stop_receiver: Receiver<NoMessage>,
 }
 
 impl WatchLoop {
     fn run(mut self, mut on_change: impl FnMut(Result<Config, ConfigFaults>)) {
         while self.wait_unless_stopped(POLL_INTERVAL) {
-            let snapshot = ConfigFileSnapshot::take(&self.inputs);
-            if self.fingerprint.recompute(&snapshot) == self.fingerprint {
+            let contents = ConfigFileContents::read(&self.inputs);
+            if self.fingerprint.recompute(&contents) == self.fingerprint {
                 continue;
             }
-            let Some(snapshot) = self.wait_until_stable(snapshot) else { return };
-            let built = build::build_config(&self.inputs, &snapshot);
+            let Some(contents) = self.wait_until_stable(contents) else { return };
+            let built = build::build_config(&self.inputs, &contents);
             self.fingerprint = built.fingerprint;
             on_change(built.config.map(|config| self.add_needs_restart_warnings(config)));
         }
@@ -91,26 +91,26 @@ impl WatchLoop {
         matches!(self.stop_receiver.recv_timeout(time), Err(RecvTimeoutError::Timeout))
     }
 
-    /// Waits until the files no longer change and returns them; none if the watcher has been stopped.
-    fn wait_until_stable(&self, mut snapshot: ConfigFileSnapshot) -> Option<ConfigFileSnapshot> {
-        let mut fingerprint = self.fingerprint.recompute(&snapshot);
+    /// Waits until the files no longer change and returns their contents; `None` if the watcher has been stopped.
+    fn wait_until_stable(&self, mut contents: ConfigFileContents) -> Option<ConfigFileContents> {
+        let mut fingerprint = self.fingerprint.recompute(&contents);
         for _ in 0..MAX_STABILITY_CHECKS {
             if !self.wait_unless_stopped(STABLE_INTERVAL) {
                 return None;
             }
-            snapshot = ConfigFileSnapshot::take(&self.inputs);
-            let now = self.fingerprint.recompute(&snapshot);
+            contents = ConfigFileContents::read(&self.inputs);
+            let now = self.fingerprint.recompute(&contents);
             if now == fingerprint {
                 break;
             }
             fingerprint = now;
         }
-        Some(snapshot)
+        Some(contents)
     }
 
     /// Adds a warning for each changed setting that needs a restart.
     fn add_needs_restart_warnings(&self, mut config: Config) -> Config {
-        for setting in config.changed_fixed_settings(&self.initial_config) {
+        for setting in config.changed_settings_needing_restart(&self.initial_config) {
             let location = setting
                 .split('.')
                 .fold(&config.merged_tree, |node: &YamlNode, key| node.get(key).unwrap_or(node));
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     /// A time far longer than the detection of a change takes, even on a busy machine.
-    const CHANGE_TIMEOUT: Duration = Duration::from_secs(60);
+    const CHANGE_DETECTION_TIMEOUT: Duration = Duration::from_secs(60);
 
     struct WatchedFolder {
         folder: tempfile::TempDir,
@@ -137,7 +137,7 @@ mod tests {
         watcher: ConfigWatcher,
     }
 
-    fn start_watching(text: &str) -> WatchedFolder {
+    fn start_watching_new_folder(text: &str) -> WatchedFolder {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("key"), "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX").unwrap();
         std::fs::write(folder.path().join("pointsman.yml"), text).unwrap();
@@ -160,13 +160,15 @@ mod tests {
         }
 
         fn next_reload(&self) -> Result<Config, ConfigFaults> {
-            self.reloads.recv_timeout(CHANGE_TIMEOUT).expect("the change is detected within the timeout")
+            self.reloads
+                .recv_timeout(CHANGE_DETECTION_TIMEOUT)
+                .expect("the change is detected within the timeout")
         }
     }
 
     #[test]
     fn changed_files_are_reloaded_and_faults_reported() {
-        let watched = start_watching("workers: 1\n");
+        let watched = start_watching_new_folder("workers: 1\n");
         watched.replace_config_file("handlers: {a: {run: {command: [sh]}}}\nworkers: 1\n");
         assert_eq!(watched.next_reload().unwrap().handlers.len(), 1);
         std::fs::write(watched.file_path("pointsman.yml"), "handlers: {a: {}}\n").unwrap();
@@ -178,8 +180,8 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_fixed_settings_are_warned_about() {
-        let watched = start_watching("workers: 1\n");
+    fn changed_settings_that_need_a_restart_are_warned_about() {
+        let watched = start_watching_new_folder("workers: 1\n");
         watched.replace_config_file("workers: 2\nserver: {listen: '127.0.0.1:1'}\n");
         let warnings: Vec<String> =
             watched.next_reload().unwrap().warnings.iter().map(ToString::to_string).collect();
@@ -200,7 +202,7 @@ mod tests {
     #[test]
     fn a_replaced_secret_file_triggers_a_reload() {
         let text = "handlers: {a: {run: {http: 'https://x.example/', secret: 'file:key'}}}\nevent_handlers: {x: [a]}\n";
-        let watched = start_watching(text);
+        let watched = start_watching_new_folder(text);
         std::fs::write(watched.file_path("key"), "nonsense").unwrap();
         assert_eq!(watched.next_reload().unwrap_err().len(), 1);
         std::fs::write(watched.file_path("key"), "whsec_FxYVFBMSERAPDg0MCwoJCAcGBQQDAgEA").unwrap();

@@ -1,8 +1,8 @@
 //! Parses YAML into a tree in which every node has its location. The only module that uses the YAML library.
 //!
-//! Dangerous or surprising features are refused: anchors and aliases (a few lines can expand to gigabytes), tags, several
-//! documents in a file, duplicate keys, keys that are not text. Size and depth are bounded, so that recursion over the
-//! tree is safe.
+//! Dangerous or surprising features are refused: anchors and aliases (a few lines can expand to gigabytes), tags,
+//! several documents in a file, duplicate keys, keys that are not text. Size and depth are bounded, so that recursion
+//! over the tree is safe.
 
 use std::fmt;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ impl YamlNode {
         self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
-    /// The entries of a map; none if it is something else.
+    /// The entries of a map; empty if this node is not a map.
     pub(super) fn entries(&self) -> &[YamlEntry] {
         match &self.kind {
             YamlKind::Map(entries) => entries,
@@ -104,18 +104,18 @@ pub(super) fn parse_yaml(config_text: &Arc<ConfigText>, findings: &mut Findings)
     }
     let text = config_text.text.as_str();
     let mut builder =
-        TreeBuilder { config_text, findings, parser: Parser::new_from_str(text), node_count: 0 };
+        YamlTreeBuilder { config_text, findings, parser: Parser::new_from_str(text), node_count: 0 };
     builder.parse_document()
 }
 
-struct TreeBuilder<'a, 'f> {
+struct YamlTreeBuilder<'a, 'f> {
     config_text: &'a Arc<ConfigText>,
     findings: &'f mut Findings,
     parser: Parser<'a, saphyr_parser::StrInput<'a>>,
     node_count: usize,
 }
 
-impl<'a> TreeBuilder<'a, '_> {
+impl<'a> YamlTreeBuilder<'a, '_> {
     /// Reads the only document of a text.
     fn parse_document(&mut self) -> Option<YamlNode> {
         let mut root = None;
@@ -276,14 +276,14 @@ mod tests {
     use super::super::location::SettingOrigin;
     use super::*;
 
-    fn parse_tree(text: &str) -> YamlNode {
+    fn parse_yaml_text(text: &str) -> YamlNode {
         let config_text = ConfigText::new(SettingOrigin::File("a.yml".into()), 0, text.into());
         parse_yaml(&config_text, &mut Findings::default()).unwrap()
     }
 
     #[test]
     fn nodes_and_keys_have_line_and_column() {
-        let root = parse_tree("# first\na:\n  - x\n  - {k: \"v\", é: w}\nb: |\n  one\n  two\n");
+        let root = parse_yaml_text("# first\na:\n  - x\n  - {k: \"v\", é: w}\nb: |\n  one\n  two\n");
         let YamlKind::List(items) = &root.get("a").unwrap().kind else { panic!("{root:?}") };
         assert_eq!(items[0].location.to_string(), "a.yml:3:5");
         let inner = items[1].entries();
@@ -297,9 +297,11 @@ mod tests {
 
     #[test]
     fn only_unquoted_scalars_can_be_null() {
-        let root = parse_tree("{a: , b: ~, c: null, d: 'null', e: '', f: nil}");
+        let root = parse_yaml_text("{a: , b: ~, c: null, d: 'null', e: '', f: nil}");
         let is_null = |key: &str| matches!(root.get(key).unwrap().kind, YamlKind::Null);
         assert_eq!(["a", "b", "c", "d", "e", "f"].map(is_null), [true, true, true, false, false, false]);
-        assert!(parse_tree("").entries().is_empty() && parse_tree("# nothing\n").entries().is_empty());
+        assert!(
+            parse_yaml_text("").entries().is_empty() && parse_yaml_text("# nothing\n").entries().is_empty()
+        );
     }
 }

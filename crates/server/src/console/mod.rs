@@ -23,8 +23,9 @@ use crate::problem::Problem;
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// The page must be revalidated, since it names the version of the other files; those never change.
+/// `Cache-Control` of the page: it must be revalidated, since it names the version of the other files.
 const REVALIDATE_CACHE_CONTROL: &str = "no-cache";
+/// `Cache-Control` of the other files, whose URLs change with their content.
 const IMMUTABLE_CACHE_CONTROL: &str = "public, max-age=31536000, immutable";
 
 /// The response of `/` to programs that do not accept HTML.
@@ -40,7 +41,7 @@ pub(crate) fn http_routes() -> Router<App> {
 }
 
 async fn serve_root(headers: HeaderMap) -> Response {
-    let mut response = match prefers_html(&headers) {
+    let mut response = match accepts_html(&headers) {
         true => asset_response(&pointsman_console::index_page(), &headers, REVALIDATE_CACHE_CONTROL),
         false => {
             ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], PLAIN_TEXT_ROOT_RESPONSE).into_response()
@@ -69,7 +70,7 @@ async fn serve_file(
 }
 
 /// Whether the client accepts HTML by name, as browsers do.
-fn prefers_html(headers: &HeaderMap) -> bool {
+fn accepts_html(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|list| list.split(',')).any(|media| {
         let essence = media.split(';').next().unwrap_or_default().trim();

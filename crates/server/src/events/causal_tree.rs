@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use pointsman_api::{CausedEventBody, EventSnapshot};
+use pointsman_api::{CausedEventBody, EventBody};
 use pointsman_core::store::{EventView, MAX_CAUSED_EVENTS, StoreError, TaskFilter};
 use pointsman_core::task::Task;
 use pointsman_core::{Event, EventId, TaskSeq};
@@ -60,7 +60,7 @@ impl CausalTreeBuilder<'_> {
         }
         children.sort_by_key(|event| event.id);
         let to_body = |event: &Event| CausedEventBody {
-            event: EventSnapshot::from(event),
+            event: EventBody::from(event),
             task: event.cause.and_then(|cause| self.task_ids_by_seq.get(&cause.task).cloned()),
             caused_events: self.build_subtree(event.id, level + 1),
         };

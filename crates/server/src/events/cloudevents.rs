@@ -18,16 +18,16 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::percent_decoding;
 use crate::problem::Problem;
 
-/// JSON pointers of an event's members, and of the CloudEvent members they are read from.
-pub(super) const POINTER_TRANSLATIONS: &[(&str, &str)] =
+/// JSON pointers to members of an event, each with the pointer to the CloudEvent member that it is read from.
+pub(super) const EVENT_TO_CLOUDEVENT_POINTERS: &[(&str, &str)] =
     &[("/key", "/subject"), ("/value", "/data"), ("/context/", "/"), ("/context", "")];
 
 const REQUIRED_ATTRIBUTES: [&str; 4] = ["specversion", "id", "source", "type"];
 
-/// The attributes of a CloudEvent, as text, and its data.
+/// The attributes of a CloudEvent as texts by name, and its data.
 #[derive(Default)]
 struct CloudEventAttributes {
-    values: BTreeMap<String, String>,
+    texts_by_name: BTreeMap<String, String>,
     data: Option<Box<RawValue>>,
 }
 
@@ -40,7 +40,7 @@ impl CloudEventAttributes {
             );
             return Err(JsonError::new(at, detail));
         }
-        match self.values.insert(name.into(), text) {
+        match self.texts_by_name.insert(name.into(), text) {
             None => Ok(()),
             Some(_) => Err(JsonError::new(at, format!("the attribute `{name}` is given twice"))),
         }
@@ -48,20 +48,20 @@ impl CloudEventAttributes {
 
     fn into_event_body(mut self) -> Result<RawEmitBody, JsonError> {
         for name in REQUIRED_ATTRIBUTES {
-            if self.values.get(name).is_none_or(String::is_empty) {
+            if self.texts_by_name.get(name).is_none_or(String::is_empty) {
                 return Err(JsonError::new(
                     to_pointer_segment(name),
                     format!("a CloudEvent has the attribute `{name}`"),
                 ));
             }
         }
-        if self.values["specversion"] != "1.0" {
+        if self.texts_by_name["specversion"] != "1.0" {
             return Err(JsonError::new("/specversion", "only CloudEvents 1.0 are supported"));
         }
-        if let Some(time) = self.values.get("time") {
+        if let Some(time) = self.texts_by_name.get("time") {
             time.parse::<Timestamp>().map_err(|e| JsonError::new("/time", e))?;
         }
-        let priority = match self.values.remove("priority") {
+        let priority = match self.texts_by_name.remove("priority") {
             // Attributes are kept as text, numbers too.
             Some(text) => Some(
                 text.parse::<i64>()
@@ -69,17 +69,18 @@ impl CloudEventAttributes {
             ),
             None => None,
         };
-        let mut text = |name: &str| self.values.remove(name).map(|text| to_raw_json(&text)).transpose();
+        let mut text =
+            |name: &str| self.texts_by_name.remove(name).map(|text| to_raw_json(&text)).transpose();
         Ok(RawEmitBody {
             event_type: text("type")?,
             key: text("subject")?,
             tenant: text("tenant")?,
-            delay: text("delay")?,
+            task_delay: text("delay")?,
             priority: priority.map(|number| to_raw_json(&number)).transpose()?,
             value: self.data.take(),
-            context: Some(to_raw_json(&self.values)?),
-            sub: None,
-            at: None,
+            context: Some(to_raw_json(&self.texts_by_name)?),
+            sub_object: None,
+            tasks_due_at: None,
         })
     }
 }
@@ -112,7 +113,7 @@ pub(super) fn parse_structured_event(raw: &RawValue) -> Result<RawEmitBody, Json
             return Err(JsonError::new("/data_base64", "`data` and `data_base64` exclude each other"));
         }
         let bytes = STANDARD.decode(&text).map_err(|e| JsonError::new("/data_base64", e))?;
-        let media = attributes.values.get("datacontenttype").map_or("", String::as_str);
+        let media = attributes.texts_by_name.get("datacontenttype").map_or("", String::as_str);
         let essence = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         attributes.data =
             Some(data_to_json(&essence, &bytes).map_err(|detail| JsonError::new("/data_base64", detail))?);
@@ -160,7 +161,7 @@ pub(super) fn parse_binary_event(
         attributes.add_attribute(attribute, text).map_err(header_problem)?;
     }
     if let Some(value) = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) {
-        attributes.values.entry("datacontenttype".into()).or_insert_with(|| value.into());
+        attributes.texts_by_name.entry("datacontenttype".into()).or_insert_with(|| value.into());
     }
     if !body.is_empty() {
         attributes.data = Some(data_to_json(essence, body).map_err(Problem::malformed)?);

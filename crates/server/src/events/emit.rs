@@ -80,7 +80,7 @@ fn emit_response_body(receipt: &EmitReceipt) -> EmitResponse {
         tasks: event.tasks.iter().map(ToString::to_string).collect(),
     };
     let events: Vec<_> = receipt.events.iter().map(event).collect();
-    EmitResponse { event_id: events.last().map_or(0, |last| last.event_id), events }
+    EmitResponse { last_event_id: events.last().map_or(0, |last| last.event_id), events }
 }
 
 /// Parses the events of a body: JSON or CloudEvents in any mode.
@@ -95,17 +95,17 @@ fn parse_events(
         "application/cloudevents+json" => {
             let event =
                 cloudevents::parse_structured_event(parse_raw_json(media_type::decode_body_utf8(bytes)?)?)?;
-            Ok(vec![
-                build_event(event, tenant, now)
-                    .map_err(|problem| problem.into_body_problem("", cloudevents::POINTER_TRANSLATIONS))?,
-            ])
+            Ok(vec![build_event(event, tenant, now).map_err(|problem| {
+                problem.into_body_problem("", cloudevents::EVENT_TO_CLOUDEVENT_POINTERS)
+            })?])
         }
         "application/cloudevents-batch+json" => {
             parse_event_array(media_type::decode_body_utf8(bytes)?, |raw, pointer| {
                 let event = cloudevents::parse_structured_event(raw)
                     .map_err(|fault| fault.with_pointer_prefix(pointer))?;
-                build_event(event, tenant, now)
-                    .map_err(|refusal| refusal.into_body_problem(pointer, cloudevents::POINTER_TRANSLATIONS))
+                build_event(event, tenant, now).map_err(|refusal| {
+                    refusal.into_body_problem(pointer, cloudevents::EVENT_TO_CLOUDEVENT_POINTERS)
+                })
             })
         }
         other if other.starts_with("application/cloudevents") => {

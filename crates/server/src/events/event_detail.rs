@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use http::Uri;
-use pointsman_api::{EventCauseBody, EventDetail, EventSnapshot, TaskBody};
+use pointsman_api::{EventBody, EventCauseBody, EventDetail, TaskBody};
 use pointsman_core::EventId;
 use pointsman_core::event::Cause;
 use pointsman_core::store::StoreError;
@@ -40,11 +40,11 @@ pub(crate) async fn show_event(
     let tree = causal_tree::build_causal_tree(&app, &caller, &view).await?;
     Ok(Json(EventDetail {
         newest_event_id: view.journal_range.newest_event_id.get(),
-        event: EventSnapshot::from(&*view.event),
+        event: EventBody::from(&*view.event),
         cause,
         tasks: view.tasks.iter().map(TaskBody::from).collect(),
         caused_events: tree.caused_events,
-        is_caused_truncated: tree.is_truncated,
+        are_caused_events_truncated: tree.is_truncated,
     }))
 }
 

@@ -27,7 +27,7 @@ impl EventQuery {
         let filter = EventFilter {
             path: query.parse_parameter("path")?.unwrap_or_default(),
             key: query.parse_parameter("key")?,
-            tenant: caller.restrict_to_own_tenant(query.parse_parameter("tenant")?)?,
+            tenant: caller.resolve_requested_tenant(query.parse_parameter("tenant")?)?,
             event_types,
             engine_events_only: false,
         };

@@ -32,10 +32,10 @@ use crate::request_query::RequestQuery;
 
 /// Time that a search without a match may take beyond its deadline, so that a client that does not wait still gets an
 /// event that follows many others.
-const SEARCH_GRACE: Duration = Duration::from_millis(150);
+const SEARCH_GRACE_PERIOD: Duration = Duration::from_millis(150);
 /// Time that the first read may take beyond the deadline: otherwise a client that does not wait would get an empty
 /// response from a store that is merely slow.
-const FIRST_READ_GRACE: Duration = Duration::from_secs(1);
+const FIRST_READ_GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Reads the journal as an EventSeq, waiting for the first match until the timeout.
 #[utoipa::path(
@@ -59,19 +59,19 @@ pub(crate) async fn read_events(
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let query = EventQuery::query_from_uri(&uri, &PollOptions::PARAMETERS)?;
+    let query = EventQuery::query_from_uri(&uri, &TimeoutAndLimit::PARAMETERS)?;
     let event_query = EventQuery::from_query(&query, &caller)?;
-    respond_with_event_seq(&app, &caller, event_query, &PollOptions::from_query(&query)?).await
+    respond_with_event_seq(&app, &caller, event_query, &TimeoutAndLimit::from_query(&query)?).await
 }
 
-/// The timeout and limit of a request that reads events.
+/// The parameters `timeout` and `limit` of a request that reads events.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PollOptions {
+pub(crate) struct TimeoutAndLimit {
     timeout: Duration,
     limit: EventLimit,
 }
 
-impl PollOptions {
+impl TimeoutAndLimit {
     pub(crate) const PARAMETERS: [&str; 2] = ["timeout", "limit"];
 
     pub(crate) fn from_query(query: &RequestQuery) -> Result<Self, Problem> {
@@ -90,7 +90,7 @@ pub(crate) async fn respond_with_event_seq(
     app: &App,
     caller: &Caller,
     event_query: EventQuery,
-    options: &PollOptions,
+    options: &TimeoutAndLimit,
 ) -> Result<Response, Problem> {
     let max_events = options.limit.max_events();
     let reader = match options.limit {
@@ -117,14 +117,14 @@ pub(crate) async fn respond_with_event_seq(
                 reader,
                 remaining_event_count: max_events,
                 unsent_events: events.into(),
-                has_started: false,
+                has_written_event: false,
                 page_memory: memory,
             };
             let text = stream::unfold(Some(seq), EventSeqStream::next_chunk);
             ([(header::CONTENT_TYPE, "application/json")], Body::from_stream(text)).into_response()
         }
         FirstMatchOutcome::NoMatchInTime { head, cursor } => empty_event_seq_response(head, cursor),
-        FirstMatchOutcome::GapAfterCursor { head } => journal_gap_response(head),
+        FirstMatchOutcome::GapAfterCursor { head } => torn_event_seq_response(head),
     })
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn empty_event_seq_response(head: EventId, cursor: EventId) -> Respon
     axum::Json(EventSeq::Empty { event_id: head.get(), last_event_id: cursor.get() }).into_response()
 }
 
-pub(crate) fn journal_gap_response(head: EventId) -> Response {
+pub(crate) fn torn_event_seq_response(head: EventId) -> Response {
     axum::Json(EventSeq::Torn { event_id: head.get() }).into_response()
 }
 
@@ -181,11 +181,12 @@ pub(crate) enum FirstMatchOutcome {
         events: Vec<Arc<Event>>,
         reader: JournalReader,
     },
-    /// The client continues at the cursor.
+    /// No event matched until the deadline. The client continues at the cursor.
     NoMatchInTime {
         head: EventId,
         cursor: EventId,
     },
+    /// Events after the cursor have expired, or the cursor is above the newest event.
     GapAfterCursor {
         head: EventId,
     },
@@ -212,7 +213,7 @@ pub(crate) async fn find_first_match(
             PageReadOutcome::GapAfterCursor { head } => {
                 return Ok(FirstMatchOutcome::GapAfterCursor { head });
             }
-            PageReadOutcome::NoMatch => {}
+            PageReadOutcome::NoMatchInPage => {}
             PageReadOutcome::End if is_draining => break,
             PageReadOutcome::End => match wait_for_events(app, caller, &mut reader, deadline).await {
                 WaitOutcome::NewEvents => {
@@ -227,7 +228,7 @@ pub(crate) async fn find_first_match(
                 WaitOutcome::TimedOutOrRevoked => break,
             },
         }
-        let give_up = deadline.map(|deadline| deadline + SEARCH_GRACE);
+        let give_up = deadline.map(|deadline| deadline + SEARCH_GRACE_PERIOD);
         step = match give_up.is_some_and(|end| end <= Instant::now()) {
             true => None,
             false => run_until_deadline(give_up, reader.read_page(max_events)).await.transpose()?,
@@ -238,7 +239,7 @@ pub(crate) async fn find_first_match(
 
 /// The deadline of the first read for a response that is due at `deadline`.
 pub(crate) fn first_read_deadline(deadline: Instant) -> Instant {
-    deadline + FIRST_READ_GRACE
+    deadline + FIRST_READ_GRACE_PERIOD
 }
 
 /// Runs a future until `end`; `None` if it does not finish. Without an end it always finishes.
@@ -292,7 +293,7 @@ struct EventSeqStream {
     remaining_event_count: usize,
     /// Events that were read and not sent yet.
     unsent_events: VecDeque<Arc<Event>>,
-    has_started: bool,
+    has_written_event: bool,
     /// The memory reserved for the page.
     page_memory: PageMemory,
 }
@@ -311,7 +312,7 @@ impl EventSeqStream {
                         Err(error) => return Some((Err(error), None)),
                     }
                 }
-                Ok(PageReadOutcome::NoMatch) => {}
+                Ok(PageReadOutcome::NoMatchInPage) => {}
                 Ok(PageReadOutcome::End) => return Some((Ok(Bytes::from_static(b"]}")), None)),
                 Ok(PageReadOutcome::GapAfterCursor { .. }) => {
                     return Some((Err(io::Error::other("the remaining events have expired")), None));
@@ -325,16 +326,16 @@ impl EventSeqStream {
 
     /// Encodes the next chunk of the page.
     fn encode_next_chunk(&mut self) -> String {
-        let prefix = match self.has_started {
+        let prefix = match self.has_written_event {
             false => {
                 format!("{{\"TYPE\":\"NonEmpty\",\"eventId\":{},\"eventSnapshots\":[", self.reader.head())
             }
             true => String::new(),
         };
         let before = self.unsent_events.len();
-        let has_started = &mut self.has_started;
+        let has_written_event = &mut self.has_written_event;
         let text = encode_event_chunk(&mut self.unsent_events, |event, text| {
-            if std::mem::replace(has_started, true) {
+            if std::mem::replace(has_written_event, true) {
                 text.push(',');
             }
             text.push_str(&event.to_json());

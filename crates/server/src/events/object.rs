@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream;
 use http::{Uri, header};
-use pointsman_api::{EventSnapshot, ObjectDetail, ObjectLaneBody};
+use pointsman_api::{EventBody, ObjectDetail, ObjectLaneBody};
 use pointsman_core::{Event, ObjectKey};
 
 use crate::app_state::App;
@@ -45,7 +45,7 @@ pub(crate) async fn show_object(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let query = RequestQuery::from_uri(&uri, &["tenant", "limit"])?;
-    let tenant = caller.restrict_to_own_tenant(query.parse_parameter("tenant")?)?.unwrap_or_default();
+    let tenant = caller.resolve_requested_tenant(query.parse_parameter("tenant")?)?.unwrap_or_default();
     let limit = query.parse_limit(MAX_OBJECT_EVENTS, MAX_OBJECT_EVENTS)?;
     let object = app.store().read_object(&tenant, &key, limit).await?;
     let object = object.ok_or_else(|| {
@@ -100,7 +100,7 @@ impl Iterator for ObjectChunks {
         let prefix = &mut self.prefix;
         let text = encode_event_chunk(&mut self.events, |event, text| {
             text.push_str(&std::mem::replace(prefix, ",".into()));
-            text.push_str(&serde_json::to_string(&EventSnapshot::from(event)).unwrap_or_default());
+            text.push_str(&serde_json::to_string(&EventBody::from(event)).unwrap_or_default());
         });
         if self.events.is_empty() {
             self.prefix.clear();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use pointsman_api::{AdoptBody, AdoptResponse};
+use pointsman_api::{AdoptMissingTasksBody, AdoptMissingTasksResponse};
 use pointsman_core::event_json_parser::parse_member;
 use pointsman_core::{EventId, HandlerName};
 use serde::Deserialize;
@@ -42,10 +42,10 @@ pub(crate) struct AdoptRequest {
         ("Idempotency-Key" = Option<String>, Header,
             description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same response"),
     ),
-    request_body(content = Option<AdoptBody>),
+    request_body(content = Option<AdoptMissingTasksBody>),
     responses(
         (status = 200, description = "The numbers of adopted tasks and replayed events; while `more` is true, repeat the call to \
-            continue, under another idempotency key if it has one", body = AdoptResponse),
+            continue, under another idempotency key if it has one", body = AdoptMissingTasksResponse),
         (status = 409, description = "The handler is not defined, or the idempotency key was used with other content",
             body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
@@ -55,7 +55,7 @@ pub(crate) async fn adopt_tasks(
     State(app): State<App>,
     PathSegment(name): PathSegment<HandlerName>,
     request: IdempotentBody<AdoptRequest>,
-) -> Result<Json<AdoptResponse>, Problem> {
+) -> Result<Json<AdoptMissingTasksResponse>, Problem> {
     caller.require_access_to_all_tenants("adopting reaches every tenant")?;
     let (members, idempotency) = request.into_members_and_key(&caller, &["adopt", name.as_str()])?;
     let from: Option<EventId> = members
@@ -77,9 +77,9 @@ pub(crate) async fn adopt_tasks(
     }
     let inner = app.clone();
     app.run_change_to_completion(async move {
-        let mut done = AdoptResponse {
-            adopted: inner.engine.adopt_missing_tasks(&name).await?,
-            replayed: 0,
+        let mut done = AdoptMissingTasksResponse {
+            adopted_task_count: inner.engine.adopt_missing_tasks(&name).await?,
+            replayed_task_count: 0,
             has_more: false,
         };
         let replayed = match from {
@@ -87,7 +87,7 @@ pub(crate) async fn adopt_tasks(
             None => Ok(()),
         };
         // A replay that failed midway has replayed a part, which the audit records.
-        let detail = format!("{} adopted, {} replayed", done.adopted, done.replayed);
+        let detail = format!("{} adopted, {} replayed", done.adopted_task_count, done.replayed_task_count);
         inner.record_audit_entry(&caller, "adopt", format!("handler {name}"), detail).await;
         replayed?;
         // Adopting and replaying are idempotent, so the record is needed only for the response.
@@ -100,12 +100,12 @@ async fn replay_past_events(
     app: &App,
     name: &HandlerName,
     from: EventId,
-    done: &mut AdoptResponse,
+    done: &mut AdoptMissingTasksResponse,
 ) -> Result<(), Problem> {
     let started_at = Instant::now();
     loop {
         let batch = app.store().replay_events(name, from, app.now()).await?;
-        done.replayed += batch.created_task_count;
+        done.replayed_task_count += batch.created_task_count;
         done.has_more = batch.has_more;
         app.engine.wake_services();
         if !done.has_more || started_at.elapsed() > MAX_REPLAY_TIME || app.stop_signal.is_cancelled() {

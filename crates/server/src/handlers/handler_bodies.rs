@@ -42,13 +42,13 @@ fn keep_busiest_queues(mut handler: HandlerBody, max_queues: usize) -> HandlerBo
         handler.queues.truncate(max_queues);
         handler.queues.sort_by(|a, b| queue_sort_key(a).cmp(&queue_sort_key(b)));
     }
-    HandlerBody { more_queues: more as u64, ..handler }
+    HandlerBody { omitted_queue_count: more as u64, ..handler }
 }
 
 /// Sort key of a handler's queues.
 fn queue_sort_key(queue: &QueueBody) -> (&str, Option<&str>, Option<&str>, Option<&str>) {
-    let QueueBody { tenant, collection, chain, node, .. } = queue;
-    (tenant, collection.as_deref(), chain.as_deref(), node.as_deref())
+    let QueueBody { tenant, collection, chain, chain_node, .. } = queue;
+    (tenant, collection.as_deref(), chain.as_deref(), chain_node.as_deref())
 }
 
 /// Finds a handler with all its queues, if the caller may see it.
@@ -181,11 +181,11 @@ fn add_queue_to_handler(
     let counts = TaskCounts::from(queue);
     let oldest = queue.next_ready_task_created_at.map(|since| now.duration_since(since).as_secs_f64());
     body.counts.add(&counts);
-    body.oldest_runnable_seconds = match (body.oldest_runnable_seconds, oldest) {
+    body.max_next_ready_task_age_seconds = match (body.max_next_ready_task_age_seconds, oldest) {
         (Some(a), Some(b)) => Some(a.max(b)),
         (a, b) => a.or(b),
     };
-    let (chain, node) = match &queue.subject {
+    let (chain, chain_node) = match &queue.subject {
         QueueSubject::ChainNode { chain, node } => (Some(chain.to_string()), Some(node.to_string())),
         QueueSubject::Events | QueueSubject::Collection(_) => (None, None),
     };
@@ -193,8 +193,8 @@ fn add_queue_to_handler(
         tenant: queue.tenant.to_string(),
         collection: queue.subject.collection().map(ToString::to_string),
         chain,
-        node,
-        oldest_runnable_seconds: oldest,
+        chain_node,
+        next_ready_task_age_seconds: oldest,
         is_paused_or_blocked: queue.is_paused_or_blocked,
         counts,
     });
@@ -217,9 +217,9 @@ fn get_or_insert_handler<'a>(
         source: None,
         routes: vec![],
         counts: TaskCounts::default(),
-        oldest_runnable_seconds: None,
+        max_next_ready_task_age_seconds: None,
         queues: vec![],
-        more_queues: 0,
+        omitted_queue_count: 0,
         rules: vec![],
     })
 }
@@ -240,16 +240,16 @@ mod tests {
                 tenant,
                 collection: None,
                 chain: None,
-                node: None,
-                oldest_runnable_seconds: None,
+                chain_node: None,
+                next_ready_task_age_seconds: None,
                 is_paused_or_blocked: false,
                 counts,
             });
         }
         let whole = keep_busiest_queues(body.clone(), 10);
-        assert_eq!((whole.queues.len(), whole.more_queues), (10, 0));
+        assert_eq!((whole.queues.len(), whole.omitted_queue_count), (10, 0));
         let some = keep_busiest_queues(body.clone(), 4);
         let tenants: Vec<_> = some.queues.iter().map(|queue| queue.tenant.as_str()).collect();
-        assert_eq!((tenants, some.more_queues), (vec!["t3", "t4", "t8", "t9"], 6));
+        assert_eq!((tenants, some.omitted_queue_count), (vec!["t3", "t4", "t8", "t9"], 6));
     }
 }

@@ -11,7 +11,7 @@ use crate::app_state::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::rules::RuleTarget;
-use crate::rules::openapi::RuleCallDocs;
+use crate::rules::openapi::RuleCallOpenApiTexts;
 
 /// A handler, a source, or a collection of a source.
 pub(crate) struct HandlerRuleTarget(RuleScope);
@@ -29,7 +29,7 @@ impl FromStr for HandlerRuleTarget {
 impl RuleTarget for HandlerRuleTarget {
     type Detail = HandlerDetail;
 
-    const DOCS: RuleCallDocs = RuleCallDocs {
+    const OPENAPI_TEXTS: RuleCallOpenApiTexts = RuleCallOpenApiTexts {
         tag: "handlers",
         noun: "handler",
         parameter: ("name", "a handler, a source, or `source%2Fcollection`"),
@@ -41,11 +41,11 @@ impl RuleTarget for HandlerRuleTarget {
         self.0.clone()
     }
 
-    async fn find_detail(&self, app: &App, caller: &Caller) -> Result<HandlerDetail, Problem> {
+    async fn find_target_detail(&self, app: &App, caller: &Caller) -> Result<HandlerDetail, Problem> {
         find_rule_target(app, caller, &self.0).await.map(keep_busiest_queues_in_detail)
     }
 
-    fn clear_rules(detail: &mut HandlerDetail) {
+    fn clear_rules_in_body(detail: &mut HandlerDetail) {
         detail.handler.rules.clear();
     }
 }

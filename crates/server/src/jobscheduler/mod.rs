@@ -33,7 +33,7 @@ use utoipa_axum::routes;
 use crate::app_state::App;
 use crate::auth::{Caller, Viewer};
 use crate::events::EventQuery;
-use crate::events::event_seq_response::{self, PollOptions};
+use crate::events::event_seq_response::{self, TimeoutAndLimit};
 use crate::problem::Problem;
 use crate::request_query::RequestQuery;
 use crate::{json_body, percent_decoding};
@@ -171,9 +171,9 @@ async fn respond_by_return_kind(
     uri: &Uri,
     selection: OrderSelection,
 ) -> Result<Response, Problem> {
-    let allowed = [&["return", "after", "tenant"], PollOptions::PARAMETERS.as_slice()].concat();
+    let allowed = [&["return", "after", "tenant"], TimeoutAndLimit::PARAMETERS.as_slice()].concat();
     let query = RequestQuery::from_uri(uri, &allowed)?;
-    let tenant = caller.restrict_to_own_tenant(query.parse_parameter("tenant")?)?;
+    let tenant = caller.resolve_requested_tenant(query.parse_parameter("tenant")?)?;
     match query.parse_parameter_with("return", ReturnKind::parse)?.unwrap_or(ReturnKind::Overview) {
         ReturnKind::Overview => {
             reject_parameters(&query, &["after", "timeout", "limit"], "OrderOverview")?;
@@ -206,7 +206,7 @@ async fn respond_by_return_kind(
                 &app,
                 &caller,
                 event_query,
-                &PollOptions::from_query(&query)?,
+                &TimeoutAndLimit::from_query(&query)?,
             )
             .await
         }

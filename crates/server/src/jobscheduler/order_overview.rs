@@ -66,19 +66,19 @@ pub(super) struct OrderOverview {
 pub(super) enum OrderState {
     /// A step is running.
     InProcess,
-    /// It is suspended and continues when it is resumed.
+    /// The order is suspended, and continues when it is resumed.
     Suspended,
-    /// Its node or chain is no longer defined: it waits until it is defined again.
+    /// The order's node or chain is no longer defined. The order waits until the node is defined again.
     Stranded,
-    /// Its step failed and is retried later.
+    /// A step of the order failed and is retried later.
     Setback,
-    /// It has started, and its next step waits to run.
+    /// The order has started, and the task of its next step waits to run.
     InTask,
-    /// It has not started, and its planned time is in the future.
+    /// The order has not started, and its planned time is in the future.
     Planned,
-    /// It has not started, and its planned time has passed.
+    /// The order has not started, and its planned time has passed.
     Due,
-    /// It has not started and has no planned time.
+    /// The order has not started and has no planned time.
     NotPlanned,
 }
 
@@ -87,7 +87,7 @@ impl OrderState {
         match view.order.planned_at {
             _ if view.order.step_running => Self::InProcess,
             _ if view.order.suspended => Self::Suspended,
-            _ if view.node_undefined => Self::Stranded,
+            _ if view.is_at_removed_node => Self::Stranded,
             _ if view.retry_at.is_some() => Self::Setback,
             _ if view.order.started_at.is_some() => Self::InTask,
             Some(planned) if planned > now => Self::Planned,
@@ -145,14 +145,15 @@ pub(super) struct SnapshotBody<T> {
     pub(super) event_id: u64,
 }
 
-/// Streams all orders as one JSON document. It is encoded before anything is sent, so that the orders are freed.
+/// Streams orders as one JSON document. The whole document is encoded before anything is sent, so that the memory of
+/// the orders is freed.
 fn stream_orders(
     app: &App,
     caller: &Caller,
     orders: Vec<OrderView>,
-    head: EventId,
+    newest_event_id: EventId,
 ) -> Result<Response, Problem> {
-    let chunks = encode_order_chunks(orders, head, app.now());
+    let chunks = encode_order_chunks(orders, newest_event_id, app.now());
     let bytes: usize = chunks.iter().map(Bytes::len).sum();
     let memory = (bytes > MAX_UNCOUNTED_RESPONSE_BYTES)
         .then(|| app.response_memory_budget.reserve(caller, bytes))
@@ -162,14 +163,14 @@ fn stream_orders(
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-fn encode_order_chunks(orders: Vec<OrderView>, head: EventId, now: Timestamp) -> Vec<Bytes> {
-    OrderChunks { orders: orders.into_iter(), head, has_started: false, now }.collect()
+fn encode_order_chunks(orders: Vec<OrderView>, newest_event_id: EventId, now: Timestamp) -> Vec<Bytes> {
+    OrderChunks { orders: orders.into_iter(), newest_event_id, has_started: false, now }.collect()
 }
 
 /// The orders that are still to be encoded.
 struct OrderChunks {
     orders: std::vec::IntoIter<OrderView>,
-    head: EventId,
+    newest_event_id: EventId,
     has_started: bool,
     now: Timestamp,
 }
@@ -194,7 +195,7 @@ impl Iterator for OrderChunks {
         }
         self.has_started = true;
         if self.orders.len() == 0 {
-            text.push_str(&format!("],\"eventId\":{}}}", self.head));
+            text.push_str(&format!("],\"eventId\":{}}}", self.newest_event_id));
         }
         Some(text.into())
     }
@@ -232,8 +233,8 @@ mod tests {
             order,
             task: None,
             retry_at: None,
-            node_undefined: false,
-            paused_because: None,
+            is_at_removed_node: false,
+            step_blocked_because: None,
             suspended_by_failed_task: None,
         }
     }
@@ -267,7 +268,7 @@ mod tests {
         assert_eq!(state(|view, _| view.order.planned_at = Some(NOW)), OrderState::Due);
         assert_eq!(state(|view, _| view.order.started_at = Some(NOW)), OrderState::InTask);
         assert_eq!(state(|view, later| view.retry_at = Some(later)), OrderState::Setback);
-        assert_eq!(state(|view, _| view.node_undefined = true), OrderState::Stranded);
+        assert_eq!(state(|view, _| view.is_at_removed_node = true), OrderState::Stranded);
         assert_eq!(state(|view, _| view.order.suspended = true), OrderState::Suspended);
         let both = state(|view, _| {
             view.order.suspended = true;

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn return_parameter_is_a_view_or_event_types() {
+    fn return_parameter_is_overview_statistics_or_event_types() {
         assert_eq!(ReturnKind::parse("OrderOverview"), Ok(ReturnKind::Overview));
         assert_eq!(ReturnKind::parse("OrderStatistics"), Ok(ReturnKind::Statistics));
         assert_eq!(ReturnKind::parse("OrderStatisticsChanged"), Ok(ReturnKind::NextStatisticsChange));

@@ -118,8 +118,8 @@ impl StatisticsQuery {
                     ));
                 }
                 ChangeSearchOutcome::Found { last, .. } => (None, last),
-                ChangeSearchOutcome::Torn { head } => {
-                    return Ok(event_seq_response::journal_gap_response(head));
+                ChangeSearchOutcome::GapAfterCursor { head } => {
+                    return Ok(event_seq_response::torn_event_seq_response(head));
                 }
                 ChangeSearchOutcome::NoChangeInTime { head, cursor } => {
                     after = cursor;
@@ -184,7 +184,9 @@ impl StatisticsQuery {
                 FirstMatchOutcome::NoMatchInTime { head, cursor } => {
                     return Ok(ChangeSearchOutcome::NoChangeInTime { head, cursor });
                 }
-                FirstMatchOutcome::GapAfterCursor { head } => return Ok(ChangeSearchOutcome::Torn { head }),
+                FirstMatchOutcome::GapAfterCursor { head } => {
+                    return Ok(ChangeSearchOutcome::GapAfterCursor { head });
+                }
             };
         }
     }
@@ -208,21 +210,15 @@ fn statistics_changed_response(count: CountedStatistics) -> Response {
 
 enum ChangeSearchOutcome {
     /// The first and the last event found that may have changed the statistics.
-    Found {
-        first: EventId,
-        last: EventId,
-    },
-    /// No such event until the deadline; the search continues at the cursor.
-    NoChangeInTime {
-        head: EventId,
-        cursor: EventId,
-    },
-    Torn {
-        head: EventId,
-    },
+    Found { first: EventId, last: EventId },
+    /// No event that may have changed the statistics was found until the deadline; a later search continues at the
+    /// cursor.
+    NoChangeInTime { head: EventId, cursor: EventId },
+    /// Events after the cursor have expired, or the cursor is above the newest event.
+    GapAfterCursor { head: EventId },
 }
 
-/// Filters out FileBased events of chains, handlers and schedules.
+/// Whether an event is about an order, and not a FileBased event of a chain, handler or schedule.
 fn is_order_event(event: &Event) -> bool {
     let key = event.key.as_ref().map_or("", |key| key.as_str());
     event.event_type.as_str().starts_with("Order") || key.starts_with("Order:")

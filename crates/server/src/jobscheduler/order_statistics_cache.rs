@@ -16,9 +16,9 @@ use tokio::time::Instant;
 
 use crate::app_state::App;
 
-/// Maximum age of a shared count; statistics also change with time.
+/// Maximum age of a shared count. Without it, statistics that change with time alone would not be noticed.
 const MAX_SHARED_AGE: Duration = Duration::from_millis(900);
-/// Maximum number of scopes in the cache, beyond those in use.
+/// Number of scopes above which the cache drops the scopes that no request uses.
 const MAX_CACHED_SCOPES: usize = 256;
 
 /// The orders that are counted: those of a path, of one tenant or of all.
@@ -56,7 +56,7 @@ impl OrderStatisticsCache {
     }
 }
 
-/// Counts the orders of a scope, or shares a recent count. Keeps its slot in the cache while it exists.
+/// Counts the orders of a scope, or shares a recent count. The cache keeps the scope's slot as long as a reader exists.
 pub(super) struct OrderStatisticsReader {
     app: App,
     scope: OrderScope,
@@ -74,7 +74,7 @@ impl OrderStatisticsReader {
         self.count_or_share(None).await
     }
 
-    /// Counts, or uses a recent count that is consistent at this event id or a later one.
+    /// Counts the orders, or shares a recent count that is consistent at this event id or a later one.
     pub(super) async fn count_at_or_after(
         &self,
         min_event_id: EventId,
@@ -82,7 +82,8 @@ impl OrderStatisticsReader {
         self.count_or_share(Some(min_event_id)).await
     }
 
-    /// A count that started finishes even if its request is cancelled, because the next request can use it.
+    /// Returns the latest count if it is usable, else counts the orders. A count that has started finishes even if its
+    /// request is cancelled, because the next request can use it.
     async fn count_or_share(&self, min_event_id: Option<EventId>) -> Result<CountedStatistics, StoreError> {
         let requested_at = Instant::now();
         let (app, scope, slot) = (self.app.clone(), self.scope.clone(), self.slot.clone());

@@ -10,7 +10,7 @@ use super::order_overview::{OrderOverview, Orders};
 
 type Schemas = Vec<(String, RefOr<Schema>)>;
 
-/// One of the possible responses.
+/// The schema of the response to a request for orders: one of all possible responses.
 pub(crate) struct OrderAnswer;
 
 impl PartialSchema for OrderAnswer {

@@ -11,19 +11,20 @@ use tokio::time::{Instant, sleep};
 use crate::metrics::HttpMetrics;
 use crate::problem::Problem;
 
-/// The number of failures that an address may have in a burst. More are allowed one per [`FAILURE_REFILL_INTERVAL`].
+/// The number of failures that an address may have in a burst. After the burst, it may have one more in each
+/// [`FAILURE_REFILL_INTERVAL`].
 const MAX_FAILURE_BURST: u32 = 100;
 /// The interval after which an address may fail once more.
 const FAILURE_REFILL_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of addresses in each of the two generations.
 const MAX_ADDRESSES_PER_GENERATION: usize = 4096;
-/// Failures are logged at most this often.
+/// Minimum interval between two reports of failures in the log.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
-/// Each report names this many addresses at most.
+/// Maximum number of addresses that a report of failures names.
 const MAX_REPORTED_ADDRESSES: usize = 10;
 
-/// Counts failures per address and refuses those that fail too often. Only requests that fail are throttled: a valid
-/// token is accepted from any address.
+/// Counts failed authentications per address, and throttles addresses that fail too often. Only requests that fail are
+/// throttled: a valid token is accepted from any address.
 #[derive(Debug)]
 pub(crate) struct AuthenticationThrottle {
     failing_addresses: Mutex<FailingAddresses>,
@@ -43,7 +44,7 @@ struct FailingAddresses {
 
 #[derive(Clone, Copy, Debug)]
 struct AddressFailures {
-    /// When the burst of this address is available again in full, at one failure per interval.
+    /// The time at which this address may again have a whole burst of failures, unless it fails before.
     budget_refilled_at: Instant,
     /// Failures that have not been logged yet.
     unlogged_failure_count: u64,
@@ -105,13 +106,13 @@ impl AuthenticationThrottle {
             for (address, failures) in addresses {
                 tracing::warn!(
                     %address,
-                    failures,
+                    refused_requests = failures,
                     "requests with unknown tokens were refused; if the client is yours, give it a valid token"
                 );
             }
             if other_failures > 0 {
                 tracing::warn!(
-                    failures = other_failures,
+                    refused_requests = other_failures,
                     "requests with unknown tokens were refused, from more addresses than are logged one by one; if this \
                      persists, let only known networks reach the server"
                 );

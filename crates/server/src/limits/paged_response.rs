@@ -55,7 +55,8 @@ impl PageMemory {
 }
 
 /// Responds with chunks of JSON as they are produced. The first chunk is produced before the response begins, so that a
-/// store error or a lack of memory becomes an error response; later, either aborts the response.
+/// store error or a lack of memory becomes an error response. While later chunks are produced, an error or a lack of
+/// memory aborts the response.
 pub(crate) async fn stream_json_chunks(
     budget: &Arc<ResponseMemoryBudget>,
     caller: &Caller,

@@ -31,7 +31,8 @@ impl AsRef<[u8]> for BytesWithPermit {
     }
 }
 
-/// Attaches a permit to bytes. It is released when the connection has written them, not when the body has ended.
+/// Attaches a permit to bytes. The permit is released when the connection has written the bytes, not when the body has
+/// ended.
 fn keep_permit_with_bytes(bytes: Bytes, permit: Arc<ResponseMemoryPermit>) -> Bytes {
     Bytes::from_owner(BytesWithPermit { bytes, _permit: permit })
 }
@@ -47,8 +48,8 @@ pub(crate) fn keep_permit_until_stream_end<S: Stream>(
 }
 
 /// Reserves memory for a response that was built whole, until it has been written to the client. A read whose response
-/// does not fit is refused; the response to a change is always sent. Memory for streamed responses is reserved where they
-/// are built.
+/// does not fit is refused; the response to a change is always sent. Memory for streamed responses is reserved where
+/// they are built.
 pub(crate) fn reserve_response_memory(
     budget: &ResponseMemoryBudget,
     caller: &Caller,

@@ -7,16 +7,16 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::connection_permits::{ConnectionPermits, CountedPermit};
+use super::connection_memory_permits::{ConnectionMemoryPermits, CountedPermit};
 use crate::auth::{Caller, TokenHash};
 use crate::config::ServerLimits;
 use crate::metrics::HttpMetrics;
 use crate::problem::Problem;
 
-/// The budget is counted in units of this many bytes.
+/// Size in bytes of the units in which the budget is counted.
 const BUDGET_UNIT_BYTES: u64 = 1 << 10;
 
-/// This fraction (one divided by it) of the budget is for claims only.
+/// The budget divided by this number is for claims only.
 const CLAIMS_POOL_DIVISOR: u32 = 4;
 
 /// One budget for all responses in flight, in two parts with a share per token each. A client that reads slowly keeps
@@ -38,12 +38,12 @@ struct MemoryPool {
     token_semaphores: Mutex<HashMap<TokenHash, Arc<Semaphore>>>,
 }
 
-/// A reserved part of the budget, released when it is dropped.
+/// A reserved part of the budget, released when the permit is dropped.
 #[derive(Debug)]
 pub(crate) struct ResponseMemoryPermit {
     _token_permit: OwnedSemaphorePermit,
     total_permit: OwnedSemaphorePermit,
-    _connection_permit: Option<CountedPermit>,
+    _connection_memory_permit: Option<CountedPermit>,
 }
 
 impl ResponseMemoryBudget {
@@ -76,7 +76,7 @@ impl ResponseMemoryBudget {
         whole.or_else(|| self.claims_pool.reserve_up_to(caller, bytes))
     }
 
-    /// Waits until memory is available; none after the timeout.
+    /// Waits until memory is available and reserves it. Returns `None` after the timeout.
     pub(crate) async fn reserve_with_timeout(
         &self,
         caller: &Caller,
@@ -148,12 +148,13 @@ impl MemoryPool {
             * BUDGET_UNIT_BYTES
     }
 
-    /// The units for a response. One larger than the share of a token needs the whole share.
+    /// The number of units that a response needs. A response larger than the share of a token needs the whole share.
     fn units_capped_at_share(&self, bytes: usize) -> u32 {
         bytes_to_units(bytes as u64).min(self.units_per_token)
     }
 
-    /// The share of a token. Unused shares are dropped when another one is added.
+    /// The semaphore of a token's share. Shares that no permit uses are dropped when the share of another token is
+    /// added.
     fn token_semaphore(&self, caller: &Caller) -> Arc<Semaphore> {
         let mut tokens = self.token_semaphores.lock().unwrap_or_else(PoisonError::into_inner);
         let id = caller.token_hash();
@@ -172,7 +173,7 @@ impl ResponseMemoryPermit {
         Self {
             _token_permit: token_permit,
             total_permit,
-            _connection_permit: ConnectionPermits::count_permit_of_current_connection(),
+            _connection_memory_permit: ConnectionMemoryPermits::count_permit_of_current_connection(),
         }
     }
 
@@ -245,8 +246,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn permits_are_counted_for_their_connection() {
-        let (budget, memory) = (test_budget(), ConnectionPermits::default());
+    async fn memory_permits_are_counted_for_their_connection() {
+        let (budget, memory) = (test_budget(), ConnectionMemoryPermits::default());
         let held =
             memory.run_and_count_permits(async { budget.reserve(&test_caller("one"), MIB) }).await.unwrap();
         let _other = budget.reserve(&test_caller("one"), 1).unwrap();

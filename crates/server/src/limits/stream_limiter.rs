@@ -7,12 +7,12 @@ use crate::auth::{Caller, TokenHash};
 use crate::metrics::HttpMetrics;
 use crate::problem::Problem;
 
-/// Counts the open streams and long polls of each token. Each of them occupies a connection as long as its reader keeps
-/// it open.
+/// Limits the open streams and long polls of each token. A stream or long poll occupies a connection as long as its
+/// client keeps it open.
 #[derive(Debug)]
 pub(crate) struct StreamLimiter {
     max_per_token: usize,
-    open_streams_by_token: Mutex<HashMap<TokenHash, usize>>,
+    open_stream_count_by_token: Mutex<HashMap<TokenHash, usize>>,
     metrics: Arc<HttpMetrics>,
 }
 
@@ -25,10 +25,10 @@ pub(crate) struct StreamPermit {
 
 impl StreamLimiter {
     pub(crate) fn new(max_per_token: usize, metrics: Arc<HttpMetrics>) -> Arc<Self> {
-        Arc::new(Self { max_per_token, open_streams_by_token: Mutex::default(), metrics })
+        Arc::new(Self { max_per_token, open_stream_count_by_token: Mutex::default(), metrics })
     }
 
-    /// Counts one more stream of a token, or refuses it.
+    /// Counts one more stream of a token, or refuses the request if the token has reached its limit.
     pub(crate) fn try_acquire_permit(self: &Arc<Self>, caller: &Caller) -> Result<StreamPermit, Problem> {
         let token = caller.token_hash();
         let mut counts = self.lock_counts();
@@ -51,7 +51,7 @@ impl StreamLimiter {
     }
 
     fn lock_counts(&self) -> MutexGuard<'_, HashMap<TokenHash, usize>> {
-        self.open_streams_by_token.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open_stream_count_by_token.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

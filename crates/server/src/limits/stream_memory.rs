@@ -6,7 +6,7 @@ use super::{MAX_UNCOUNTED_RESPONSE_BYTES, ResponseMemoryPermit};
 use crate::app_state::App;
 use crate::auth::Caller;
 
-/// How long a stream waits for memory. It is shorter than the interval of keep-alive messages that a reader expects.
+/// How long a stream waits for memory: less than the interval of keep-alive messages, which its client expects.
 const MAX_MEMORY_WAIT: Duration = Duration::from_secs(10);
 
 /// The memory of the page that a stream is sending, reserved until the next page is read.
@@ -14,7 +14,8 @@ const MAX_MEMORY_WAIT: Duration = Duration::from_secs(10);
 pub(crate) struct StreamMemory(Option<ResponseMemoryPermit>);
 
 impl StreamMemory {
-    /// Reserves memory for a page that has been read. False if there is none: the page must be dropped.
+    /// Reserves memory for a page that has been read. Returns false if there is not enough memory: the page must be
+    /// dropped.
     pub(crate) fn reserve_for_page(&mut self, app: &App, caller: &Caller, bytes: usize) -> bool {
         if bytes > self.0.as_ref().map_or(MAX_UNCOUNTED_RESPONSE_BYTES, ResponseMemoryPermit::bytes) {
             // The previous page has been sent.
@@ -25,8 +26,8 @@ impl StreamMemory {
         true
     }
 
-    /// Waits for memory to read a dropped page again. False if there is none in time: the stream must end, and its reader
-    /// resumes it.
+    /// Waits for memory to read a dropped page again. Returns false if no memory becomes free in time: the stream must
+    /// end, and its client can resume it.
     pub(crate) async fn wait_for_memory(&mut self, app: &App, caller: &Caller, bytes: usize) -> bool {
         let waiting = app.response_memory_budget.reserve_with_timeout(caller, bytes, MAX_MEMORY_WAIT);
         self.0 = app.stop_signal.run_until_cancelled(waiting).await.flatten();

@@ -21,8 +21,8 @@
 //! Each token has a share of the ordinary connections. Beyond it, connections of the token stay unauthenticated: they
 //! are served like those of the reserve and can be evicted.
 //!
-//! Emits on the reserve are not evicted, so they get only a part of it. The rest is for health checks, whose connections
-//! can be evicted at any time.
+//! Emits on the reserve are not evicted, so they get only a part of it. The rest is for health checks, whose
+//! connections can be evicted at any time.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -37,10 +37,10 @@ use crate::auth::{Identity, TokenHash};
 use crate::config::ServerLimits;
 use crate::metrics::{HttpMetrics, OpenConnectionCounts};
 
-/// The reserve is at most this fraction (one divided by it) of all connections.
+/// The reserve has at most the number of all connections divided by this number.
 const MAX_RESERVE_DIVISOR: usize = 4;
 
-/// This fraction (one divided by it) of the reserve, at least one connection, is for health checks only.
+/// The size of the reserve divided by this number, at least one connection, is for health checks only.
 const HEALTH_CHECK_RESERVE_DIVISOR: usize = 4;
 
 /// How long a client has to send a request before its connection counts as idle.
@@ -90,7 +90,7 @@ pub(crate) struct ConnectionAdmission {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConnectionSlot {
     Ordinary,
-    /// For one health check or emit.
+    /// A connection of the reserve, which is closed after one health check or emit.
     Reserve,
 }
 
@@ -112,15 +112,15 @@ pub(crate) enum RequestAdmission {
     Refused(ConnectionShortage),
 }
 
-/// The share that is used up.
+/// The reason why a request is refused: the share of connections that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionShortage {
-    /// All ordinary connections, or those of the address.
-    OrdinarySlots,
-    /// The share of the token.
-    TokenShare,
-    /// The emits on the reserve.
-    ReserveEmits,
+    /// All ordinary connections are in use, or all those that the client's address may have.
+    OrdinaryConnectionsInUse,
+    /// The token has as many ordinary connections as it may have.
+    TokenShareUsedUp,
+    /// As many emits as allowed are being served on connections of the reserve.
+    TooManyReserveEmits,
 }
 
 type ConnectionId = u64;
@@ -142,7 +142,7 @@ struct ConnectionTable {
     connections_by_token: HashMap<TokenHash, TokenConnections>,
     /// Emits that are served on the reserve.
     reserve_emit_count: usize,
-    /// The number of the last activity. New connections and requests get the next one.
+    /// The number of the last activity. A new connection or request gets the next number.
     last_activity_number: u64,
     metrics: Arc<HttpMetrics>,
 }
@@ -151,7 +151,7 @@ struct ConnectionTable {
 #[derive(Clone, Copy, Debug)]
 struct EvictionCandidate {
     id: ConnectionId,
-    /// Whether its client has had the grace period to send a request.
+    /// Whether the client has had the whole grace period to send a request.
     is_past_grace_period: bool,
 }
 
@@ -173,7 +173,7 @@ struct TokenConnections {
 struct ConnectionEntry {
     address: IpAddr,
     slot: ConnectionSlot,
-    /// The token that it is counted for. Connections that have one are not evicted.
+    /// The token that the connection is counted for, if any. Connections that are counted for a token are not evicted.
     counted_token: Option<TokenHash>,
     activity_number: u64,
     last_active_at: Instant,
@@ -210,7 +210,7 @@ pub(super) struct AdmittedConnection {
 }
 
 impl AdmittedConnection {
-    /// Whether it was admitted within the grace period, so that its first request may still arrive.
+    /// Whether the connection was admitted less than the grace period ago, so that its first request may still arrive.
     pub(super) fn is_within_grace_period(&self, now: Instant) -> bool {
         now.duration_since(self.admitted_at) < IDLE_GRACE_PERIOD
     }
@@ -226,7 +226,8 @@ impl ConnectionAdmission {
         })
     }
 
-    /// Admits a connection, closing another one if it must. None if all connections are in use and none can be closed.
+    /// Admits a connection, evicting another connection if needed. Returns `None` if all connections are in use and
+    /// none can be evicted.
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Option<AdmittedConnection> {
         let address = client_network(address);
         let mut table = self.lock_table();
@@ -280,7 +281,7 @@ impl ConnectionHandle {
         let ConnectionAdmission { limits, metrics, .. } = &*self.admission;
         let recorded = self.admission.lock_table().admit_request(limits, self.id, identity, purpose, now);
         let admission = recorded.unwrap_or_else(|| {
-            RequestAdmission::decide_for_reserve_slot(purpose, ConnectionShortage::OrdinarySlots)
+            RequestAdmission::decide_for_reserve_slot(purpose, ConnectionShortage::OrdinaryConnectionsInUse)
         });
         if matches!(admission, RequestAdmission::Refused(_)) {
             metrics.count_refused_connection();
@@ -329,8 +330,8 @@ impl ConnectionTable {
         }
     }
 
-    /// The connections one of which must be evicted for another ordinary one from this address; none if there is a free
-    /// slot.
+    /// The connections of which one must be evicted before this address can have another ordinary connection; `None` if
+    /// a slot is free.
     fn select_evictable_connections(
         &self,
         limits: &ConnectionLimits,
@@ -491,9 +492,10 @@ impl ConnectionTable {
                 }
                 match entry.slot {
                     ConnectionSlot::Ordinary => RequestAdmission::Served,
-                    ConnectionSlot::Reserve => {
-                        RequestAdmission::decide_for_reserve_slot(purpose, ConnectionShortage::OrdinarySlots)
-                    }
+                    ConnectionSlot::Reserve => RequestAdmission::decide_for_reserve_slot(
+                        purpose,
+                        ConnectionShortage::OrdinaryConnectionsInUse,
+                    ),
                 }
             }
         };
@@ -501,7 +503,8 @@ impl ConnectionTable {
         Some(admission)
     }
 
-    /// Counts a connection for a token, within the token's shares. One of the reserve becomes an ordinary one if it can.
+    /// Counts a connection for a token, within the token's shares, and decides whether its request is served. A
+    /// connection of the reserve becomes an ordinary one if an ordinary slot can be freed.
     fn admit_with_token(
         &mut self,
         limits: &ConnectionLimits,
@@ -522,16 +525,20 @@ impl ConnectionTable {
             if self.reserve_emit_count >= limits.max_reserve_emits
                 || token_connections.reserve_count >= limits.max_reserve_emits_per_token
             {
-                return RequestAdmission::Refused(ConnectionShortage::ReserveEmits);
+                return RequestAdmission::Refused(ConnectionShortage::TooManyReserveEmits);
             }
             entry.counted_token = Some(token);
         }
-        let shortage =
-            if is_within_share { ConnectionShortage::OrdinarySlots } else { ConnectionShortage::TokenShare };
+        let shortage = if is_within_share {
+            ConnectionShortage::OrdinaryConnectionsInUse
+        } else {
+            ConnectionShortage::TokenShareUsedUp
+        };
         RequestAdmission::decide_for_reserve_slot(purpose, shortage)
     }
 
-    /// Frees a slot for a connection with a valid token, evicting one without if needed. False if there is none.
+    /// Frees an ordinary slot for a connection with a valid token, evicting a connection without a valid token if
+    /// needed. Returns false if there is neither a free slot nor a connection to evict.
     fn try_free_ordinary_slot(&mut self, limits: &ConnectionLimits, address: IpAddr) -> bool {
         let Some(evictable_connections) = self.select_evictable_connections(limits, address) else {
             return true;
@@ -574,7 +581,7 @@ impl ConnectionTable {
     }
 }
 
-/// The address that identifies a client: for IPv6 its /64 network, since one client can have all of it.
+/// The address that identifies a client: for IPv6 the /64 network, since one client can have all addresses of it.
 fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),

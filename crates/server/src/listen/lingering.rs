@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a client has to read the response.
 const MAX_LINGER_TIME: Duration = Duration::from_secs(5);
-/// The most lingering connections. One more closes the oldest.
+/// Maximum number of lingering connections. Another one closes the oldest.
 pub(super) const MAX_LINGERING_CONNECTIONS: usize = 128;
 
 /// The lingering connections, oldest first. Some of them may have ended already.

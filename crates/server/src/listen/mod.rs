@@ -41,12 +41,12 @@ pub(crate) use admission::{
     ConnectionAdmission, ConnectionHandle, ConnectionShortage, RequestAdmission, RequestPurpose,
 };
 use lingering::LingeringConnections;
-pub(crate) use open_file_limit::max_connections_for_open_files;
+pub(crate) use open_file_limit::raise_open_file_limit_for_connections;
 use parse_error_responses::ParseErrorResponseStream;
 use refusal::refuse_with_503;
 use write_timeout::{SlowReaderLimits, WriteTimeoutStream};
 
-use crate::limits::ConnectionPermits;
+use crate::limits::ConnectionMemoryPermits;
 
 /// How long the head of a request may take, and how long a connection may be idle.
 const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -120,7 +120,7 @@ fn is_client_disconnect(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// The state that all connections share.
+/// Serves or refuses accepted connections; has the state that all connections share.
 struct ConnectionServer {
     router: Router,
     graceful_shutdown: GracefulShutdown,
@@ -137,7 +137,7 @@ impl ConnectionServer {
 
     /// Serves a connection until it ends or is evicted. Its requests carry a [`ConnectionHandle`].
     fn serve_connection(&self, stream: TcpStream, admitted: AdmittedConnection) {
-        let memory = ConnectionPermits::default();
+        let memory = ConnectionMemoryPermits::default();
         let io = TokioIo::new(ParseErrorResponseStream::new(WriteTimeoutStream::new(
             stream,
             SLOW_READER_LIMITS,

@@ -1,5 +1,5 @@
-//! Limits connections by the open file limit of the process. Each connection uses a file descriptor, and so do the store,
-//! commands and HTTP handlers, for which some are reserved.
+//! Limits connections by the open file limit of the process. Each connection uses a file descriptor, and so do the
+//! store, commands and HTTP handlers, for which some are reserved.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
@@ -11,9 +11,9 @@ const RESERVED_FILE_DESCRIPTORS: u64 = 128 + MAX_LINGERING_CONNECTIONS as u64;
 /// File descriptors reserved for each running task.
 const FILE_DESCRIPTORS_PER_TASK: u64 = 8;
 
-/// The number of connections that the open file limit allows beside `tasks` running tasks, at most `requested`. Raises
-/// the soft limit as far as needed and permitted.
-pub(crate) fn max_connections_for_open_files(requested: usize, tasks: usize) -> usize {
+/// Raises the soft limit of open files as far as `requested` connections beside `tasks` running tasks need it and the
+/// hard limit permits. Returns the number of connections that the limit then allows, at most `requested`.
+pub(crate) fn raise_open_file_limit_for_connections(requested: usize, tasks: usize) -> usize {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return requested };
     let reserved_files = RESERVED_FILE_DESCRIPTORS + FILE_DESCRIPTORS_PER_TASK * tasks as u64;
     let needed = reserved_files.saturating_add(requested as u64);
@@ -25,9 +25,9 @@ pub(crate) fn max_connections_for_open_files(requested: usize, tasks: usize) -> 
     let connections = connections_that_fit(requested, files, reserved_files);
     if connections < requested {
         tracing::warn!(
-            connections,
-            requested,
-            files,
+            allowed_connections = connections,
+            configured_connections = requested,
+            open_file_limit = files,
             "the open file limit allows fewer connections than `server.max_connections`; raise the limit (ulimit -n), \
              or lower the setting"
         );

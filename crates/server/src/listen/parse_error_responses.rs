@@ -14,9 +14,10 @@ use tokio::time::{Sleep, sleep};
 
 use crate::problem::Problem;
 
-/// Limits, in bytes and time, for reading what the client still sends after the response: closing with unread data would
-/// reset the connection before the client has read the response.
+/// Maximum bytes that are read and discarded after the response: closing a connection with unread data would reset it
+/// before the client has read the response.
 const MAX_DRAINED_BYTES: usize = 1 << 20;
+/// Maximum time for reading and discarding what the client sends after the response.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A stream that adds a body to the responses to requests that cannot be parsed.
@@ -39,8 +40,9 @@ impl<S> ParseErrorResponseStream<S> {
         Self { stream, response: None }
     }
 
-    /// Replaces a response that has no body with one that has. Returns whether it did; the replacement is written with
-    /// the next flush.
+    /// If `head` is the library's response without a body to a request that cannot be parsed, replaces it with a
+    /// response that has a problem body. Returns whether it was replaced; the replacement is written with the next
+    /// flush.
     fn replace_bodyless_response(&mut self, head: &[u8]) -> bool {
         let Some(problem) = problem_for_library_response(head) else { return false };
         let text = problem.into_raw_response().into_bytes();

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::limits::ConnectionPermits;
+use crate::limits::ConnectionMemoryPermits;
 
 /// Limits for clients that read slowly.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ pub(super) struct SlowReaderLimits {
 pub(super) struct WriteTimeoutStream<S> {
     stream: S,
     reader_limits: SlowReaderLimits,
-    connection_permits: ConnectionPermits,
+    connection_memory_permits: ConnectionMemoryPermits,
     /// The timer that runs while a write waits. When it fires, the write fails.
     timer: Pin<Box<Sleep>>,
     waiting_since: Option<Instant>,
@@ -50,12 +50,12 @@ impl<S> WriteTimeoutStream<S> {
     pub(super) fn new(
         stream: S,
         reader_limits: SlowReaderLimits,
-        connection_memory: ConnectionPermits,
+        connection_memory: ConnectionMemoryPermits,
     ) -> Self {
         Self {
             stream,
             reader_limits,
-            connection_permits: connection_memory,
+            connection_memory_permits: connection_memory,
             timer: Box::pin(sleep(reader_limits.max_write_wait)),
             waiting_since: None,
             remaining_wait: reader_limits.grace_period,
@@ -63,13 +63,13 @@ impl<S> WriteTimeoutStream<S> {
         }
     }
 
-    /// Passes on the result of a write, or fails it with a timeout if the client is too slow.
-    fn check_progress(
+    /// Passes on the result of a write, or fails the write with a timeout if the client reads too slowly.
+    fn apply_slow_reader_limits(
         &mut self,
         written: Poll<io::Result<usize>>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        let has_memory = self.connection_permits.has_permits();
+        let has_memory = self.connection_memory_permits.has_permits();
         if !has_memory {
             (self.remaining_wait, self.has_write_waited) = (self.reader_limits.grace_period, false);
         }
@@ -114,7 +114,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeoutStream<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeoutStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.check_progress(written, cx)
+        self.apply_slow_reader_limits(written, cx)
     }
 
     fn poll_write_vectored(
@@ -123,7 +123,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeoutStream<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.check_progress(written, cx)
+        self.apply_slow_reader_limits(written, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -132,7 +132,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeoutStream<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx).map_ok(|()| 0);
-        self.check_progress(flushed, cx).map_ok(|_| ())
+        self.apply_slow_reader_limits(flushed, cx).map_ok(|_| ())
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -167,7 +167,7 @@ mod tests {
     async fn writes_to_a_client_that_does_not_read_time_out() {
         let (ours, theirs) = tokio::io::duplex(16);
         let reader_limits = SlowReaderLimits { max_write_wait: Duration::from_millis(20), ..TEST_LIMITS };
-        let mut ours = WriteTimeoutStream::new(ours, reader_limits, ConnectionPermits::default());
+        let mut ours = WriteTimeoutStream::new(ours, reader_limits, ConnectionMemoryPermits::default());
         let error = ours.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(theirs);
@@ -175,8 +175,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_with_response_memory_must_read_at_the_minimum_rate() {
-        let (budget, memory) =
-            (ResponseMemoryBudget::new(&test_server_limits(), Arc::default()), ConnectionPermits::default());
+        let (budget, memory) = (
+            ResponseMemoryBudget::new(&test_server_limits(), Arc::default()),
+            ConnectionMemoryPermits::default(),
+        );
         let permit =
             memory.run_and_count_permits(async { budget.reserve(&test_caller("one"), 1).unwrap() }).await;
         // About 50 bytes a second.
@@ -198,8 +200,10 @@ mod tests {
 
     #[tokio::test]
     async fn reading_extends_the_time_a_client_has() {
-        let (budget, memory) =
-            (ResponseMemoryBudget::new(&test_server_limits(), Arc::default()), ConnectionPermits::default());
+        let (budget, memory) = (
+            ResponseMemoryBudget::new(&test_server_limits(), Arc::default()),
+            ConnectionMemoryPermits::default(),
+        );
         let _permit =
             memory.run_and_count_permits(async { budget.reserve(&test_caller("one"), 1).unwrap() }).await;
         let (ours, mut theirs) = tokio::io::duplex(200);

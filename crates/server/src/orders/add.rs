@@ -68,7 +68,7 @@ pub(crate) async fn add_orders(
     body: ReceivedBody,
 ) -> Result<Response, Problem> {
     let query = RequestQuery::from_uri(&uri, &["tenant"])?;
-    let tenant = caller.restrict_to_own_tenant(query.parse_parameter("tenant")?)?.unwrap_or_default();
+    let tenant = caller.resolve_requested_tenant(query.parse_parameter("tenant")?)?.unwrap_or_default();
     media_type::require_json_media_type(&headers)?;
     let request = NewOrdersRequest::parse(media_type::decode_body_utf8(&body.bytes)?, &tenant, app.now())?;
     if let Some(order) = request.orders.iter().find(|order| !caller.can_see_tenant(&order.tenant)) {
@@ -77,7 +77,7 @@ pub(crate) async fn add_orders(
     // Idempotency keys belong to a tenant: that of the first order, which a repeat names as well.
     let key_tenant = request.orders.first().map_or_else(|| tenant.clone(), |first| first.tenant.clone());
     let operation = ["add orders", tenant.as_str()];
-    let idempotency = idempotency::key_for_request(&headers, key_tenant, &operation, &body.bytes)?;
+    let idempotency = idempotency::idempotency_key_for_tenant(&headers, key_tenant, &operation, &body.bytes)?;
     let inner = app.clone();
     let receipt = app
         .run_change_to_completion(
@@ -173,7 +173,8 @@ async fn add_and_audit_orders(
     }
 }
 
-/// Maps the index of each order whose id an earlier order of the request has to the index of that one.
+/// Finds the orders of a request that have the id of an earlier order of the request. Maps their indexes to those of
+/// the earlier orders.
 fn find_duplicate_orders(orders: &[NewOrder]) -> HashMap<usize, usize> {
     let (mut first, mut duplicates) = (HashMap::new(), HashMap::new());
     for (index, order) in orders.iter().enumerate() {
@@ -229,12 +230,12 @@ fn added_orders_response(receipt: &OrderBatchReceipt) -> Response {
         event_id: added.event.get(),
     };
     let orders: Vec<_> = added.iter().map(order).collect();
-    let event_id = orders.last().map_or(0, |last| last.event_id);
+    let last_event_id = orders.last().map_or(0, |last| last.event_id);
     let location = match added.as_slice() {
         [one] => Some([(header::LOCATION, order_url(one))]),
         _ => None,
     };
-    let body = Json(AddOrdersResponse { event_id, orders });
+    let body = Json(AddOrdersResponse { last_event_id, orders });
     let status = if *repeated { StatusCode::OK } else { StatusCode::CREATED };
     match location {
         Some(location) => (status, location, body).into_response(),

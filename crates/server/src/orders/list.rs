@@ -38,7 +38,7 @@ pub(crate) async fn list_orders(
 ) -> Result<Json<OrderList>, Problem> {
     let query = RequestQuery::from_uri(&uri, &["path", "tenant", "limit", "cursor"])?;
     let path: PathFilter = query.parse_parameter("path")?.unwrap_or_default();
-    let tenant = caller.restrict_to_own_tenant(query.parse_parameter("tenant")?)?;
+    let tenant = caller.resolve_requested_tenant(query.parse_parameter("tenant")?)?;
     let limit = query.parse_limit(DEFAULT_LIMIT, MAX_LIMIT)?;
     let after = query.parse_parameter_with("cursor", |text| {
         text.parse().map_err(|_| "a cursor is the `next` of a response")

@@ -52,7 +52,7 @@ impl NewOrderRequest {
     }
 }
 
-/// Parses a chain path, with the id of an order if there is one.
+/// Parses the path of a chain, optionally followed by a comma and the id of an order.
 fn parse_order_path(path: &str) -> Result<(ChainPath, Option<OrderId>), BadName> {
     match path.contains(',') {
         true => path.parse().map(|OrderKey { chain, id }| (chain, Some(id))),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_path_is_required_and_every_member_is_read() {
+    fn only_the_path_of_a_new_order_is_required_and_every_member_is_read() {
         let chain = ChainPath::new("/a/b").unwrap();
         assert_eq!(parse_order(r#"{"path":"/a/b","value":null,"node":null}"#).unwrap(), NewOrder::new(chain));
         let full = parse_order(

@@ -224,7 +224,7 @@ type OrderKeyWithTenant = (Tenant, OrderKey);
 /// The tenant of a call about one order: `tenant=` if given, else the token's, else `default`.
 fn resolve_tenant_of_order_call(caller: &Caller, uri: &Uri) -> Result<Tenant, Problem> {
     let query = RequestQuery::from_uri(uri, &["tenant"])?;
-    Ok(caller.restrict_to_own_tenant(query.parse_parameter("tenant")?)?.unwrap_or_default())
+    Ok(caller.resolve_requested_tenant(query.parse_parameter("tenant")?)?.unwrap_or_default())
 }
 
 async fn find_order(app: &App, tenant: &Tenant, key: &OrderKey) -> Result<OrderBody, Problem> {

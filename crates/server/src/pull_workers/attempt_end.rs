@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::log_lines::parse_log_lines;
-use super::{find_visible_task_info, lease_lost_problem, parse_fence};
+use super::{find_tenant_and_result_limit_of_task, lease_lost_problem, parse_fence};
 use crate::app_state::App;
 use crate::auth::Worker;
 use crate::events::parse_event_at_pointer;
@@ -28,7 +28,7 @@ use crate::problem::Problem;
 const MAX_EMITTED_EVENTS: usize = 1000;
 /// Maximum length of an error.
 const MAX_ERROR_BYTES: usize = 64 << 10;
-/// Duration of a snooze that names none.
+/// Duration of a snooze if the request has neither `for` nor `until`.
 const DEFAULT_SNOOZE_DURATION: Duration = Duration::from_secs(300);
 
 #[derive(Default, Deserialize)]
@@ -62,7 +62,7 @@ pub(crate) async fn complete_task(
 ) -> Result<Json<AttemptEndBody>, Problem> {
     let fence = parse_fence(members.fence)?;
     let LeasedTaskInfo { tenant, max_result_bytes: max_result } =
-        find_visible_task_info(&app, &caller, &id, fence).await?;
+        find_tenant_and_result_limit_of_task(&app, &caller, &id, fence).await?;
     let result = members.result.map(|raw| parse_result_value(&raw, max_result)).transpose()?;
     let emits = members
         .emit
@@ -154,7 +154,7 @@ pub(crate) async fn fail_task(
     let retry =
         members.retry.map(|raw| parse_member("/retry", &raw, "true or false")).transpose()?.unwrap_or(true);
     let retry_after = members.retry_after.map(|raw| parse_duration("/after", &raw)).transpose()?;
-    find_visible_task_info(&app, &caller, &id, fence).await?;
+    find_tenant_and_result_limit_of_task(&app, &caller, &id, fence).await?;
     let retry_at = retry_after.map(|delay| app.now().plus(delay));
     let ended = AttemptResult::Failed { error, return_code: code, retry_at, permanent: !retry };
     end_attempt(&app, &id, fence, HandlerOutcome { result: ended, ..HandlerOutcome::succeeded() }).await
@@ -191,7 +191,7 @@ pub(crate) async fn snooze_task(
 ) -> Result<Json<AttemptEndBody>, Problem> {
     let fence = parse_fence(members.fence)?;
     let until = parse_snooze_until(members.duration.as_deref(), members.until.as_deref(), app.now())?;
-    find_visible_task_info(&app, &caller, &id, fence).await?;
+    find_tenant_and_result_limit_of_task(&app, &caller, &id, fence).await?;
     end_attempt(
         &app,
         &id,
@@ -231,6 +231,6 @@ async fn end_attempt(
         status: finished.status.public_name(None).into(),
         state: finished.status.as_str().into(),
         delay_until: finished.next_attempt_due_at.map(|due| due.to_string()).unwrap_or_default(),
-        events: finished.emitted_events.iter().map(|event| event.id.get()).collect(),
+        emitted_event_ids: finished.emitted_events.iter().map(|event| event.id.get()).collect(),
     }))
 }

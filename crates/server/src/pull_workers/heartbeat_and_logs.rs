@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::claim::parse_lease;
 use super::log_lines::parse_log_lines;
-use super::{find_visible_task_info, lease_lost_problem, parse_fence};
+use super::{find_tenant_and_result_limit_of_task, lease_lost_problem, parse_fence};
 use crate::app_state::App;
 use crate::auth::Worker;
 use crate::json_body::OptionalJsonBody;
@@ -46,7 +46,7 @@ pub(crate) async fn renew_lease(
 ) -> Result<Json<HeartbeatResponse>, Problem> {
     let (fence, lease) =
         (parse_fence(members.fence)?, members.lease.as_deref().map(parse_lease).transpose()?);
-    find_visible_task_info(&app, &caller, &id, fence).await?;
+    find_tenant_and_result_limit_of_task(&app, &caller, &id, fence).await?;
     let until = app.engine.renew_lease(&id, fence, lease).await?.map_err(lease_lost_problem)?;
     Ok(Json(HeartbeatResponse { lease_until: until.to_string() }))
 }
@@ -82,7 +82,7 @@ pub(crate) async fn add_logs(
     let logs =
         members.logs.ok_or_else(|| JsonError::new("/logs", "`logs` is required: a list of log lines"))?;
     let lines = parse_log_lines("/logs", &logs, app.now())?;
-    find_visible_task_info(&app, &caller, &id, fence).await?;
+    find_tenant_and_result_limit_of_task(&app, &caller, &id, fence).await?;
     let logged = app.engine.append_task_log(&id, fence, lines).await?.map_err(lease_lost_problem)?;
-    Ok(Json(AddLogsResponse { logged: logged as u64 }))
+    Ok(Json(AddLogsResponse { added_line_count: logged as u64 }))
 }

@@ -46,7 +46,7 @@ fn parse_fence(raw: Option<Box<RawValue>>) -> Result<i64, JsonError> {
 
 /// Finds the tenant and the result limit of a task; 404 for tasks of other tenants. If the task is not leased with this
 /// fence, the task itself is read, and the operation that follows reports the stale fence.
-async fn find_visible_task_info(
+async fn find_tenant_and_result_limit_of_task(
     app: &App,
     caller: &Caller,
     id: &TaskId,

@@ -10,7 +10,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, Uri};
-use pointsman_api::{RedriveBody, RedriveCount, RedriveFilter, RedriveJob, RedriveList};
+use pointsman_api::{RedriveBody, RedriveDryRunResponse, RedriveFilter, RedriveJob, RedriveList};
 use pointsman_core::ErrorChain;
 use pointsman_core::store::{IdempotencyKey, StoreError, TaskFilter};
 use pointsman_core::task::ErrorReason;
@@ -31,7 +31,7 @@ use request::{RedriveParameters, StartRedriveRequest};
 
 /// Maximum number of tasks that a dry run counts.
 const MAX_TASKS_COUNTED_IN_DRY_RUN: u64 = 1_000_000;
-/// The wait before an unavailable store is queried again for the first time. It doubles with each query.
+/// The wait before an unavailable store is queried again for the first time. The wait doubles with each query.
 const MIN_STORE_RETRY_WAIT: Duration = Duration::from_millis(50);
 /// The longest wait before an unavailable store is queried again.
 const MAX_STORE_RETRY_WAIT: Duration = Duration::from_secs(5);
@@ -54,7 +54,7 @@ pub(crate) fn http_routes() -> OpenApiRouter<App> {
     request_body(content = RedriveBody),
     responses(
         (status = 200, description = "With `dry_run`: what it would do. A repeat under the same idempotency key: the \
-            redrive as it was started", body = RedriveCount),
+            redrive as it was started", body = RedriveDryRunResponse),
         (status = 202, description = "The redrive that was started", body = RedriveJob),
         (status = 404, description = "The handler is not defined and has no tasks",
             body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
@@ -93,7 +93,7 @@ pub(crate) async fn start_redrive(
         let (matched, sample) =
             app.engine.count_and_sample_failed_tasks(filter, MAX_TASKS_COUNTED_IN_DRY_RUN).await?;
         let sample = sample.iter().map(|task| task.id.to_string()).collect();
-        let count = RedriveCount {
+        let count = RedriveDryRunResponse {
             matched,
             has_more: matched >= MAX_TASKS_COUNTED_IN_DRY_RUN,
             sample_task_ids: sample,
@@ -111,7 +111,8 @@ pub(crate) async fn start_redrive(
     Ok((status, Json(job)).into_response())
 }
 
-/// Starts a redrive. Its response is recorded first, so that only one of racing requests with the same key starts it.
+/// Starts a redrive. The response is recorded first, so that of concurrent requests with the same idempotency key only
+/// one starts the redrive.
 async fn record_and_start_redrive(
     app: &App,
     caller: &Caller,
@@ -123,7 +124,7 @@ async fn record_and_start_redrive(
     let recorded =
         idempotency::record_response(app, idempotency.as_ref(), redrive_body(&prepared.status())).await;
     if let (Err(StoreError::Unavailable(_)), Some(idempotency)) = (&recorded, idempotency) {
-        // A repeat that starts it again must find its slot free.
+        // A repeat of the request that starts the redrive must find its slot free.
         prepared.release_reservation();
         app.changes_in_flight.spawn(start_redrive_if_recorded(
             app.clone(),
@@ -138,6 +139,7 @@ async fn record_and_start_redrive(
     recorded?
 }
 
+/// Starts a prepared redrive and records an audit entry.
 async fn start_and_audit_redrive(app: &App, caller: &Caller, prepared: PreparedRedrive, description: String) {
     let id = prepared.start();
     app.record_audit_entry(caller, "redrive", format!("redrive {id}"), description).await;
@@ -165,7 +167,8 @@ async fn start_redrive_if_recorded(
                         tracing::warn!(
                             redrive = id,
                             error = %ErrorChain(&error),
-                            "a recorded redrive cannot start yet; retrying. If this persists, stop other redrives"
+                            "a recorded redrive cannot start yet, because other redrives are running; retrying. If \
+                             this persists, stop other redrives"
                         )
                     }
                 },
@@ -174,7 +177,8 @@ async fn start_redrive_if_recorded(
                     tracing::debug!(
                         redrive = id,
                         error = %ErrorChain(&error),
-                        "cannot read whether the store recorded this redrive; it starts once that is known; retrying"
+                        "cannot read whether the store recorded this redrive; retrying. The redrive starts if the \
+                         store recorded it"
                     )
                 }
             }

@@ -64,7 +64,7 @@ impl StartRedriveRequest {
                 parse_collection_or_event_type,
             )?,
             event_id: None,
-            tenant: caller.restrict_to_own_tenant(tenant)?,
+            tenant: caller.resolve_requested_tenant(tenant)?,
             key: parse_optional_text("/key", self.key, ObjectKey::new)?,
             created_from: parse_optional_timestamp("/start", self.start)?,
             created_before: parse_optional_timestamp("/end", self.end)?,

@@ -20,36 +20,37 @@ use crate::auth::{Admin, Caller, Operator};
 use crate::json_body::RuleRequest;
 use crate::path_segment::PathSegment;
 use crate::problem::Problem;
-use openapi::RuleCallDocs;
+use openapi::RuleCallOpenApiTexts;
 
 /// A thing that a rule can be set on, as the API names it.
 pub(crate) trait RuleTarget: FromStr<Err: Display> + Send + Sync + 'static {
     /// The response of a call: the target after the change.
     type Detail: Serialize + ToSchema + Send;
 
-    const DOCS: RuleCallDocs;
+    const OPENAPI_TEXTS: RuleCallOpenApiTexts;
 
     fn scope(&self) -> RuleScope;
 
     /// The only tenant that the rule applies to; `None` if it applies to all.
     fn select_tenant(caller: &Caller, requested: Option<Tenant>) -> Result<Option<Tenant>, Problem> {
-        caller.restrict_to_own_tenant(requested)
+        caller.resolve_requested_tenant(requested)
     }
 
-    fn find_detail(
+    fn find_target_detail(
         &self,
         app: &App,
         caller: &Caller,
     ) -> impl Future<Output = Result<Self::Detail, Problem>> + Send;
 
-    fn clear_rules(detail: &mut Self::Detail);
+    /// Removes the rules from a response that was built before the last rule was lifted.
+    fn clear_rules_in_body(detail: &mut Self::Detail);
 }
 
 /// The calls `…/{name}/pause` and `…/{name}/block` of a kind of target.
 pub(crate) fn http_routes<T: RuleTarget>() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(openapi::build_document::<T>())
-        .route(&T::DOCS.url_path(RuleKind::Pause), put(pause::<T>).delete(unpause::<T>))
-        .route(&T::DOCS.url_path(RuleKind::Block), put(block::<T>).delete(unblock::<T>))
+        .route(&T::OPENAPI_TEXTS.url_path(RuleKind::Pause), put(pause::<T>).delete(unpause::<T>))
+        .route(&T::OPENAPI_TEXTS.url_path(RuleKind::Block), put(block::<T>).delete(unblock::<T>))
 }
 
 async fn pause<T: RuleTarget>(
@@ -97,7 +98,7 @@ pub(crate) async fn set_rule<T: RuleTarget>(
     RuleRequest { tenant, reason }: RuleRequest,
 ) -> Result<Json<T::Detail>, Problem> {
     let tenant = T::select_tenant(caller, tenant)?;
-    target.find_detail(app, caller).await?;
+    target.find_target_detail(app, caller).await?;
     let (inner, author, scope) = (app.clone(), caller.clone(), target.scope());
     app.run_change_to_completion(async move {
         let audit_target = describe_rule_target(&scope, tenant.as_ref());
@@ -110,7 +111,7 @@ pub(crate) async fn set_rule<T: RuleTarget>(
         Ok::<_, Problem>(())
     })
     .await?;
-    target.find_detail(app, caller).await.map(Json)
+    target.find_target_detail(app, caller).await.map(Json)
 }
 
 /// Lifts a rule. Succeeds if there is none.
@@ -123,7 +124,7 @@ pub(crate) async fn lift_rule<T: RuleTarget>(
 ) -> Result<Json<T::Detail>, Problem> {
     let tenant = T::select_tenant(caller, tenant)?;
     // Read before the rule is lifted: a target without definition and tasks disappears with its last rule.
-    let mut before = target.find_detail(app, caller).await?;
+    let mut before = target.find_target_detail(app, caller).await?;
     let (inner, author, scope) = (app.clone(), caller.clone(), target.scope());
     app.run_change_to_completion(async move {
         if inner.engine.lift_rule(kind, &scope, tenant.as_ref()).await? {
@@ -134,8 +135,8 @@ pub(crate) async fn lift_rule<T: RuleTarget>(
         Ok::<_, Problem>(())
     })
     .await?;
-    Ok(Json(target.find_detail(app, caller).await.unwrap_or_else(|_| {
-        T::clear_rules(&mut before);
+    Ok(Json(target.find_target_detail(app, caller).await.unwrap_or_else(|_| {
+        T::clear_rules_in_body(&mut before);
         before
     })))
 }

@@ -9,8 +9,8 @@ use utoipa::openapi::{Content, OpenApi, OpenApiBuilder, Paths, Ref, Required, Re
 
 use super::RuleTarget;
 
-/// The texts in which the documents of two kinds of targets differ.
-pub(crate) struct RuleCallDocs {
+/// The texts of the OpenAPI document that differ between the kinds of targets.
+pub(crate) struct RuleCallOpenApiTexts {
     /// The tag, and the first segment of the URL after `/api/v1`.
     pub(crate) tag: &'static str,
     /// What the target is called in texts and operation ids.
@@ -23,7 +23,7 @@ pub(crate) struct RuleCallDocs {
     pub(crate) unpause_effect: &'static str,
 }
 
-impl RuleCallDocs {
+impl RuleCallOpenApiTexts {
     pub(super) fn url_path(&self, kind: RuleKind) -> String {
         format!("/api/v1/{}/{{{}}}/{}", self.tag, self.parameter.0, kind.as_str())
     }
@@ -31,7 +31,7 @@ impl RuleCallDocs {
 
 /// The document of the four calls of a kind of target.
 pub(crate) fn build_document<T: RuleTarget>() -> OpenApi {
-    let RuleCallDocs { noun, pause_effect, unpause_effect, .. } = T::DOCS;
+    let RuleCallOpenApiTexts { noun, pause_effect, unpause_effect, .. } = T::OPENAPI_TEXTS;
     let mut paths = Paths::new();
     for (kind, set_summary, lift_summary) in [
         (
@@ -49,13 +49,13 @@ pub(crate) fn build_document<T: RuleTarget>() -> OpenApi {
         let lift = build_operation::<T>(&format!("un{}_{noun}", kind.as_str()), lift_summary);
         let mut item = PathItem::new(HttpMethod::Put, set);
         item.delete = Some(lift.build());
-        paths.paths.insert(T::DOCS.url_path(kind), item);
+        paths.paths.insert(T::OPENAPI_TEXTS.url_path(kind), item);
     }
     OpenApiBuilder::new().paths(paths).build()
 }
 
 fn build_operation<T: RuleTarget>(operation_id: &str, summary: String) -> OperationBuilder {
-    let RuleCallDocs { tag, noun, parameter: (name, description), .. } = T::DOCS;
+    let RuleCallOpenApiTexts { tag, noun, parameter: (name, description), .. } = T::OPENAPI_TEXTS;
     let parameter = ParameterBuilder::new()
         .name(name)
         .parameter_in(ParameterIn::Path)

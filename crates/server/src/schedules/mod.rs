@@ -157,7 +157,8 @@ pub(crate) async fn run_schedule(
     headers: HeaderMap,
     _: EmptyRequest,
 ) -> Result<(StatusCode, Json<RunScheduleResponse>), Problem> {
-    let idempotency = idempotency::key_for_action(&headers, &caller, &["run schedule", name.as_str()], &[])?;
+    let idempotency =
+        idempotency::idempotency_key_for_caller(&headers, &caller, &["run schedule", name.as_str()], &[])?;
     // A repeat gets its response also when the schedule is gone, blocked, or creates something else now.
     if let Some(result) = app.engine.find_recorded_schedule_run(idempotency.as_ref()).await? {
         return Ok((StatusCode::OK, Json(run_schedule_response(result)?)));
@@ -200,7 +201,7 @@ async fn run_and_audit_schedule(
     if repeated {
         return Ok((response, true));
     }
-    let order = response.order.as_ref().map(|order| format!("order {order}"));
+    let order = response.order_path.as_ref().map(|path| format!("order {path}"));
     let created =
         response.task_id.clone().or(order).or_else(|| response.event_id.map(|id| format!("event {id}")));
     app.record_audit_entry(caller, "run", format!("schedule {name}"), created.unwrap_or_default()).await;
@@ -212,16 +213,21 @@ fn run_schedule_response(
 ) -> Result<RunScheduleResponse, Problem> {
     Ok(match result {
         pointsman_engine::ScheduleRunResult::Event(id) => {
-            RunScheduleResponse { event_id: Some(id.get()), task_id: None, order: None, created: true }
+            RunScheduleResponse { event_id: Some(id.get()), task_id: None, order_path: None, created: true }
         }
         pointsman_engine::ScheduleRunResult::Task(task) => {
             let task_id = Some(task.task.to_string());
-            RunScheduleResponse { event_id: None, task_id, order: None, created: task.created }
+            RunScheduleResponse { event_id: None, task_id, order_path: None, created: task.created }
         }
         pointsman_engine::ScheduleRunResult::Order(added) => {
             let added = added.map_err(Problem::conflict)?;
-            let order = Some(added.order.to_string());
-            RunScheduleResponse { event_id: Some(added.event.get()), task_id: None, order, created: true }
+            let order_path = Some(added.order.to_string());
+            RunScheduleResponse {
+                event_id: Some(added.event.get()),
+                task_id: None,
+                order_path,
+                created: true,
+            }
         }
     })
 }

@@ -8,12 +8,12 @@ use crate::app_state::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::rules::RuleTarget;
-use crate::rules::openapi::RuleCallDocs;
+use crate::rules::openapi::RuleCallOpenApiTexts;
 
 impl RuleTarget for ScheduleName {
     type Detail = ScheduleDetail;
 
-    const DOCS: RuleCallDocs = RuleCallDocs {
+    const OPENAPI_TEXTS: RuleCallOpenApiTexts = RuleCallOpenApiTexts {
         tag: "schedules",
         noun: "schedule",
         parameter: ("name", "a schedule's name, or `source%2Fcollection`"),
@@ -33,11 +33,11 @@ impl RuleTarget for ScheduleName {
         }
     }
 
-    async fn find_detail(&self, app: &App, caller: &Caller) -> Result<ScheduleDetail, Problem> {
+    async fn find_target_detail(&self, app: &App, caller: &Caller) -> Result<ScheduleDetail, Problem> {
         find_schedule(app, caller, self).await
     }
 
-    fn clear_rules(detail: &mut ScheduleDetail) {
+    fn clear_rules_in_body(detail: &mut ScheduleDetail) {
         detail.schedule.rules.clear();
         detail.schedule.is_paused_or_blocked = false;
     }

@@ -213,16 +213,16 @@ async fn schedule_body(
 
 fn schedule_action_body(action: &FireAction) -> ScheduleActionBody {
     match action {
-        FireAction::EmitEvent(event) => ScheduleActionBody::Event {
+        FireAction::EmitEvent(event) => ScheduleActionBody::EmitEvent {
             event_type: event.event_type.to_string(),
             key: event.key.as_ref().map(ToString::to_string),
             tenant: event.tenant.to_string(),
         },
-        FireAction::RunCollection(run) => ScheduleActionBody::Run {
+        FireAction::RunCollection(run) => ScheduleActionBody::RunCollection {
             source: run.source_collection.source.to_string(),
             collection: run.source_collection.collection.to_string(),
         },
-        FireAction::AddOrder(order) => ScheduleActionBody::Order {
+        FireAction::AddOrder(order) => ScheduleActionBody::AddOrder {
             chain: order.chain.to_string(),
             id: order.id.as_ref().map(ToString::to_string),
             node: order.start_node.as_ref().map(ToString::to_string),

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use http::{HeaderMap, StatusCode, Uri};
-use pointsman_api::{SourceRunResponse, SourceTaskLogs, TaskBody};
+use pointsman_api::{CollectionRunResponse, SourceTaskLogs, TaskBody};
 use pointsman_core::store::{
     CollectionRunError, CollectionRunReceipt, IdempotencyKey, NewCollectionRun, Registration,
 };
@@ -92,9 +92,9 @@ pub(crate) async fn read_source_task_logs(
             description = "1 to 255 printable ASCII characters; a repeat gets the same response"),
     ),
     responses(
-        (status = 201, description = "The created task", body = SourceRunResponse),
+        (status = 201, description = "The created task", body = CollectionRunResponse),
         (status = 200, description = "The task that is queued or running already, or the response to the first request \
-            under this idempotency key", body = SourceRunResponse),
+            under this idempotency key", body = CollectionRunResponse),
         (status = 409, description = "The idempotency key was used for another request",
             body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
@@ -105,33 +105,33 @@ pub(crate) async fn run_collection(
     headers: HeaderMap,
     uri: Uri,
     _: EmptyBodyWithQuery,
-) -> Result<(StatusCode, Json<SourceRunResponse>), Problem> {
+) -> Result<(StatusCode, Json<CollectionRunResponse>), Problem> {
     let query = RequestQuery::from_uri(&uri, &["source", "collection"])?;
     let source: HandlerName = query.require_parameter("source", query.parse_parameter("source")?)?;
     let collection: CollectionName =
         query.require_parameter("collection", query.parse_parameter("collection")?)?;
     let source_collection = SourceCollection { source, collection };
     let operation = ["run collection", &source_collection.to_string()];
-    let idempotency = idempotency::key_for_action(&headers, &caller, &operation, &[])?;
+    let idempotency = idempotency::idempotency_key_for_caller(&headers, &caller, &operation, &[])?;
     // A repeat gets its response also when the collection is gone.
     if let Some(receipt) =
         idempotency::read_recorded_response::<CollectionRunReceipt>(&app, idempotency.as_ref()).await?
     {
-        return Ok((StatusCode::OK, Json(SourceRunResponse { task_id: receipt.task.to_string() })));
+        return Ok((StatusCode::OK, Json(CollectionRunResponse { task_id: receipt.task.to_string() })));
     }
     let registration = app.store().read_merged_registration().await?;
     require_collection(&registration, &caller, &source_collection)?;
     let inner = app.clone();
     let receipt = app
         .run_change_to_completion(async move {
-            start_and_audit_run(&inner, &caller, source_collection, idempotency).await
+            run_and_audit_collection(&inner, &caller, source_collection, idempotency).await
         })
         .await?;
     let status = if receipt.created && !receipt.repeated { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(SourceRunResponse { task_id: receipt.task.to_string() })))
+    Ok((status, Json(CollectionRunResponse { task_id: receipt.task.to_string() })))
 }
 
-async fn start_and_audit_run(
+async fn run_and_audit_collection(
     app: &App,
     caller: &Caller,
     source_collection: SourceCollection,

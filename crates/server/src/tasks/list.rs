@@ -71,7 +71,7 @@ pub(crate) async fn list_tasks(
         handler: parse_handler_or_source(&query)?,
         subject_name: query.get("collection").map(Into::into),
         event_id: query.parse_parameter("event")?,
-        tenant: caller.restrict_to_own_tenant(query.parse_parameter("tenant")?)?,
+        tenant: caller.resolve_requested_tenant(query.parse_parameter("tenant")?)?,
         key: query.parse_parameter("key")?,
         created_from: period.start,
         created_before: period.end,

@@ -27,10 +27,11 @@ use crate::sse::{self, KEEP_ALIVE_INTERVAL};
 
 /// Maximum lines per page. The store returns fewer if they are long, so that one page bounds the memory for a log.
 const MAX_LINES_PER_PAGE: usize = 500;
-/// Interval at which a follower polls for lines without a notification: those of tasks that run on other nodes.
+/// Interval at which a follower reads the log although it got no notification: lines of tasks that run on other nodes
+/// notify nobody here.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Minimum pause of a follower after it found nothing. Lines of other tasks wake it too, and it should not read for
-/// each of them.
+/// Minimum pause of a follower that found no new line. Lines of other tasks notify the follower too, and it should not
+/// read the log for each of them.
 const MIN_READ_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The log of a task: all of it, or with `follow=true` as server-sent events until the task ends.
@@ -187,6 +188,7 @@ async fn encode_next_log_chunk(remaining: RemainingLog) -> Option<(io::Result<By
     Some((Ok(written.into()), Some((reader, String::new(), has_lines))))
 }
 
+/// A stream that sends the log of a task as server-sent events until the task ends.
 struct LogFollower {
     reader: LogReader,
     caller: Caller,

@@ -61,7 +61,7 @@ async fn redact_gate_for_tenant(app: &App, caller: &Caller, gate: &mut Gate) -> 
         let why = if rule.reason.is_empty() { String::new() } else { format!(": {}", rule.reason) };
         gate.detail = format!("a {} of all tenants since {}{why}", rule.kind.as_str(), rule.since);
     }
-    if gate.kind == GateKind::Worker && gate.open {
+    if gate.kind == GateKind::CapableNodeOrWorker && gate.open {
         gate.detail = "a live node can run it".into();
     }
     let mut own = Vec::new();
@@ -85,7 +85,7 @@ async fn redact_gate_for_tenant(app: &App, caller: &Caller, gate: &mut Gate) -> 
     Ok(())
 }
 
-/// Summarizes in one sentence: the first closed gate, or why there is none.
+/// Summarizes in one sentence why a task is waiting: the detail of the first closed gate, or why no gate is closed.
 fn summarize_gates(task: &Task, gates: &[Gate]) -> String {
     if let Some(closed) = gates.iter().find(|gate| !gate.open) {
         return closed.detail.clone();

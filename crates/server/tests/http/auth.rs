@@ -20,7 +20,13 @@ pub(crate) fn tokens_yaml(list: &[(&str, &str, Option<&str>)]) -> String {
     yaml
 }
 
-async fn call_status(test_server: &TestServer, token: &str, method: &str, path: &str, body: &str) -> u16 {
+async fn call_and_get_status(
+    test_server: &TestServer,
+    token: &str,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> u16 {
     test_server.call_with_token(token, method, path, body).await.status
 }
 
@@ -76,10 +82,10 @@ async fn each_role_is_allowed_only_its_own_calls() {
         ("GET", "/healthz", "", &["viewer", "producer", "worker", "operator", "admin", "nobody"]),
     ] {
         for (token, ..) in list {
-            let allowed = call_status(&test_server, token, method, path, body).await != 403;
+            let allowed = call_and_get_status(&test_server, token, method, path, body).await != 403;
             assert_eq!(allowed, allowed_roles.contains(&token), "{token} {method} {path}");
         }
-        let is_accepted = call_status(&test_server, "nobody", method, path, body).await != 401;
+        let is_accepted = call_and_get_status(&test_server, "nobody", method, path, body).await != 401;
         assert_eq!(is_accepted, allowed_roles.contains(&"nobody"), "{method} {path}");
     }
 }
@@ -119,14 +125,14 @@ async fn tokens_are_accepted_in_two_headers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_bound_to_a_tenant_cannot_read_totals_of_all_tenants() {
+async fn a_token_bound_to_a_tenant_cannot_read_metrics_nodes_or_the_audit_log() {
     let list = [("shop", "admin", Some("shop")), ("all", "viewer", None)];
     let test_server = TestServer::start_with_config(&tokens_yaml(&list), Setup::default()).await;
     for path in ["/metrics", "/api/v1/nodes", "/api/v1/audit"] {
-        assert_eq!(call_status(&test_server, "shop", "GET", path, "").await, 403, "{path}");
+        assert_eq!(call_and_get_status(&test_server, "shop", "GET", path, "").await, 403, "{path}");
     }
     for path in ["/metrics", "/api/v1/nodes"] {
-        assert_eq!(call_status(&test_server, "all", "GET", path, "").await, 200, "{path}");
+        assert_eq!(call_and_get_status(&test_server, "all", "GET", path, "").await, 200, "{path}");
     }
 }
 

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use crate::auth::tokens_yaml;
 use crate::test_server::{TestServer, in_process_handler_setup};
 
-/// A handler that emits an event with the next lower number. For an event of the type `job.fork` it also emits one of
-/// another tenant.
-fn emit_next_lower_number(delivery: &Delivery) -> HandlerOutcome {
+/// A handler that emits an event with the next lower number, down to zero. For an event of the type `job.fork` the
+/// handler also emits the same event for the tenant `other`.
+fn succeed_and_emit_next_lower_number(delivery: &Delivery) -> HandlerOutcome {
     let event = delivery.task.subject.event().expect("an event");
     let number: u64 = event.value.decode().expect("a number");
     let child = |tenant: &Tenant| NewEvent {
@@ -47,7 +47,7 @@ async fn an_event_shows_the_tree_of_the_events_it_caused() {
     let list = [("admin", "admin", None), ("tenant-viewer", "viewer", Some("default"))];
     let mut server = TestServer::start_with_config(
         &tokens_yaml(&list),
-        in_process_handler_setup("job", emit_next_lower_number),
+        in_process_handler_setup("job", succeed_and_emit_next_lower_number),
     )
     .await;
     server.token = "admin".into();
@@ -111,13 +111,16 @@ async fn causes_of_other_tenants_are_hidden() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deep_causal_trees_are_truncated_and_marked() {
-    let server =
-        TestServer::start_with_config("", in_process_handler_setup("job", emit_next_lower_number)).await;
+    let server = TestServer::start_with_config(
+        "",
+        in_process_handler_setup("job", succeed_and_emit_next_lower_number),
+    )
+    .await;
     let id = server.emit(r#"{"type":"job","value":50}"#).await;
     wait_for_events_with_value_zero(&server, "job", 1).await;
     let client = Client::new(&format!("http://{}", server.address), Some(&server.token)).unwrap();
     let detail = client.read_event(id).await.unwrap();
-    assert!(detail.is_caused_truncated);
+    assert!(detail.are_caused_events_truncated);
     let mut last: &CausedEventBody = &detail.caused_events[0];
     let mut depth = 1;
     while let Some(below) = last.caused_events.first() {
@@ -125,7 +128,7 @@ async fn deep_causal_trees_are_truncated_and_marked() {
     }
     let rest = client.read_event(last.event.event_id).await.unwrap();
     assert_eq!(
-        (rest.caused_events.len(), rest.is_caused_truncated),
+        (rest.caused_events.len(), rest.are_caused_events_truncated),
         (1, false),
         "the rest can be read separately"
     );
@@ -133,7 +136,7 @@ async fn deep_causal_trees_are_truncated_and_marked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn engine_events_are_shown_as_in_the_stream() {
+async fn an_engine_event_is_shown_as_in_the_event_list() {
     let server =
         TestServer::start_with_config("", in_process_handler_setup("job", |_| HandlerOutcome::failed("no")))
             .await;

@@ -9,7 +9,7 @@ use crate::test_server::{TestServer, write_config_and_get_inputs};
 
 const CHAIN_URL: &str = "/api/v1/chains/publish/article";
 
-/// Number of tasks of a handler that a worker can claim without waiting.
+/// Claims the tasks of a handler that can run now, and returns their number.
 async fn claim_and_count_tasks(server: &TestServer, handler: &str) -> usize {
     let body = json!({"handlers": [handler], "max": 100});
     let response = server.post("/api/v1/worker/claim", &body.to_string()).await;

@@ -23,8 +23,8 @@ chains:
   /publish/article: {nodes: [{id: render, handler: render, next: done}, {id: done, end: true}]}
 "#;
 
-/// The FileBased events after an event, each as `CHANGE KEY`, sorted by key. `Activated` is left out.
-async fn file_based_event_summaries(test_server: &TestServer, after: u64) -> Vec<String> {
+/// Reads the FileBased events after an event, each as `CHANGE KEY`, sorted by key. `Activated` is left out.
+async fn read_file_based_event_summaries(test_server: &TestServer, after: u64) -> Vec<String> {
     let journal =
         test_server.get(&format!("/api/v1/events?return=FileBasedEvent&after={after}")).await.json();
     let summary = |event: &serde_json::Value| {
@@ -53,7 +53,7 @@ async fn configuration_changes_are_published_and_a_restart_without_changes_is_no
     )
     .await;
     assert_eq!(
-        file_based_event_summaries(&test_server, 0).await,
+        read_file_based_event_summaries(&test_server, 0).await,
         [
             "Added Job:/index",
             "Added Job:/render",
@@ -81,7 +81,7 @@ async fn configuration_changes_are_published_and_a_restart_without_changes_is_no
         "Added Schedule:/weekly",
     ];
     assert_eq!(
-        file_based_event_summaries(&test_server, start).await,
+        read_file_based_event_summaries(&test_server, start).await,
         expected,
         "writing a minute differently is no change"
     );
@@ -91,6 +91,6 @@ async fn configuration_changes_are_published_and_a_restart_without_changes_is_no
     let again =
         TestServer::start_in_folder(folder.path(), &config_yaml(folder.path(), &changed), Setup::default())
             .await;
-    assert_eq!(file_based_event_summaries(&again, end).await, [""; 0]);
+    assert_eq!(read_file_based_event_summaries(&again, end).await, [""; 0]);
     again.inner.stop().await;
 }

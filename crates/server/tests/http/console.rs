@@ -12,7 +12,7 @@ async fn get_without_token(test_server: &TestServer, path: &str, headers: &[(&st
     test_server.call("GET", path, &all, b"").await
 }
 
-/// The URL of a file, as it is in the page.
+/// Finds the URL of a file, which includes the version of the files, in the HTML of the page.
 fn find_versioned_file_url(page: &str, file: &str) -> String {
     let addresses = page.split('"').filter(|text| text.starts_with("/console/"));
     addresses.into_iter().find(|text| text.ends_with(file)).expect("the page names it").to_owned()

@@ -87,7 +87,7 @@ async fn adopting_without_missing_tasks_succeeds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn history_is_replayed_to_a_handler_once() {
+async fn past_events_are_replayed_to_a_handler_once() {
     let folder = tempfile::tempdir().unwrap();
     let base = "store: 'sqlite::memory:'\nserver: {listen: '127.0.0.1:0', drain: 1s}\n";
     let server = TestServer::start_in_folder(folder.path(), base, Setup::default()).await;

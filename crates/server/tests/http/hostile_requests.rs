@@ -11,7 +11,7 @@ use crate::test_server::TestServer;
 
 const REQUEST_COUNT: usize = 2000;
 
-fn hostile_text() -> impl Strategy<Value = String> {
+fn hostile_text_strategy() -> impl Strategy<Value = String> {
     prop_oneof![
         Just(String::new()),
         Just("../../etc/passwd".into()),
@@ -29,7 +29,7 @@ fn hostile_text() -> impl Strategy<Value = String> {
     ]
 }
 
-fn hostile_json() -> impl Strategy<Value = String> {
+fn hostile_json_strategy() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
         Just("1e400".to_owned()),
@@ -37,14 +37,14 @@ fn hostile_json() -> impl Strategy<Value = String> {
         Just("\"\\u0000\"".to_owned()),
         Just("\"\\ud800\"".to_owned()),
         Just("[".repeat(10_000)),
-        hostile_text().prop_map(|text| serde_json::Value::from(text).to_string()),
+        hostile_text_strategy().prop_map(|text| serde_json::Value::from(text).to_string()),
         any::<i64>().prop_map(|number| number.to_string()),
         any::<String>(),
     ];
     leaf.prop_recursive(4, 32, 6, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..6).prop_map(|list| format!("[{}]", list.join(","))),
-            prop::collection::vec((json_member_name(), inner), 0..6).prop_map(|members| {
+            prop::collection::vec((json_member_name_strategy(), inner), 0..6).prop_map(|members| {
                 let members: Vec<_> =
                     members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
                 format!("{{{}}}", members.join(","))
@@ -53,7 +53,7 @@ fn hostile_json() -> impl Strategy<Value = String> {
     })
 }
 
-fn json_member_name() -> impl Strategy<Value = String> {
+fn json_member_name_strategy() -> impl Strategy<Value = String> {
     let known = [
         "type",
         "key",
@@ -80,7 +80,7 @@ fn json_member_name() -> impl Strategy<Value = String> {
 }
 
 /// The JSON of an event that is nearly valid.
-fn hostile_event_json() -> impl Strategy<Value = String> {
+fn hostile_event_json_strategy() -> impl Strategy<Value = String> {
     let good = [
         r#""key":"k""#,
         r#""sub":"s""#,
@@ -92,7 +92,8 @@ fn hostile_event_json() -> impl Strategy<Value = String> {
         r#""specversion":"1.0","id":"1","source":"/x""#,
     ];
     let good = prop::sample::subsequence(good.to_vec(), 0..5).prop_map(|list| list.join(","));
-    let bad = (json_member_name(), hostile_json()).prop_map(|(name, value)| format!(",\"{name}\":{value}"));
+    let bad = (json_member_name_strategy(), hostile_json_strategy())
+        .prop_map(|(name, value)| format!(",\"{name}\":{value}"));
     (good, prop::option::of(bad)).prop_map(|(good, bad)| {
         let comma = if good.is_empty() { "" } else { "," };
         format!("{{\"type\":\"a.b\"{comma}{good}{}}}", bad.unwrap_or_default())
@@ -100,7 +101,7 @@ fn hostile_event_json() -> impl Strategy<Value = String> {
 }
 
 /// A method and a request target, which may be invalid.
-fn method_and_target() -> impl Strategy<Value = (&'static str, String)> {
+fn method_and_target_strategy() -> impl Strategy<Value = (&'static str, String)> {
     let calls = [
         ("GET", "/api/v1/events", ""),
         ("GET", "/api/v1/events/", ""),
@@ -126,18 +127,20 @@ fn method_and_target() -> impl Strategy<Value = (&'static str, String)> {
     ];
     let parameters =
         ["return", "after", "timeout", "limit", "path", "key", "tenant", "status", "cursor", "start", "x"];
-    let query = (prop::sample::select(parameters.to_vec()), hostile_text())
-        .prop_map(|(name, value)| format!("{name}={}", percent_escape_unsendable(&value)));
-    let plain = (prop::sample::select(calls.to_vec()), hostile_text(), prop::collection::vec(query, 0..4));
+    let query = (prop::sample::select(parameters.to_vec()), hostile_text_strategy())
+        .prop_map(|(name, value)| format!("{name}={}", percent_escape_unsendable_characters(&value)));
+    let plain =
+        (prop::sample::select(calls.to_vec()), hostile_text_strategy(), prop::collection::vec(query, 0..4));
     let plain = plain.prop_map(|((method, path, action), name, query)| {
-        let name = if path.ends_with('/') { percent_escape_unsendable(&name) } else { String::new() };
+        let name =
+            if path.ends_with('/') { percent_escape_unsendable_characters(&name) } else { String::new() };
         (method, format!("{path}{name}{action}?{}", query.join("&").replace("timeout=", "timeout=x")))
     });
     prop_oneof![2 => Just(("POST", "/api/v1/events".to_owned())), 3 => plain]
 }
 
 /// Percent-encodes the characters that cannot be sent, but not all that should be encoded, as careless clients do.
-fn percent_escape_unsendable(text: &str) -> String {
+fn percent_escape_unsendable_characters(text: &str) -> String {
     let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '#' | '?' | ' ');
     text.chars()
         .map(|c| {
@@ -150,7 +153,7 @@ fn percent_escape_unsendable(text: &str) -> String {
         .collect()
 }
 
-fn content_type() -> impl Strategy<Value = &'static str> {
+fn content_type_strategy() -> impl Strategy<Value = &'static str> {
     prop::sample::select(
         &[
             "application/json",
@@ -164,14 +167,20 @@ fn content_type() -> impl Strategy<Value = &'static str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hostile_requests_get_4xx_and_store_nothing() {
+async fn hostile_requests_cause_no_5xx_and_refused_events_are_not_stored() {
     let test_server = TestServer::start().await;
     let body = prop_oneof![
-        hostile_event_json(),
-        hostile_json(),
-        prop::collection::vec(hostile_event_json(), 0..4).prop_map(|l| format!("[{}]", l.join(",")))
+        hostile_event_json_strategy(),
+        hostile_json_strategy(),
+        prop::collection::vec(hostile_event_json_strategy(), 0..4).prop_map(|l| format!("[{}]", l.join(",")))
     ];
-    let all = (method_and_target(), content_type(), body, prop::bool::weighted(0.2), hostile_text());
+    let all = (
+        method_and_target_strategy(),
+        content_type_strategy(),
+        body,
+        prop::bool::weighted(0.2),
+        hostile_text_strategy(),
+    );
     let mut runner = TestRunner::default();
     let mut stored = 0;
     let mut status_counts: BTreeMap<u16, usize> = BTreeMap::new();

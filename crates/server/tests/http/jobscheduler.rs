@@ -239,7 +239,7 @@ async fn statistics_count_the_orders_of_a_path() {
     assert_eq!((&one["total"], &one["suspended"]), (&1.into(), &0.into()));
 }
 
-/// The statistics of the only event of a response, and the id to continue after.
+/// Returns the statistics of the only event of a response, an OrderStatisticsChanged, and the id of that event.
 fn statistics_and_id_of_change(seq: &Value) -> (&Value, u64) {
     assert_eq!(seq["TYPE"], "NonEmpty", "{seq}");
     let events = seq["eventSnapshots"].as_array().expect("events");

@@ -46,7 +46,7 @@ async fn lanes_show_their_head_and_waiting_count() {
     let other = server.get("/api/v1/objects/k?tenant=other").await.json();
     assert_eq!((&other["lanes"][0]["waiting"], &other["moreLanes"]), (&json!(0), &json!(false)));
 
-    // After cancelling, the next task runs and halts the lane as well.
+    // After the head of the halted lane is cancelled, the next task runs and halts the lane as well.
     server.post(&format!("/api/v1/tasks/{}/cancel", task(0, 2).as_str().unwrap()), "").await;
     let next = |lane: &Value| lane["head"]["id"] == task(1, 2) && lane["halted"] == true;
     assert_eq!(wait_for_lanes(&server, |lanes| next(&lanes[1])).await[1]["waiting"], 0);

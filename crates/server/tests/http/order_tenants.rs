@@ -30,7 +30,7 @@ fn tenants_of_orders(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_bound_to_a_tenant_neither_sees_nor_blocks_orders_of_others() {
+async fn a_token_bound_to_a_tenant_neither_sees_nor_conflicts_with_orders_of_other_tenants() {
     let server = start_server_with_tenant_tokens().await;
     let body = json!({"path": "/publish/article,1", "value": "default"});
     assert_eq!(post_orders(&server, &body).await.status, 201);
@@ -115,7 +115,7 @@ async fn a_request_with_a_token_of_all_tenants_means_the_tenant_default_unless_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_and_steps_separate_orders_with_the_same_key() {
+async fn orders_of_two_tenants_with_the_same_key_are_separate() {
     let server = start_server_with_tenant_tokens().await;
     let body = json!([
         {"path": "/publish/article,1", "tenant": "shop", "value": "s"},

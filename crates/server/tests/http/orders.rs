@@ -5,7 +5,7 @@ use crate::auth::tokens_yaml;
 use crate::raw_http_client::TestResponse;
 use crate::test_server::TestServer;
 
-/// Steps are claimed by the test, so that it decides when each runs and how it ends.
+/// Chains whose steps the test claims, so that the test decides when each step runs and how it ends.
 pub(crate) const CHAINS_CONFIG: &str = "
 handlers:
   render: {run: pull, retry: {max: 0}}
@@ -238,7 +238,7 @@ async fn refused_order_requests_name_the_fault() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_id_given_twice_in_one_request_is_blamed_on_the_request() {
+async fn an_order_id_given_twice_in_one_request_is_reported_with_both_positions() {
     let server = TestServer::start_with_config(CHAINS_CONFIG, Setup::default()).await;
     let path = "/publish/article,130";
     let twice =
@@ -262,7 +262,7 @@ async fn an_id_given_twice_in_one_request_is_blamed_on_the_request() {
 /// The result of a step becomes the value of its order. A result above the limit of values is refused; the worker can
 /// then report a smaller one.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_step_result_may_be_as_large_as_a_value() {
+async fn step_results_above_the_size_limit_of_values_are_refused() {
     let server = TestServer::start_with_config(CHAINS_CONFIG, Setup::default()).await;
     post_orders(&server, &json!({"path": "/publish/article,117"})).await;
     let task = claim_step(&server, "render").await;

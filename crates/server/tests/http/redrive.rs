@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::auth::tokens_yaml;
 use crate::test_server::{TestServer, in_process_handler_setup};
 
-/// A handler that fails until the returned switch is set.
-fn failing_handler_with_switch() -> (Setup, Arc<AtomicBool>) {
+/// A setup with the handler `job`, which fails until the returned switch is set.
+fn failing_handler_setup_with_switch() -> (Setup, Arc<AtomicBool>) {
     let works = Arc::new(AtomicBool::new(false));
     let switch = works.clone();
     let act = move |_: &_| match switch.load(Ordering::SeqCst) {
@@ -18,20 +18,22 @@ fn failing_handler_with_switch() -> (Setup, Arc<AtomicBool>) {
     (in_process_handler_setup("job", act), works)
 }
 
-fn count_tasks(list: &Value) -> usize {
+fn count_listed_tasks(list: &Value) -> usize {
     list["tasks"].as_array().expect("a list").len()
 }
 
 async fn emit_and_fail_tasks(server: &TestServer, count: usize) {
     server.emit(&format!("[{}]", vec![r#"{"type":"job"}"#; count].join(","))).await;
     server
-        .wait_until_get_returns("/api/v1/tasks?status=FAILED&limit=1000", |list| count_tasks(list) == count)
+        .wait_until_get_returns("/api/v1/tasks?status=FAILED&limit=1000", |list| {
+            count_listed_tasks(list) == count
+        })
         .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_tasks_are_counted_and_then_run_again() {
-    let (setup, works) = failing_handler_with_switch();
+    let (setup, works) = failing_handler_setup_with_switch();
     let server = TestServer::start_with_config("", setup).await;
     emit_and_fail_tasks(&server, 30).await;
     let dry = server.post("/api/v1/tasks/redrive", r#"{"handler":"job","dry_run":true}"#).await;
@@ -48,7 +50,9 @@ async fn failed_tasks_are_counted_and_then_run_again() {
     let job = server.wait_until_get_returns(&path, |job| job["state"] == "done").await;
     assert_eq!((&job["matched"], &job["retried"], &job["refused"]), (&json!(30), &json!(30), &json!(0)));
     server
-        .wait_until_get_returns("/api/v1/tasks?status=SUCCESS&limit=1000", |list| count_tasks(list) == 30)
+        .wait_until_get_returns("/api/v1/tasks?status=SUCCESS&limit=1000", |list| {
+            count_listed_tasks(list) == 30
+        })
         .await;
     assert_eq!(server.get("/api/v1/redrives").await.json()["redrives"][0], job);
     assert_eq!(server.delete(&path).await.json(), job, "stopping one that has ended succeeds");
@@ -56,7 +60,7 @@ async fn failed_tasks_are_counted_and_then_run_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_canary_stops_the_redrive() {
-    let (setup, _) = failing_handler_with_switch();
+    let (setup, _) = failing_handler_setup_with_switch();
     let server = TestServer::start_with_config("", setup).await;
     emit_and_fail_tasks(&server, 10).await;
     let started = server.post("/api/v1/tasks/redrive", r#"{"handler":"job","canary":1}"#).await.json();
@@ -68,7 +72,7 @@ async fn a_failed_canary_stops_the_redrive() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_redrive_can_be_stopped() {
-    let (setup, _) = failing_handler_with_switch();
+    let (setup, _) = failing_handler_setup_with_switch();
     let server = TestServer::start_with_config("", setup).await;
     emit_and_fail_tasks(&server, 5).await;
     let started = server.post("/api/v1/tasks/redrive", r#"{"handler":"job","rate":"1/d"}"#).await.json();
@@ -120,7 +124,7 @@ async fn bad_filters_are_rejected_with_a_pointer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redrive_without_a_filter_needs_all() {
-    let (setup, _) = failing_handler_with_switch();
+    let (setup, _) = failing_handler_setup_with_switch();
     let server = TestServer::start_with_config("", setup).await;
     emit_and_fail_tasks(&server, 2).await;
     for body in ["", "{}", r#"{"status":"FAILED","rate":"1/d"}"#, r#"{"all":false}"#, r#"{"dry_run":true}"#] {
@@ -141,7 +145,7 @@ async fn a_redrive_without_a_filter_needs_all() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redrive_shows_its_filter() {
-    let (setup, _) = failing_handler_with_switch();
+    let (setup, _) = failing_handler_setup_with_switch();
     let server = TestServer::start_with_config("", setup).await;
     emit_and_fail_tasks(&server, 1).await;
     let filter =
@@ -165,15 +169,17 @@ async fn a_redrive_shows_its_filter() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn redrives_beyond_the_limit_are_refused() {
-    let (setup, _) = failing_handler_with_switch();
+    let (setup, _) = failing_handler_setup_with_switch();
     let server = TestServer::start_with_config("", setup).await;
-    // Two tasks each, so that no slow redrive finishes.
+    // Two tasks for each tenant, so that no slow redrive finishes.
     for tenant in 0..12 {
         let one = format!(r#"{{"type":"job","tenant":"t{tenant}"}}"#);
         server.emit(&format!("[{one},{one}]")).await;
     }
     server
-        .wait_until_get_returns("/api/v1/tasks?status=FAILED&limit=1000", |list| count_tasks(list) == 24)
+        .wait_until_get_returns("/api/v1/tasks?status=FAILED&limit=1000", |list| {
+            count_listed_tasks(list) == 24
+        })
         .await;
     let slow = |tenant: usize| format!(r#"{{"tenant":"t{tenant}","rate":"1/d"}}"#);
     let mut started = Vec::new();
@@ -204,11 +210,11 @@ async fn redrives_beyond_the_limit_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_bound_to_a_tenant_redrives_only_the_tasks_of_the_tenant() {
     let list = [("root", "admin", None), ("shop", "operator", Some("shop"))];
-    let (setup, _) = failing_handler_with_switch();
+    let (setup, _) = failing_handler_setup_with_switch();
     let mut server = TestServer::start_with_config(&tokens_yaml(&list), setup).await;
     server.token = "root".into();
     server.emit(r#"[{"type":"job"},{"type":"job","tenant":"shop"}]"#).await;
-    server.wait_until_get_returns("/api/v1/tasks?status=FAILED", |list| count_tasks(list) == 2).await;
+    server.wait_until_get_returns("/api/v1/tasks?status=FAILED", |list| count_listed_tasks(list) == 2).await;
     let all = server.post("/api/v1/tasks/redrive", r#"{"all":true,"rate":"1/d"}"#).await.json();
     server.token = "shop".into();
     let dry = server.post("/api/v1/tasks/redrive", r#"{"all":true,"dry_run":true}"#).await.json();

@@ -1,5 +1,5 @@
-//! Requests that are repeated: an order id runs once, and an idempotency key makes every request that creates something
-//! safe to repeat.
+//! Requests that are repeated: the id of an ended order is refused, and an idempotency key makes every request that
+//! creates something safe to repeat.
 
 use pointsman_engine::{HandlerOutcome, Setup};
 use pointsman_testing::{FaultProxy, PostgresServer, PostgresSettings};
@@ -33,9 +33,9 @@ async fn post_with_idempotency_key(server: &TestServer, path: &str, key: &str, b
     server.call("POST", path, &headers, body.as_bytes()).await
 }
 
-/// Sends the same request three times, and returns the response: the first one has the status `first_status`, and the
-/// repeats get the same body with 200.
-async fn post_three_times(
+/// Sends the same request three times with an idempotency key. Expects `first_status` for the first request, and 200
+/// with the same body for the repeats. Returns the body.
+async fn post_three_times_and_expect_one_response(
     server: &TestServer,
     path: &str,
     key: &str,
@@ -53,7 +53,7 @@ async fn post_three_times(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_id_runs_once() {
+async fn the_id_of_an_ended_order_is_refused() {
     let server = TestServer::start_with_config(PAY_CONFIG, Setup::default()).await;
     let invoice = json!({"path": "/pay,invoice-7"});
     assert_eq!(post_orders(&server, &invoice).await.status, 201);
@@ -85,9 +85,9 @@ async fn an_order_id_runs_once() {
 async fn an_idempotency_key_makes_adding_orders_safe_to_repeat() {
     let server = TestServer::start_with_config(CHAINS_CONFIG, Setup::default()).await;
     let body = json!({"path": "/publish/article", "delay": "1h"});
-    let added = post_three_times(&server, "/api/v1/orders", "k1", &body, 201).await;
+    let added = post_three_times_and_expect_one_response(&server, "/api/v1/orders", "k1", &body, 201).await;
     let several = json!([{"path": "/publish/article,1"}, {"path": "/publish/article"}]);
-    post_three_times(&server, "/api/v1/orders", "k2", &several, 201).await;
+    post_three_times_and_expect_one_response(&server, "/api/v1/orders", "k2", &several, 201).await;
     let list = server.get("/api/v1/orders").await.json();
     assert_eq!(list["orders"].as_array().map(Vec::len), Some(3), "{list}");
 
@@ -136,7 +136,7 @@ async fn concurrent_repeats_add_one_order() {
 async fn an_idempotency_key_makes_runs_of_sources_and_schedules_safe_to_repeat() {
     let server = TestServer::start_with_config(PAY_CONFIG, Setup::default()).await;
     let sync = "/tasks?source=shop&collection=orders";
-    let first = post_three_times(&server, sync, "k1", &Value::Null, 201).await;
+    let first = post_three_times_and_expect_one_response(&server, sync, "k1", &Value::Null, 201).await;
     let address = format!("/api/v1/tasks/{}", first["task_id"].as_str().unwrap());
     server.wait_until_get_returns(&address, |task| task["status"] == "SUCCESS").await;
     let again = post_with_idempotency_key(&server, sync, "k1", &Value::Null).await;
@@ -151,14 +151,21 @@ async fn an_idempotency_key_makes_runs_of_sources_and_schedules_safe_to_repeat()
         409
     );
 
-    let event = post_three_times(&server, "/api/v1/schedules/report/run", "k3", &Value::Null, 201).await;
+    let event = post_three_times_and_expect_one_response(
+        &server,
+        "/api/v1/schedules/report/run",
+        "k3",
+        &Value::Null,
+        201,
+    )
+    .await;
     assert_eq!(event["created"], true, "{event}");
     let events = server.get("/api/v1/events?return=report&after=0").await.json();
     assert_eq!(events["eventSnapshots"].as_array().map(Vec::len), Some(1), "{events}");
 }
 
-/// The order id that a schedule fixes can be used again once the schedule's last order has ended, whether it was planned
-/// or run by hand.
+/// The order id that a schedule fixes can be used again once the schedule's last order has ended, whether it was
+/// planned or run by hand.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schedule_with_a_fixed_id_runs_again_when_its_order_has_ended() {
     let server = TestServer::start_with_config(PAY_CONFIG, Setup::default()).await;
@@ -169,7 +176,7 @@ async fn a_schedule_with_a_fixed_id_runs_again_when_its_order_has_ended() {
         let task = claim_step(&server, "charge").await;
         report_step_end(&server, &task, "done", json!({})).await;
     }
-    let added = post_three_times(&server, run, "k", &Value::Null, 201).await;
+    let added = post_three_times_and_expect_one_response(&server, run, "k", &Value::Null, 201).await;
     assert_eq!(added["order"], "/pay,nightly");
 }
 
@@ -184,7 +191,8 @@ async fn an_idempotency_key_makes_redrive_and_adopt_safe_to_repeat() {
     let failed = |list: &Value| list["tasks"].as_array().is_some_and(|tasks| !tasks.is_empty());
     server.wait_until_get_returns("/api/v1/tasks?status=FAILED", failed).await;
     let filter = json!({"handler": "job"});
-    let started = post_three_times(&server, "/api/v1/tasks/redrive", "k1", &filter, 202).await;
+    let started =
+        post_three_times_and_expect_one_response(&server, "/api/v1/tasks/redrive", "k1", &filter, 202).await;
     server
         .wait_until_get_returns(&format!("/api/v1/redrives/{}", started["id"].as_str().unwrap()), |job| {
             job["state"] == "done"
@@ -200,7 +208,8 @@ async fn an_idempotency_key_makes_redrive_and_adopt_safe_to_repeat() {
         (409, &json!("Idempotency-Key"))
     );
 
-    post_three_times(&server, "/api/v1/handlers/job/adopt", "k2", &Value::Null, 200).await;
+    post_three_times_and_expect_one_response(&server, "/api/v1/handlers/job/adopt", "k2", &Value::Null, 200)
+        .await;
     let other =
         post_with_idempotency_key(&server, "/api/v1/handlers/job/adopt", "k2", &json!({"from": 1})).await;
     assert_eq!(other.checked_problem_status(), 409);
@@ -286,7 +295,7 @@ const SLOW_COMMIT_SQL: &str = "
 const IS_COMMIT_ASLEEP_SQL: &str = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_redrive_whose_response_was_lost_starts_anyway() {
+async fn a_redrive_starts_although_the_commit_of_its_response_was_not_confirmed() {
     let postgres = PostgresServer::start(PostgresSettings::default()).unwrap();
     let url = postgres.create_database().unwrap();
     let database = url.rsplit('/').next().unwrap();

@@ -108,7 +108,7 @@ struct SnapshotReader {
     buffered_events: Vec<Value>,
 }
 
-/// The error of a reader: events after its id have expired.
+/// The error of a reader that cannot continue, because events after its cursor have expired.
 struct JournalTornError;
 
 impl SnapshotReader {
@@ -117,8 +117,8 @@ impl SnapshotReader {
         Self { orders, read_up_to_event_id: after, buffered_events: vec![] }
     }
 
-    /// Reads and applies the events up to an id, in pages of `limit` events or without a limit if it is 0. Returns their
-    /// number.
+    /// Reads and applies the events up to an id, in pages of `limit` events or without a limit if it is 0. Returns
+    /// their number.
     async fn apply_events_until(
         &mut self,
         server: &TestServer,
@@ -157,7 +157,7 @@ impl SnapshotReader {
     }
 }
 
-/// Adds and controls random orders, and stops and starts chains and nodes.
+/// Adds orders, sends random commands to them, and stops and starts random chains and chain nodes.
 struct RandomOperator {
     engine: Engine,
     rng: Rng,
@@ -243,7 +243,7 @@ impl RandomOperator {
     }
 }
 
-/// Prunes all but the newest events, repeatedly.
+/// Prunes all but the newest [`RETAINED_EVENT_COUNT`] events, repeatedly.
 async fn prune_repeatedly(engine: Engine, stop: Arc<AtomicBool>, pruned_events: Arc<AtomicUsize>) {
     let nothing_older = Retention { max_age: Duration::ZERO, ..Retention::default() };
     let (all, beginning) = (EventFilter::default(), EventId::ZERO);

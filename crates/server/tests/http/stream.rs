@@ -161,7 +161,7 @@ async fn a_stream_of_selected_event_types_has_no_task_changes() {
     assert_eq!(frames.next_frame().await.unwrap().id, Some(second));
 }
 
-/// Reads frames until an order was removed and `done` of its tasks have succeeded. Returns its events with their ids,
+/// Reads frames until an order was removed and `done` of its tasks have succeeded. Returns the events with their ids,
 /// and the task changes, of which the last may arrive after the order was removed.
 async fn read_frames_until_order_ends(
     frames: &mut SseClient,
@@ -182,7 +182,7 @@ async fn read_frames_until_order_ends(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_is_followed_with_the_tasks_of_its_steps() {
+async fn a_stream_by_path_has_the_events_and_task_changes_of_its_orders() {
     let gate = StepGate::new_closed();
     let server = TestServer::start_with_config(
         "",
@@ -246,21 +246,21 @@ async fn the_stop_event_is_sent_before_streams_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_is_reported_done_after_its_journal_events() {
-    const ORDERS: usize = 150;
+    const ORDER_COUNT: usize = 150;
     let server =
         TestServer::start_with_config("", chain_setup(&StepGate::new_open(), vec![two_step_chain("/a/x")]))
             .await;
     let mut frames = SseClient::connect(&server, "/api/v1/stream?path=/a/", &[]).await;
     let adding = async {
-        for number in 0..ORDERS {
+        for number in 0..ORDER_COUNT {
             server.add_order_to_engine(new_order(&format!("/a/x,{number}"))).await;
         }
     };
     let following = async {
-        // By order: the ends of steps in the journal, and in task changes.
+        // For each order, the number of steps that have ended according to the journal, and according to task changes.
         let mut ends: HashMap<String, (usize, usize)> = HashMap::new();
         let mut removed = 0;
-        while removed < ORDERS {
+        while removed < ORDER_COUNT {
             let frame = frames.next_frame().await.expect("a frame");
             let json = frame.json();
             let (journaled, done) = ends.entry(json["key"].as_str().unwrap_or_default().into()).or_default();

@@ -11,7 +11,7 @@ use crate::stream::SseClient;
 use crate::test_server::{TestServer, in_process_handler_setup};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_is_followed_from_event_to_result() {
+async fn a_task_shows_its_status_attempts_and_result() {
     let act = |_: &_| HandlerOutcome {
         result: AttemptResult::Succeeded { result: Some(Json::parse(r#"{"done": 1}"#).unwrap()) },
         ..HandlerOutcome::succeeded()

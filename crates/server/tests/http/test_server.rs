@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::raw_http_client::{TEST_TIMEOUT, TestResponse, send_request};
 
+/// A running server, with the token that requests use.
 pub(crate) struct TestServer {
     pub(crate) inner: Server,
     pub(crate) address: SocketAddr,

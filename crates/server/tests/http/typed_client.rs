@@ -1,11 +1,12 @@
-//! The typed client reads every response of the real server.
+//! The typed client against the real server: worker calls, operator calls, chains and orders.
 
 use pointsman_api::client::{Client, EmitBody, EventQuery, OrderQuery, TaskQuery, TenantOrderKey};
 use pointsman_api::worker::{
     AddLogsBody, ClaimBody, DoneBody, FailBody, HeartbeatBody, NewLogLine, SnoozeBody,
 };
 use pointsman_api::{
-    AdoptBody, ChangeOrderBody, EventSeq, NewOrderBody, RedriveBody, RuleRequestBody, ScheduleActionBody,
+    AdoptMissingTasksBody, ChangeOrderBody, EventSeq, NewOrderBody, RedriveBody, RuleRequestBody,
+    ScheduleActionBody,
 };
 use pointsman_core::chain::{ChainNodeAction, ChainPath, OrderKey};
 use pointsman_core::{EventType, Json, RuleKind};
@@ -42,7 +43,10 @@ async fn a_worker_runs_with_the_typed_client() {
     let beat = HeartbeatBody { fence, lease: Some("5m".into()) };
     assert!(client.send_heartbeat(&task.id, &beat).await.unwrap().lease_until > task.lease_until);
     let logs = vec![NewLogLine { time: None, level: None, message: "hello".into() }];
-    assert_eq!(client.add_task_logs(&task.id, &AddLogsBody { fence, logs }).await.unwrap().logged, 1);
+    assert_eq!(
+        client.add_task_logs(&task.id, &AddLogsBody { fence, logs }).await.unwrap().added_line_count,
+        1
+    );
     let until = Some("2000-01-01T00:00:00Z".into());
     client.snooze_task(&task.id, &SnoozeBody { fence, until, ..SnoozeBody::default() }).await.unwrap();
 
@@ -54,7 +58,7 @@ async fn a_worker_runs_with_the_typed_client() {
     let emit = vec![EmitBody::new(parse_event_type("child"))];
     let done = DoneBody { fence: task.fence, events_to_emit: emit, ..DoneBody::default() };
     let ended = client.complete_task(&task.id, &done).await.unwrap();
-    assert_eq!((ended.status.as_str(), ended.events.len()), ("SUCCESS", 1));
+    assert_eq!((ended.status.as_str(), ended.emitted_event_ids.len()), ("SUCCESS", 1));
     let refused = client.complete_task(&task.id, &done).await.unwrap_err();
     assert_eq!(refused.http_status(), Some(409));
     assert!(client.read_task_why(&task.id).await.unwrap().gates.is_empty());
@@ -85,7 +89,7 @@ async fn operator_calls_work_with_the_typed_client() {
     let schedules = client.list_schedules().await.unwrap().schedules;
     assert_eq!(schedules.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["nightly", "shop/orders"]);
     assert!(
-        matches!(&schedules[0].action, Some(ScheduleActionBody::Event { event_type, .. }) if event_type == "report.due")
+        matches!(&schedules[0].action, Some(ScheduleActionBody::EmitEvent { event_type, .. }) if event_type == "report.due")
     );
     assert!(
         client
@@ -114,7 +118,8 @@ async fn operator_calls_work_with_the_typed_client() {
     assert_eq!(client.read_redrive(&job.id).await.unwrap().id, job.id);
     assert_eq!(client.list_redrives().await.unwrap().redrives.len(), 1);
     assert_eq!(client.stop_redrive(&job.id).await.unwrap().id, job.id);
-    assert_eq!(client.adopt_tasks("far", &AdoptBody::default()).await.unwrap().adopted, 0);
+    let adopted = client.adopt_missing_tasks("far", &AdoptMissingTasksBody::default()).await.unwrap();
+    assert_eq!(adopted.adopted_task_count, 0);
     assert_eq!(client.list_nodes().await.unwrap().nodes.len(), 1);
     let config = client.read_server_config().await.unwrap();
     assert!(config.watched && config.settings.contains("nightly:"), "{config:?}");
@@ -136,7 +141,7 @@ async fn chains_and_orders_are_controlled_with_the_typed_client() {
     assert_eq!(added.orders[0].path, key.key.to_string());
     assert_eq!(client.add_orders(&[&order], None).await.unwrap_err().http_status(), Some(409));
     let shown = client.read_order(&key).await.unwrap();
-    assert_eq!((Some(shown.value), shown.newest_event_id >= Some(added.event_id)), (value, true));
+    assert_eq!((Some(shown.value), shown.newest_event_id >= Some(added.last_event_id)), (value, true));
 
     assert!(client.suspend_order(&key).await.unwrap().suspended);
     let to_deploy = ChangeOrderBody { node: Some("deploy".into()), ..ChangeOrderBody::default() };
@@ -148,7 +153,7 @@ async fn chains_and_orders_are_controlled_with_the_typed_client() {
 
     assert_eq!(client.set_chain_stopped(&chain, false).await.unwrap().chain.state, "running");
     let task = client.claim_tasks(&claim_body("deploy")).await.unwrap().tasks.remove(0);
-    assert_eq!(task.order.map(|step| step.path), Some(key.key.to_string()));
+    assert_eq!(task.order_step.map(|step| step.path), Some(key.key.to_string()));
     assert_eq!(client.remove_order(&key).await.unwrap_err().http_status(), Some(409));
     client.complete_task(&task.id, &DoneBody { fence: task.fence, ..DoneBody::default() }).await.unwrap();
     assert_eq!(client.read_order(&key).await.unwrap_err().http_status(), Some(404));

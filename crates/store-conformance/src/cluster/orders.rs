@@ -29,7 +29,7 @@ pub async fn an_order_suspended_on_another_node_stops_after_its_step(cluster: &d
     cluster.assert_consistent().await;
 }
 
-pub async fn chain_state_applies_to_all_nodes(cluster: &dyn TestCluster) {
+pub async fn stopping_a_chain_or_a_chain_node_applies_to_the_whole_cluster(cluster: &dyn TestCluster) {
     let [one, other] = join_nodes(cluster, base_registration()).await;
     for n in 0..6 {
         one.try_add_order(new_order(&format!("/c,{n}"))).await.expect("the command is accepted");
@@ -52,7 +52,7 @@ pub async fn chain_state_applies_to_all_nodes(cluster: &dyn TestCluster) {
     cluster.assert_consistent().await;
 }
 
-pub async fn a_changed_chain_applies_to_all_nodes(cluster: &dyn TestCluster) {
+pub async fn a_changed_chain_definition_applies_to_the_whole_cluster(cluster: &dyn TestCluster) {
     let [mut one, mut other] = join_nodes(cluster, base_registration()).await;
     for n in 0..4 {
         other.try_add_order(new_order(&format!("/c,{n}"))).await.expect("the command is accepted");
@@ -65,6 +65,6 @@ pub async fn a_changed_chain_applies_to_all_nodes(cluster: &dyn TestCluster) {
     let ran = other.run_all_ready_tasks().await;
     assert!(ran.iter().all(|task| task.handler == handler_name("third")));
     cluster.assert_consistent().await;
-    let orphaned = one.list_orders("/").await;
-    assert!(orphaned.iter().all(|view| view.node_undefined), "{orphaned:?}");
+    let stranded = one.list_orders("/").await;
+    assert!(stranded.iter().all(|view| view.is_at_removed_node), "{stranded:?}");
 }

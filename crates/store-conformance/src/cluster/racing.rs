@@ -47,16 +47,17 @@ pub async fn racing_emits_are_journaled_once_and_in_order(cluster: &dyn TestClus
     cluster.assert_consistent().await;
 }
 
-/// Checks that at most one task of each object runs at a time, and that its events are claimed in order.
+/// Asserts that at most one task of each object runs at a time, and that the tasks of an object are claimed in the order
+/// of its events.
 #[derive(Default)]
-struct LaneTracker {
+struct LaneOrderChecker {
     running_keys: BTreeSet<String>,
     last_event_by_key: BTreeMap<String, EventId>,
     claimed_task_seqs: BTreeSet<TaskSeq>,
 }
 
-impl LaneTracker {
-    fn record_start(&mut self, task: &ClaimedTask) {
+impl LaneOrderChecker {
+    fn check_and_record_claim(&mut self, task: &ClaimedTask) {
         let event = task.event();
         let key = event.key.as_ref().expect("it has a key").to_string();
         assert!(self.claimed_task_seqs.insert(task.seq), "{} was claimed twice", task.id);
@@ -77,13 +78,13 @@ pub async fn racing_claims_are_disjoint_and_keep_lane_order(cluster: &dyn TestCl
         let some = (0..50).map(|i| new_event("record").with_key(&format!("object:{}", (n + i * i) % 40)));
         nodes[n % 3].emit_in_one_batch(some.collect()).await;
     }
-    let lanes = Mutex::new(LaneTracker::default());
+    let lanes = Mutex::new(LaneOrderChecker::default());
     run_on_all_nodes(&nodes, 2, async |node, _| {
         while lanes.lock().expect("no lock holder has panicked").claimed_task_seqs.len() < TASK_COUNT {
             let claimed = node.claim(5).await;
-            claimed
-                .iter()
-                .for_each(|task| lanes.lock().expect("no lock holder has panicked").record_start(task));
+            claimed.iter().for_each(|task| {
+                lanes.lock().expect("no lock holder has panicked").check_and_record_claim(task)
+            });
             for task in claimed {
                 // The end is recorded first: right after the finish another node may claim the next task of the lane.
                 lanes.lock().expect("no lock holder has panicked").record_end(&task);
@@ -224,14 +225,14 @@ pub async fn a_node_with_a_very_stale_cache_catches_up(cluster: &dyn TestCluster
     cluster.assert_consistent().await;
 }
 
-pub async fn an_expired_node_claims_nothing_and_is_refused(cluster: &dyn TestCluster) {
+pub async fn an_expired_node_claims_nothing_and_cannot_finish_its_tasks(cluster: &dyn TestCluster) {
     let [mut live_node, mut expired_node] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
     live_node.emit(new_event("record").with_key("a")).await;
     live_node.emit(new_event("record").with_key("a")).await;
     let running = expired_node.claim_one().await;
     live_node.advance_clock(LEASE_SECS + 1);
     assert!(live_node.send_heartbeat().await);
-    assert_eq!(live_node.rescue_tasks().await.freed_tasks.len(), 1);
+    assert_eq!(live_node.rescue_tasks().await.freed_tasks_with_status.len(), 1);
     expired_node.now = live_node.now;
     assert!(expired_node.claim(10).await.is_empty());
     let refused = expired_node.finish_attempt(finished_attempt(&running, success())).await;

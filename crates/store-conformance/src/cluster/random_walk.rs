@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use futures::future::join_all;
 use pointsman_core::store::{
-    AttemptResult, ClaimedTask, FinishedAttempt, OrderCommand, RescueSweep, TaskFilter,
+    AttemptResult, ClaimedTask, FinishedAttempt, OrderCommand, RescueOptions, TaskFilter,
 };
 use pointsman_core::{Limits, RuleKind, TaskStatus, Tenant, Timestamp};
 use pointsman_testing::Rng;
@@ -72,7 +72,7 @@ impl RandomWalker<'_> {
                     expect_ok(
                         self.fixture
                             .store
-                            .schedule_tasks(self.rng.next_below(6), self.shared.advance_clock())
+                            .schedule_tasks_ahead(self.rng.next_below(6), self.shared.advance_clock())
                             .await,
                     );
                 }
@@ -222,10 +222,10 @@ impl RandomWalker<'_> {
         let rescued = expect_ok(
             self.fixture
                 .store
-                .rescue_tasks(RescueSweep::full(secs(100_000)), self.shared.advance_clock())
+                .rescue_tasks(RescueOptions::full_sweep(secs(100_000)), self.shared.advance_clock())
                 .await,
         );
-        assert!(rescued.freed_tasks.is_empty() && rescued.marked_missing_count == 0);
+        assert!(rescued.freed_tasks_with_status.is_empty() && rescued.marked_missing_count == 0);
     }
 }
 

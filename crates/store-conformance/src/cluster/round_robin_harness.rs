@@ -8,7 +8,7 @@ use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
 
 use super::TestCluster;
-use crate::{DelegatingStore, Harness};
+use crate::{DispatchingStore, Harness};
 
 const NODES_PER_STORE: usize = 3;
 
@@ -22,7 +22,7 @@ impl RoundRobinHarness<'_> {
         for _ in 0..NODES_PER_STORE {
             nodes.push(self.0.open_empty(now).await);
         }
-        DelegatingStore::round_robin(nodes)
+        DispatchingStore::round_robin(nodes)
     }
 }
 

@@ -20,14 +20,14 @@ macro_rules! cluster_suite {
                 a_rule_set_on_one_node_applies_to_all_immediately
                 a_registration_on_one_node_is_visible_to_all
                 a_node_with_a_very_stale_cache_catches_up
-                an_expired_node_claims_nothing_and_is_refused
+                an_expired_node_claims_nothing_and_cannot_finish_its_tasks
                 a_task_running_on_one_node_can_be_cancelled_on_another
                 racing_orders_are_added_once
             }
             orders {
                 an_order_suspended_on_another_node_stops_after_its_step
-                chain_state_applies_to_all_nodes
-                a_changed_chain_applies_to_all_nodes
+                stopping_a_chain_or_a_chain_node_applies_to_the_whole_cluster
+                a_changed_chain_definition_applies_to_the_whole_cluster
             }
             random_walk {
                 a_random_walk_of_three_nodes_leaves_the_store_consistent
@@ -38,13 +38,13 @@ macro_rules! cluster_suite {
             $cluster;
             claims {
                 claims_go_by_priority_then_age
-                scheduled_tasks_are_claimed_first
+                prefetched_tasks_are_claimed_first
                 fences_strictly_increase
                 racing_nodes_never_claim_the_same_task
             }
             concurrency_limits {
                 concurrency_limit_applies_to_tasks_claimed_by_an_append
-                concurrency_limit_applies_to_scheduled_tasks
+                concurrency_limit_applies_to_prefetched_tasks
                 every_attempt_end_frees_a_concurrency_slot
                 lanes_and_concurrency_limits_both_apply
                 racing_nodes_respect_the_concurrency_limit
@@ -53,7 +53,7 @@ macro_rules! cluster_suite {
             lanes {
                 a_halted_head_blocks_its_lane_until_retried
                 a_retrying_head_blocks_its_lane
-                a_scheduled_head_blocks_its_lane
+                a_prefetched_head_blocks_its_lane
                 cancelling_a_task_behind_the_head_does_not_unblock_the_lane
             }
             out_of_order_tasks {
@@ -104,7 +104,7 @@ macro_rules! cluster_suite {
             }
             notifications {
                 listeners_are_notified_when_a_limit_is_removed
-                listeners_are_notified_of_runs_fires_adoptions_and_replays
+                listeners_are_notified_of_freed_slots_runs_fires_adoptions_and_replays
                 listeners_are_notified_when_waiting_tasks_become_ready
             }
             sources {
@@ -112,7 +112,7 @@ macro_rules! cluster_suite {
                 racing_run_requests_create_one_run
             }
             sync_handlers {
-                any_end_of_the_first_attempt_opens_the_sync_gate
+                a_success_failure_or_snooze_opens_the_sync_gate
                 sync_gates_and_lanes_both_apply
             }
             random_walk {

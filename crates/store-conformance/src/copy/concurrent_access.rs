@@ -10,14 +10,14 @@ use super::interrupted::is_refused_as_unfinished_copy;
 use super::{StoreLocation, run_blocking};
 use crate::fixture::*;
 
-pub async fn a_server_joining_the_target_aborts_the_copy<L: StoreLocation>() {
+pub async fn a_server_aborts_the_copy_if_it_joins_the_target_before_the_first_page<L: StoreLocation>() {
     let source = L::create_with_sample_data(L::OTHER_KIND).await;
     for (page, joins) in [(1, true), (5, false)] {
         let target = L::create_empty(L::TESTED_KIND).await;
         let store = target.open(START_TIME).await;
         let (runtime, server) = (Handle::current(), store.clone());
         let copied = source.copy_to_with_hook_before_page(&target, page, move || {
-            // Once the copy has begun, a server that had the target open finds an incomplete store.
+            // Once a page is written, a server that had the target open finds an incomplete store and cannot join.
             let joined = runtime.block_on(server.join_node("meanwhile", START_TIME));
             assert_eq!(joined.is_ok(), joins, "{joined:?}");
         });
@@ -29,7 +29,7 @@ pub async fn a_server_joining_the_target_aborts_the_copy<L: StoreLocation>() {
     }
 }
 
-pub async fn two_copies_into_one_target_do_not_mix<L: StoreLocation>() {
+pub async fn a_copy_stops_if_another_copy_writes_to_its_target_first<L: StoreLocation>() {
     let target = copy_into_concurrently_written_target::<L>().await;
     let handlers =
         run_blocking(move || expect_ok(target.open_target().count_rows(TableKind::Handlers))).await;
@@ -50,7 +50,7 @@ pub async fn copy_into_concurrently_written_target<L: StoreLocation>() -> L {
     target
 }
 
-pub async fn a_source_written_to_during_the_copy_is_refused<L: StoreLocation>() {
+pub async fn a_copy_fails_if_its_source_is_written_to_meanwhile<L: StoreLocation>() {
     let (source, target) =
         (L::create_with_sample_data(L::TESTED_KIND).await, L::create_empty(L::OTHER_KIND).await);
     let store = source.open(START_TIME).await;
@@ -64,7 +64,7 @@ pub async fn a_source_written_to_during_the_copy_is_refused<L: StoreLocation>() 
     assert!(is_refused_as_unfinished_copy(&target).await, "the target stays closed");
 }
 
-pub async fn a_store_with_a_live_server_cannot_be_copied<L: StoreLocation>() {
+pub async fn a_store_with_a_live_server_cannot_be_opened_for_a_copy<L: StoreLocation>() {
     let location = L::create_empty(L::TESTED_KIND).await;
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let now = Timestamp::MIN.plus(since.expect("it is later than 1970"));

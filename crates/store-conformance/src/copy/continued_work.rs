@@ -28,7 +28,7 @@ pub(super) async fn assert_work_continues(mut fixture: StoreFixture<'_>) {
     // The first rescue frees the tasks of the old node; a worker's tasks are freed when their lease expires.
     assert!(fixture.send_heartbeat().await);
     let rescued: BTreeSet<_> =
-        fixture.rescue_tasks().await.freed_tasks.into_iter().map(|(id, _)| id).collect();
+        fixture.rescue_tasks().await.freed_tasks_with_status.into_iter().map(|(id, _)| id).collect();
     let locked: BTreeSet<_> = locked_tasks.into_iter().map(|task| task.id).collect();
     assert!(!rescued.is_empty() && rescued.is_subset(&locked), "{rescued:?} of {locked:?}");
     assert_orders_continue(&mut fixture).await;

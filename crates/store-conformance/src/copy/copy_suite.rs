@@ -8,17 +8,17 @@ macro_rules! copy_suite {
         $crate::copy_tests! {
             $location;
             interrupted {
-                a_copy_can_be_interrupted_after_every_page
+                a_copy_interrupted_after_every_page_can_be_completed
             }
             large_store {
                 many_events_keep_their_ids_when_copied_to_the_tested_kind
                 many_events_keep_their_ids_when_copied_to_the_other_kind
             }
             concurrent_access {
-                a_server_joining_the_target_aborts_the_copy
-                two_copies_into_one_target_do_not_mix
-                a_source_written_to_during_the_copy_is_refused
-                a_store_with_a_live_server_cannot_be_copied
+                a_server_aborts_the_copy_if_it_joins_the_target_before_the_first_page
+                a_copy_stops_if_another_copy_writes_to_its_target_first
+                a_copy_fails_if_its_source_is_written_to_meanwhile
+                a_store_with_a_live_server_cannot_be_opened_for_a_copy
             }
             refusals {
                 a_non_empty_target_is_refused_with_its_contents

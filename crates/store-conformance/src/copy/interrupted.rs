@@ -8,7 +8,7 @@ use super::page_hook::copy_with_hook_before_page;
 use super::{StoreLocation, run_blocking};
 use crate::fixture::START_TIME;
 
-pub async fn a_copy_can_be_interrupted_after_every_page<L: StoreLocation>() {
+pub async fn a_copy_interrupted_after_every_page_can_be_completed<L: StoreLocation>() {
     let source = L::create_with_sample_data(L::OTHER_KIND).await;
     let (tested, other) = (L::create_empty(L::TESTED_KIND).await, L::create_empty(L::OTHER_KIND).await);
     assert!(copy_page_by_page(&source, &tested).await > 15);

@@ -1,4 +1,4 @@
-//! Copies that run code between two pages.
+//! Copies that run code before a page is written.
 
 use pointsman_core::store::{StoreError, StoreResult};
 use pointsman_store::store_copy::{

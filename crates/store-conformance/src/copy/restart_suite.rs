@@ -15,9 +15,9 @@ macro_rules! copy_restart_suite {
                 step_events_are_caused_by_the_event_that_created_the_order
             }
             chain_changes {
-                an_order_at_a_removed_chain_node_is_orphaned
+                an_order_at_a_removed_chain_node_is_stranded
                 a_running_step_can_finish_at_a_removed_chain_node
-                removing_a_chain_orphans_its_orders
+                removing_a_chain_strands_its_orders
                 a_stopped_chain_node_stays_stopped_for_its_new_handler
                 chains_can_be_read_back_as_registered
             }
@@ -27,7 +27,7 @@ macro_rules! copy_restart_suite {
             }
             claims {
                 due_times_survive_a_restart
-                scheduled_tasks_survive_a_restart
+                prefetched_tasks_survive_a_restart
                 fences_strictly_increase
             }
             concurrency_limits {
@@ -38,7 +38,7 @@ macro_rules! copy_restart_suite {
                 changed_configuration_files_are_published
             }
             fairness {
-                fairness_survives_a_restart
+                busy_queues_share_claims_evenly_after_a_restart
             }
             idempotency {
                 idempotency_keys_survive_a_restart
@@ -129,10 +129,10 @@ macro_rules! copy_restart_suite {
                 unfinished_replayed_tasks_keep_their_events
             }
             rescue {
-                every_process_start_joins_a_new_node
+                every_join_gets_a_new_node_id
             }
             restart {
-                everything_acknowledged_survives_a_restart
+                acknowledged_events_and_their_tasks_survive_a_restart
                 tasks_of_the_old_process_are_rescued
                 a_fence_stays_valid_across_a_restart
                 every_task_state_survives_a_restart
@@ -149,7 +149,7 @@ macro_rules! copy_restart_suite {
             }
             rules {
                 rules_survive_a_restart
-                rules_of_every_scope_kind_are_listed
+                rules_of_different_scope_kinds_with_one_name_are_independent
             }
             schedules {
                 a_new_schedule_starts_when_it_is_first_registered

@@ -1,7 +1,7 @@
 //! A copied store is equal to the original and continues its work.
 
 use super::continued_work::assert_work_continues;
-use super::list_snapshot::{assert_same_lists, snapshot_lists};
+use super::store_lists::{assert_same_lists, read_store_lists};
 use super::{CopyOnReopenHarness, StoreLocation, fill_with_sample_data, sample_registration};
 use crate::fixture::StoreFixture;
 
@@ -27,10 +27,10 @@ pub async fn assert_equal_after_copies<L: StoreLocation>(location_kinds: &[L::Ki
     let mut fixture = StoreFixture::new(&harness, sample_registration()).await;
     fill_with_sample_data(&mut fixture).await;
     let node = fixture.node_id;
-    let before = snapshot_lists(&fixture, node).await;
+    let before = read_store_lists(&fixture, node).await;
     for _ in 0..copies {
         fixture = fixture.reopen().await;
-        assert_same_lists(&snapshot_lists(&fixture, node).await, &before);
+        assert_same_lists(&read_store_lists(&fixture, node).await, &before);
     }
     assert_work_continues(fixture).await;
 }

@@ -31,14 +31,14 @@ pub async fn fill_with_sample_data(fixture: &mut StoreFixture<'_>) {
     let capabilities =
         NodeCapabilities { handlers: fixture.registration.handler_names(), ..NodeCapabilities::default() };
     expect_ok(fixture.store.store_node_capabilities(fixture.node_id, capabilities).await);
-    emit_events(fixture).await;
+    emit_events_and_undefine_handler(fixture).await;
     run_some_tasks(fixture).await;
     add_orders(fixture).await;
     fire_schedules(fixture).await;
     set_rules_and_audit_entries(fixture).await;
 }
 
-async fn emit_events(fixture: &mut StoreFixture<'_>) {
+async fn emit_events_and_undefine_handler(fixture: &mut StoreFixture<'_>) {
     for n in 0..9 {
         let tenant = if n % 3 == 0 { "acme" } else { "default" };
         let record =
@@ -83,7 +83,7 @@ async fn run_some_tasks(fixture: &mut StoreFixture<'_>) {
         fixture.advance_clock(7);
     }
     fixture.request_collection_run("shop/orders").await;
-    assert!(!fixture.claim_as_worker(&["fetched"], 1).await.is_empty());
+    assert!(!fixture.claim_as_pull_worker(&["fetched"], 1).await.is_empty());
     assert!(!fixture.claim(2).await.is_empty());
     fixture.schedule_tasks(2).await;
 }

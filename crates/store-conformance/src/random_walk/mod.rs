@@ -66,7 +66,7 @@ struct RandomWalk<'h> {
 }
 
 pub async fn a_random_walk_matches_the_model(harness: &dyn Harness) {
-    for seed in 1..=walk_count() {
+    for seed in 1..=read_walk_count_from_env() {
         run_seeded_walk(harness, seed).await;
     }
 }
@@ -79,8 +79,8 @@ pub async fn a_third_random_walk_matches_the_model(harness: &dyn Harness) {
     run_seeded_walk(harness, 0xC0FF_EE00).await;
 }
 
-/// Number of walks to run. `POINTSMAN_WALKS=1000` runs a thousand.
-fn walk_count() -> u64 {
+/// Reads the number of walks to run from the environment: `POINTSMAN_WALKS=1000` runs a thousand. Default: one.
+fn read_walk_count_from_env() -> u64 {
     std::env::var("POINTSMAN_WALKS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
@@ -138,11 +138,12 @@ impl RandomWalk<'_> {
                 self.adopt_missing_tasks(name).await;
             }
             let (mut idle, mut next) = (true, None);
-            for claim in [self.fixture.claim_request(50), self.fixture.worker_claim_request(&["remote"], 50)]
+            for claim in
+                [self.fixture.claim_request(50), self.fixture.pull_worker_claim_request(&["remote"], 50)]
             {
                 let claims = expect_ok(self.fixture.store.claim_tasks(claim.clone(), self.fixture.now).await);
                 self.check_claim_result(&claim, &claims);
-                self.check_counters(&claim.handlers).await;
+                self.check_queue_counters(&claim.handlers).await;
                 idle &= claims.tasks.is_empty();
                 next = [next, claims.next_task_due_at].into_iter().flatten().min();
             }
@@ -162,7 +163,7 @@ impl RandomWalk<'_> {
         self.check_attempts().await;
         self.check_journal().await;
         assert!(self.fixture.claim(10).await.is_empty());
-        assert!(self.fixture.claim_as_worker(&["remote"], 10).await.is_empty());
+        assert!(self.fixture.claim_as_pull_worker(&["remote"], 10).await.is_empty());
     }
 
     /// Finishes every running attempt successfully.

@@ -99,7 +99,7 @@ impl RandomWalk<'_> {
         self.highest_fence = fences[fences.len() - 1];
         let (node, until) = match claim.claimant {
             Claimant::Node(node) => (node, None),
-            Claimant::PullWorker { lease_until: until, .. } => (WORKER_LEASE_NODE, Some(until)),
+            Claimant::PullWorker { lease_until: until, .. } => (PULL_WORKER_LEASE_NODE, Some(until)),
         };
         for task in &claims.tasks {
             let lease = Lease { node, fence: task.fence, since: self.fixture.now, until };
@@ -141,7 +141,7 @@ impl RandomWalk<'_> {
 
     /// Checks the queue counters against the model. Tasks that became due since the queue's last claim may still count
     /// as waiting, and so may paused ones: for these only the sum of ready and waiting tasks is compared.
-    pub(super) async fn check_counters(&self, claimed_handlers: &BTreeSet<HandlerName>) {
+    pub(super) async fn check_queue_counters(&self, claimed_handlers: &BTreeSet<HandlerName>) {
         let want = self.model.queue_counts(self.fixture.now);
         let views = expect_ok(self.fixture.store.list_queues(None).await);
         let mut seen = HashSet::new();
@@ -180,8 +180,8 @@ impl RandomWalk<'_> {
             let model_task = &self.model.tasks[&task.seq];
             assert_eq!((&task.id, task.event_id), (&model_task.id, model_task.event_id));
             assert_eq!(
-                normalize_worker_lease(task.lifecycle),
-                normalize_worker_lease(model_task.lifecycle),
+                normalize_pull_worker_lease(task.lifecycle),
+                normalize_pull_worker_lease(model_task.lifecycle),
                 "{}",
                 task.id
             );
@@ -232,13 +232,14 @@ impl RandomWalk<'_> {
 }
 
 /// Replaces the node of a worker's lease in comparisons; stores may write any number there.
-const WORKER_LEASE_NODE: i64 = 0;
+const PULL_WORKER_LEASE_NODE: i64 = 0;
 
-fn normalize_worker_lease(life: TaskLifecycle) -> TaskLifecycle {
+fn normalize_pull_worker_lease(life: TaskLifecycle) -> TaskLifecycle {
     match life.state {
-        TaskState::Locked(lease) if lease.until.is_some() => {
-            TaskLifecycle { state: TaskState::Locked(Lease { node: WORKER_LEASE_NODE, ..lease }), ..life }
-        }
+        TaskState::Locked(lease) if lease.until.is_some() => TaskLifecycle {
+            state: TaskState::Locked(Lease { node: PULL_WORKER_LEASE_NODE, ..lease }),
+            ..life
+        },
         _ => life,
     }
 }

@@ -35,7 +35,7 @@ impl RandomWalk<'_> {
                 self.model.lifecycle_mut(seq).state = stored.state;
             }
         }
-        self.check_counters(&BTreeSet::new()).await;
+        self.check_queue_counters(&BTreeSet::new()).await;
     }
 
     pub(super) async fn lift_random_rule(&mut self) {
@@ -43,7 +43,7 @@ impl RandomWalk<'_> {
         self.step_log.add(format!("lift rule {rule:?}"));
         assert!(expect_ok(self.fixture.store.lift_rule(rule.kind, &rule.scope, rule.tenant.as_ref()).await));
         self.model.rules.retain(|other| *other != rule);
-        self.check_counters(&BTreeSet::new()).await;
+        self.check_queue_counters(&BTreeSet::new()).await;
     }
 
     /// Returns a random task; None if its handler is undefined.
@@ -86,7 +86,7 @@ impl RandomWalk<'_> {
             return;
         }
         assert_eq!(answer, self.model.apply_command(seq, TaskCommand::Retry, self.fixture.now), "{id}");
-        self.check_counters(&BTreeSet::new()).await;
+        self.check_queue_counters(&BTreeSet::new()).await;
     }
 
     pub(super) async fn cancel_random_task(&mut self) {
@@ -95,7 +95,7 @@ impl RandomWalk<'_> {
         self.step_log.add(format!("cancel {id}"));
         let answer = self.fixture.cancel_task(&id).await;
         assert_eq!(answer, self.model.apply_command(seq, TaskCommand::Cancel, self.fixture.now), "{id}");
-        self.check_counters(&BTreeSet::new()).await;
+        self.check_queue_counters(&BTreeSet::new()).await;
     }
 
     pub(super) async fn adopt_tasks_of_random_handler(&mut self) {
@@ -120,7 +120,7 @@ impl RandomWalk<'_> {
             }
         }
         assert_eq!(self.fixture.adopt_missing_tasks(name).await, adopted);
-        self.check_counters(&BTreeSet::new()).await;
+        self.check_queue_counters(&BTreeSet::new()).await;
     }
 
     /// Undefines a handler that has no running tasks, or restores all undefined ones.
@@ -149,13 +149,13 @@ impl RandomWalk<'_> {
         .concat();
         gone.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
         assert_eq!(
-            (sort_tasks(rescued.freed_tasks), rescued.marked_missing_count),
+            (sort_tasks(rescued.freed_tasks_with_status), rescued.marked_missing_count),
             (expired, gone.len() as u64)
         );
         for seq in gone {
             self.model.apply_command(seq, TaskCommand::MarkMissing, self.fixture.now).expect("it waited");
         }
-        self.check_counters(&BTreeSet::new()).await;
+        self.check_queue_counters(&BTreeSet::new()).await;
     }
 
     /// Expires the leases of a dead node and the overdue leases of workers in the model.
@@ -195,9 +195,9 @@ impl RandomWalk<'_> {
         assert!(expect_ok(self.fixture.store.record_heartbeat(self.node_ids[alive], self.fixture.now).await));
         let rescued = self.fixture.rescue_tasks().await;
         let expired = self.expire_leases_in_model(Some(self.node_ids[dead]));
-        assert_eq!((sort_tasks(rescued.freed_tasks), rescued.marked_missing_count), (expired, 0));
+        assert_eq!((sort_tasks(rescued.freed_tasks_with_status), rescued.marked_missing_count), (expired, 0));
         self.node_ids[dead] = expect_ok(self.fixture.store.join_node("replacement", self.fixture.now).await);
-        self.check_counters(&BTreeSet::new()).await;
+        self.check_queue_counters(&BTreeSet::new()).await;
     }
 
     /// Prunes events older than two minutes; no task and no younger event may be deleted.
@@ -220,7 +220,7 @@ impl RandomWalk<'_> {
         self.check_tasks().await;
         self.check_lanes().await;
         self.check_journal().await;
-        self.check_counters(&BTreeSet::new()).await;
+        self.check_queue_counters(&BTreeSet::new()).await;
         self
     }
 }

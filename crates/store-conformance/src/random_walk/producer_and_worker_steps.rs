@@ -27,7 +27,7 @@ impl<'h> RandomWalk<'h> {
             480..730 => self.finish_random_attempts().await,
             730..745 => self.renew_random_lease().await,
             745..830 => self.advance_clock_randomly(),
-            830..870 => self.schedule_random_tasks().await,
+            830..870 => self.schedule_random_number_of_tasks().await,
             870..900 => self.set_random_rule().await,
             900..925 => self.lift_random_rule().await,
             925..950 => self.retry_random_task().await,
@@ -100,7 +100,7 @@ impl<'h> RandomWalk<'h> {
                 self.model.add_collection_run(&collection, &task);
             }
         }
-        self.check_counters(&BTreeSet::new()).await;
+        self.check_queue_counters(&BTreeSet::new()).await;
     }
 
     /// Renews a lease that a worker may already have lost.
@@ -145,7 +145,7 @@ impl<'h> RandomWalk<'h> {
                 self.idempotent_batches_and_receipts.push((batch, receipt));
             }
         }
-        self.check_claim_and_counters(claim, claims).await;
+        self.check_claim_and_queue_counters(claim, claims).await;
     }
 
     /// Adds journaled events to the model.
@@ -160,15 +160,15 @@ impl<'h> RandomWalk<'h> {
         }
     }
 
-    async fn check_claim_and_counters(&mut self, claim: Option<ClaimRequest>, claims: ClaimResult) {
+    async fn check_claim_and_queue_counters(&mut self, claim: Option<ClaimRequest>, claims: ClaimResult) {
         match claim {
             None => {
                 assert!(claims.tasks.is_empty());
-                self.check_counters(&BTreeSet::new()).await;
+                self.check_queue_counters(&BTreeSet::new()).await;
             }
             Some(claim) => {
                 self.check_claim_result(&claim, &claims);
-                self.check_counters(&claim.handlers).await;
+                self.check_queue_counters(&claim.handlers).await;
             }
         }
     }
@@ -194,7 +194,7 @@ impl<'h> RandomWalk<'h> {
         let claim = self.random_claim_request();
         self.step_log.add(format!("claim {claim:?}"));
         let claims = expect_ok(self.fixture.store.claim_tasks(claim.clone(), self.fixture.now).await);
-        self.check_claim_and_counters(Some(claim), claims).await;
+        self.check_claim_and_queue_counters(Some(claim), claims).await;
     }
 
     async fn finish_random_attempts(&mut self) {
@@ -213,7 +213,7 @@ impl<'h> RandomWalk<'h> {
         for (attempt, answer) in attempts.into_iter().zip(answers) {
             self.check_finish_result(attempt, answer).await;
         }
-        self.check_claim_and_counters(claim, claims).await;
+        self.check_claim_and_queue_counters(claim, claims).await;
     }
 
     /// Finishes a random attempt: mostly that of a running task, sometimes one that has ended, sometimes with an invalid
@@ -284,7 +284,7 @@ impl<'h> RandomWalk<'h> {
         self.fixture.advance_clock(seconds);
     }
 
-    async fn schedule_random_tasks(&mut self) {
+    async fn schedule_random_number_of_tasks(&mut self) {
         let ahead = 1 + self.rng.next_below(8);
         self.step_log.add(format!("schedule {ahead}"));
         let free = |seq: &TaskSeq| !self.model.is_blocked_by_rule(&self.model.tasks[seq]);
@@ -312,6 +312,6 @@ impl<'h> RandomWalk<'h> {
             assert!(ready.contains(seq), "{seq} could not run");
             self.model.apply_command(*seq, TaskCommand::Schedule, self.fixture.now).expect("it was new");
         }
-        self.check_counters(&BTreeSet::new()).await;
+        self.check_queue_counters(&BTreeSet::new()).await;
     }
 }

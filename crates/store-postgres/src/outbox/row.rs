@@ -58,7 +58,7 @@ impl OutboxRow {
         let body = RawEmitBody {
             event_type: Some(to_raw_json("/type", &self.event_type)?),
             key: self.key.as_ref().map(|key| to_raw_json("/key", key)).transpose()?,
-            sub: self.sub_object.as_ref().map(|sub| to_raw_json("/sub", sub)).transpose()?,
+            sub_object: self.sub_object.as_ref().map(|sub| to_raw_json("/sub", sub)).transpose()?,
             value: Some(parse_raw_json("/value", &self.value)?),
             context: self.context.as_ref().map(|context| parse_raw_json("/context", context)).transpose()?,
             tenant: Some(to_raw_json("/tenant", &self.tenant)?),

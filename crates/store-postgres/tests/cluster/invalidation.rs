@@ -1,14 +1,23 @@
 //! Caches of objects, and their invalidation by peers.
 
+use std::time::Duration;
+
 use pointsman_store_conformance::cluster::{TestCluster as _, join_nodes};
 use pointsman_store_conformance::fixture::*;
 
 use crate::common::test_cluster::PgTestCluster;
 
-/// Returns how often the index of lanes was scanned.
+/// Returns how often nodes scanned the index of lanes, once their connections have ended: a connection reports its
+/// statistics before it disappears.
 async fn count_lane_index_scans(cluster: &PgTestCluster) -> i64 {
+    let client = cluster.connect_client().await;
+    let has_nodes_sql = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
+                                        AND backend_type = 'client backend' AND pid <> pg_backend_pid())";
+    while client.query_one(has_nodes_sql, &[]).await.unwrap().get(0) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     let sql = "SELECT idx_scan FROM pg_stat_user_indexes WHERE schemaname = 'pointsman' AND indexrelname = 'task_lane'";
-    cluster.connect_client().await.query_one(sql, &[]).await.unwrap().get(0)
+    client.query_one(sql, &[]).await.unwrap().get(0)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -32,7 +41,6 @@ async fn peers_reuse_published_objects_without_lane_lookups() {
         }
     }
     cluster.assert_consistent().await;
-    // A connection reports its statistics when it ends.
     cluster.close();
     let scans = count_lane_index_scans(&cluster).await - before;
     assert!((1..4 * OBJECT_COUNT as i64).contains(&scans), "{scans} in {ROUNDS} rounds");

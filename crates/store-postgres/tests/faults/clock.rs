@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::store::{ClaimRequest, Claimant, Journal, Registry, RescueSweep, Store, TaskQueue};
+use pointsman_core::store::{ClaimRequest, Claimant, Journal, Registry, RescueOptions, Store, TaskQueue};
 use pointsman_store_conformance::fixture::{RegistrationBuilder, handler_name, new_emit_batch, new_event};
 use pointsman_store_postgres::Postgres as Opened;
 use pointsman_testing::remove_stale_faketime_files;
@@ -24,8 +24,8 @@ async fn run_as_node(url: &str) {
     let store = Opened::open(url, server_time).await.unwrap();
     let node = store.join_node("elsewhere", server_time).await.unwrap();
     assert!(store.read_store_server_clock().await.unwrap().is_some_and(|later| later >= server_time));
-    let rescued = store.rescue_tasks(RescueSweep::full(LEASE_DURATION), server_time).await.unwrap();
-    println!("\nat {} node {node} took {} tasks", now().micros(), rescued.freed_tasks.len());
+    let rescued = store.rescue_tasks(RescueOptions::full_sweep(LEASE_DURATION), server_time).await.unwrap();
+    println!("\nat {} node {node} took {} tasks", now().micros(), rescued.freed_tasks_with_status.len());
     store.close();
 }
 
@@ -69,8 +69,8 @@ async fn differing_clocks_do_not_expire_a_node() {
     let behind = run_node_with_clock(database.url(), "-45s") - now().micros();
     assert!(ahead > 40_000_000 && behind < -40_000_000, "their clocks have no offset: {ahead} {behind}");
 
-    let rescued = store.rescue_tasks(RescueSweep::full(LEASE_DURATION), now()).await.unwrap();
-    assert_eq!(rescued.freed_tasks, []);
+    let rescued = store.rescue_tasks(RescueOptions::full_sweep(LEASE_DURATION), now()).await.unwrap();
+    assert_eq!(rescued.freed_tasks_with_status, []);
     let silent: Vec<_> =
         store.list_nodes().await.unwrap().into_iter().filter(|node| node.has_left_or_died).collect();
     assert!(silent.is_empty(), "{silent:?}");

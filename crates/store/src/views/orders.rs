@@ -50,8 +50,8 @@ impl ViewEnvironment {
             self.chains.find_chain(&order.key.chain).and_then(|chain_row| chain_row.current_definition());
         OrderView {
             retry_at: due.filter(|_| is_new && retries > 0),
-            node_undefined: chain.is_none_or(|chain| chain.find_node(&order.node).is_none()),
-            paused_because: handler
+            is_at_removed_node: chain.is_none_or(|chain| chain.find_node(&order.node).is_none()),
+            step_blocked_because: handler
                 .filter(|_| !order.step_running)
                 .and_then(|handler| self.describe_pause(&order, &handler)),
             suspended_by_failed_task: failed_task

@@ -71,7 +71,7 @@ impl RedisCluster {
         Ok(&member.server)
     }
 
-    /// Kills a server at once. The cluster notices it after NODE_TIMEOUT_MS.
+    /// Kills a server at once. The other servers count it as failed after `NODE_TIMEOUT_MS`.
     pub fn kill_server(&self, index: usize) -> anyhow::Result<()> {
         self.server(index)?.kill()
     }

@@ -68,7 +68,7 @@ impl RedisSentinelGroup {
         Ok(self.find_master()?.port())
     }
 
-    /// Kills the master at once, and returns it. The sentinels notice it after a while.
+    /// Kills the master at once, and returns it. The sentinels count it as down after `DOWN_AFTER_MS`.
     pub fn kill_master(&self) -> anyhow::Result<&RedisServer> {
         let master = self.find_master()?;
         master.kill()?;
@@ -88,8 +88,8 @@ impl RedisSentinelGroup {
         found.context("no other server became the master in time")
     }
 
-    /// Starts a killed server again, as a replica of the master. The sentinels would reconfigure it, too, but only
-    /// after a while.
+    /// Starts a killed server again, as a replica of the master. The sentinels would make it a replica, too, but
+    /// only after a while.
     pub fn restart_as_replica(&self, server: &RedisServer) -> anyhow::Result<()> {
         let (ip, port) = ip_and_port(self.find_master()?);
         server.start_again()?;

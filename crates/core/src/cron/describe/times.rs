@@ -6,7 +6,7 @@ use super::numbers::{
 use crate::cron::calendar::TimesOfDay;
 use crate::cron::number_set::NumberSet;
 
-/// Up to this many times a day are listed one by one.
+/// The maximum number of times of day that a description lists one by one.
 const MAX_LISTED_TIMES: u32 = 6;
 
 /// The description of the times of a day.
@@ -30,10 +30,10 @@ pub(super) fn describe_times(times: &TimesOfDay, with_seconds: bool) -> TimesDes
         matches!(find_pattern(times.hours, 0, 23), ValuePattern::All | ValuePattern::EvenSteps { .. });
     let text = match find_pattern(times.seconds, 0, 59) {
         ValuePattern::SingleValue(second) if with_seconds => {
-            format!("{}, at second {second}", describe_by_minutes(times))
+            format!("{}, at second {second}", describe_minutes_and_hours(times))
         }
-        ValuePattern::SingleValue(_) => describe_by_minutes(times),
-        seconds => describe_by_seconds(times, seconds),
+        ValuePattern::SingleValue(_) => describe_minutes_and_hours(times),
+        seconds => describe_seconds_minutes_and_hours(times, seconds),
     };
     TimesDescription { text, recurs_all_day: covers_whole_day, lists_clock_times: false }
 }
@@ -56,8 +56,8 @@ fn join_clock_times(times: &TimesOfDay) -> String {
     join_with_and(parts)
 }
 
-/// Describes times that recur several times a minute.
-fn describe_by_seconds(times: &TimesOfDay, seconds: ValuePattern) -> String {
+/// Describes the seconds, minutes and hours of an expression that fires at several seconds of a minute.
+fn describe_seconds_minutes_and_hours(times: &TimesOfDay, seconds: ValuePattern) -> String {
     let seconds_text = match seconds {
         ValuePattern::All => "every second".to_owned(),
         ValuePattern::EvenSteps { first: 0, step } => format!("every {step} seconds"),
@@ -76,14 +76,14 @@ fn describe_by_seconds(times: &TimesOfDay, seconds: ValuePattern) -> String {
     format!("{seconds_text}{minutes_text}{}", hours_suffix(times.hours))
 }
 
-/// Describes the minutes and hours of times with one second.
-fn describe_by_minutes(times: &TimesOfDay) -> String {
+/// Describes the minutes and hours of an expression that fires at only one second of a minute.
+fn describe_minutes_and_hours(times: &TimesOfDay) -> String {
     let hours = hours_suffix(times.hours);
     match find_pattern(times.minutes, 0, 59) {
         ValuePattern::All => format!("every minute{hours}"),
         ValuePattern::EvenSteps { first: 0, step } => format!("every {step} minutes{hours}"),
         ValuePattern::EvenSteps { first, step } => format!("every {step} minutes from minute {first}{hours}"),
-        ValuePattern::SingleValue(minute) => format!("{} at minute {minute}", describe_by_hours(times.hours)),
+        ValuePattern::SingleValue(minute) => format!("{} at minute {minute}", describe_hours(times.hours)),
         _ => format!(
             "at minutes {}{}",
             describe_seconds_or_minutes(times.minutes),
@@ -92,8 +92,8 @@ fn describe_by_minutes(times: &TimesOfDay) -> String {
     }
 }
 
-/// Describes the hours of an expression that fires once in each of them: `every 2 hours`.
-fn describe_by_hours(hours: NumberSet) -> String {
+/// Describes the hours of an expression that fires once in each of its hours: `every 2 hours`.
+fn describe_hours(hours: NumberSet) -> String {
     match find_pattern(hours, 0, 23) {
         ValuePattern::EvenSteps { first: 0, step } => {
             format!("every {}", format_count_with_unit(i64::from(step), "hour"))

@@ -45,7 +45,7 @@ missing   ·         ·         ·         ·         ·         ·         ·  
 }
 
 #[test]
-fn a_task_fails_for_good_after_three_runs_by_default() {
+fn a_task_fails_for_good_at_the_third_failure_by_default() {
     let fail = TaskCommand::Fail { fence: 7, retry_at: None, permanent: false };
     let (lifecycle, _) = apply_command(running_lifecycle(1, 0), fail).unwrap();
     assert_eq!((lifecycle.state.status(), lifecycle.retries), (TaskStatus::New, 2));
@@ -95,7 +95,7 @@ fn commands_with_a_stale_fence_are_refused() {
 }
 
 #[test]
-fn a_halted_head_keeps_its_lane_position_and_a_parked_task_runs_out_of_order() {
+fn a_retried_halted_head_keeps_its_lane_position_and_a_retried_parked_task_runs_out_of_order() {
     let halting_def = HandlerDef { on_error: LaneFailurePolicy::Halt, ..handler_def() };
     let fail = TaskCommand::Fail { fence: 7, retry_at: None, permanent: true };
     let (halted, effects) = transition(TaskSeq(1), running_lifecycle(0, 0), fail, &halting_def, NOW).unwrap();

@@ -75,8 +75,8 @@ pub(super) fn decide_which_due_times_fire(
     DueTimeDecisions { planned_times_with_decisions: times, has_omitted_older }
 }
 
-/// The planned times to catch up after a rule was lifted that paused the schedule from `first_skipped` on. All of these
-/// fire as caught up.
+/// The planned times to catch up after a rule was lifted that paused the schedule from `first_skipped` on. Each of them
+/// fires as caught up.
 pub(super) fn paused_times_to_catch_up(
     schedule: &ScheduleSpec,
     first_skipped: Timestamp,

@@ -81,10 +81,10 @@ fn recent_times_fire_under_every_policy() {
 #[test]
 fn missed_times_follow_the_catch_up_policy() {
     for (catch_up, window, processed_up_to, now, expected) in [
-        // The latest fires, the others do not.
+        // The latest missed time fires, the others do not.
         (CatchUpPolicy::One, DAY, "07:00:00", "10:30:00", vec![SKIP, SKIP, FIRE_CAUGHT_UP]),
         (CatchUpPolicy::One, DAY, "09:00:00", "10:30:00", vec![FIRE_CAUGHT_UP]),
-        // Something newer fires anyway.
+        // A newer time fires anyway, so no missed time does.
         (CatchUpPolicy::One, DAY, "07:00:00", "10:00:30", vec![SKIP, SKIP, FIRE_LATE]),
         (CatchUpPolicy::One, DAY, "07:00:00", "10:00:01", vec![SKIP, SKIP, FIRE_ON_TIME]),
         // The missed time is older than the window.
@@ -112,7 +112,7 @@ fn missed_times_follow_the_catch_up_policy() {
 }
 
 #[test]
-fn frequent_schedules_fire_once_after_a_short_gap() {
+fn late_times_of_a_frequent_schedule_count_as_missed_if_a_newer_one_is_due() {
     for (catch_up, now, expected) in [
         (CatchUpPolicy::One, "10:00:46", vec![SKIP, SKIP, FIRE_LATE]),
         (CatchUpPolicy::One, "10:00:42", vec![SKIP, SKIP, FIRE_ON_TIME]),
@@ -215,12 +215,12 @@ fn paused_times_are_caught_up_by_the_policy() {
         (CatchUpPolicy::One, DAY, "10:00:00", "10:30:00", vec!["10:00:00"]),
         (CatchUpPolicy::All, DAY, "10:00:00", "10:30:00", vec!["08:00:00", "09:00:00", "10:00:00"]),
         (CatchUpPolicy::None, DAY, "10:00:00", "10:30:00", vec![]),
-        // Also a time that was paused a moment ago.
+        // A time that was paused a moment ago is caught up too.
         (CatchUpPolicy::One, DAY, "10:00:00", "10:00:02", vec!["10:00:00"]),
-        // Too long ago.
+        // The paused times are older than the window.
         (CatchUpPolicy::One, HOUR / 4, "10:00:00", "10:30:00", vec![]),
         (CatchUpPolicy::All, HOUR * 2, "10:00:00", "10:30:00", vec!["09:00:00", "10:00:00"]),
-        // A newer time is due, which fires.
+        // A newer time is due and fires, so no paused time is caught up.
         (CatchUpPolicy::One, DAY, "09:00:00", "10:00:02", vec![]),
         (CatchUpPolicy::All, DAY, "09:00:00", "10:00:02", vec!["08:00:00", "09:00:00"]),
     ] {
@@ -276,7 +276,7 @@ fn a_jittered_time_is_on_time_at_its_due_time() {
 }
 
 #[test]
-fn a_scheduled_event_names_its_schedule_and_planned_time() {
+fn the_event_of_a_fire_names_its_schedule_and_planned_time() {
     let mut hourly = utc_schedule("@hourly", CatchUpPolicy::One, DAY);
     if let FireAction::EmitEvent(event) = &mut hourly.action {
         event.context.insert("team".into(), "books".into());

@@ -37,7 +37,10 @@ impl Cgroup {
             let found = find_parent_group();
             match &found {
                 Ok(path) => {
-                    tracing::debug!(path = %path.display(), "commands run in control groups below this one");
+                    tracing::debug!(
+                        path = %path.display(),
+                        "each command runs in a control group of its own below this path"
+                    );
                 }
                 Err(error) => tracing::debug!(
                     %error,
@@ -58,7 +61,7 @@ impl Cgroup {
         Ok(Self { path })
     }
 
-    /// Moves a process into the group. Processes that it starts from then on are born there.
+    /// Moves a process into the group. Processes that it starts from then on belong to the group too.
     pub(super) fn add_process(&self, pid: Pid) -> io::Result<()> {
         if !may_be_command_pid(pid) {
             return Err(io::Error::other(format!("{pid} is not the pid of a command")));
@@ -76,7 +79,7 @@ impl Cgroup {
         if let Err(error) = fs::write(self.path.join("cgroup.kill"), "1") {
             tracing::warn!(
                 %error, path = %self.path.display(),
-                "cannot kill a control group at once; killing its processes one by one"
+                "cannot kill all processes of a control group at once; killing them one by one"
             );
         }
     }

@@ -1,9 +1,9 @@
 //! The children of this process: commands whose attempts wait for them, and orphans.
 //!
 //! A process whose parent ends gets another parent: init, unless a process in between is a subreaper. [`adopt_orphans`]
-//! makes this process one, so that a process which a command leaves behind stays below it, where its attempt finds it,
-//! and where [`kill_orphans`] kills it after the last attempt. Adopted children must also be reaped, and only they: the
-//! exit status of a command belongs to its attempt.
+//! makes this process a subreaper, so that a process which a command leaves behind stays below it, where its attempt
+//! finds it, and where [`kill_orphans`] kills it after the last attempt. Adopted children must also be reaped, and only
+//! they: the exit status of a command belongs to its attempt.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -19,7 +19,7 @@ use tokio::process::{Child, Command};
 use super::process::{Process, kill_process};
 use super::procfs::{list_children_of_main_thread, list_descendants_except};
 
-/// How long [`kill_orphans`] waits for killed processes to end. One that hangs in the kernel may take longer.
+/// How long [`kill_orphans`] waits for killed processes to end. A process that hangs in the kernel may take longer.
 const ORPHAN_KILL_TIMEOUT: Duration = Duration::from_secs(1);
 /// The interval between two kills of the orphans that still run.
 const ORPHAN_KILL_INTERVAL: Duration = Duration::from_millis(2);
@@ -107,7 +107,8 @@ pub fn kill_orphans() {
     }
 }
 
-/// A child that does not count as an orphan while this value lives, nor later if the runtime has yet to reap it.
+/// A child process that does not count as an orphan while this value exists, nor later if the runtime has yet to reap
+/// it.
 #[derive(Debug)]
 pub(super) struct AwaitedChild(Process);
 
@@ -121,7 +122,7 @@ impl Drop for AwaitedChild {
     }
 }
 
-/// Guards the start of a command: while it lives, unknown children are not reaped.
+/// Guards the start of a command: while this value exists, unknown children are not reaped.
 struct CommandStartGuard;
 
 impl CommandStartGuard {
@@ -221,7 +222,7 @@ mod tests {
         adopt_orphans().unwrap();
         let mut command = Command::new("sleep");
         let (child, process, awaited) = spawn_awaited_child(command.arg("600").kill_on_drop(true)).unwrap();
-        // Dropped before the child, it is certainly not reaped yet.
+        // The guard is dropped before the child, which is certainly not reaped yet.
         drop(awaited);
         assert!(!list_and_reap_orphans().contains(&process.pid));
         assert!(lock_non_orphan_children().children_reaped_by_runtime.contains(&process));

@@ -1,4 +1,4 @@
-//! The file that a command writes its effects to: private, bounded, and gone when the attempt is over.
+//! The file that a command writes its effects to: private, limited in size, and deleted when the attempt is over.
 
 use std::fs::{OpenOptions, Permissions};
 use std::io;
@@ -13,7 +13,7 @@ use super::{RunAsUser, process_temp_folder};
 
 pub(super) struct EffectsFile {
     path: PathBuf,
-    /// The folder of the file; deleted with its contents when this is dropped.
+    /// The folder of the effects file; deleted with its contents when this value is dropped.
     _dir: TempDir,
 }
 
@@ -52,8 +52,8 @@ impl EffectsFile {
     }
 
     async fn read_bytes(&self) -> io::Result<Vec<u8>> {
-        // A link in its place could lead to a file that the command may not read; a pipe or a device could block the
-        // reader forever.
+        // A symbolic link in place of the effects file could lead to a file that the command may not read; a pipe or a
+        // device could block the reader forever.
         let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
         let opened = tokio::fs::OpenOptions::new().read(true).custom_flags(flags).open(&self.path).await;
         let replaced = || io::Error::other("it is no longer a plain file");

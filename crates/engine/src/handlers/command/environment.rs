@@ -32,8 +32,8 @@ pub(super) fn build_environment(
         variables.insert("HOME".into(), home.into());
     }
     variables.extend(spec.env.iter().map(|(name, value)| (name.clone(), value.into())));
-    // These come last, so that the configuration cannot replace them. An absent value has no variable, because an empty
-    // one could be mistaken for a key.
+    // The attempt's variables come last, so that the configuration cannot replace them. An absent value has no
+    // variable, because an empty variable could be mistaken for an empty key.
     for (name, value) in list_attempt_variables(task) {
         variables.insert(format!("POINTSMAN_{name}"), value.into());
     }

@@ -6,12 +6,12 @@
 //!                                 └───────────────┘ ──▶ exit code: 0 done, 75 snooze, other failure
 //! ```
 //!
-//! A command comes from the configuration as a list of arguments; nothing of an event is ever read by a shell. A
-//! source's command finds on its stdin which collection to synchronise instead of an event, and a step's the order and
-//! its value; what a step returns as its result becomes the order's value. All its processes end with the attempt
-//! (`process_scope`): when the attempt is cancelled SIGTERM is sent to the command's process group, and everything is
-//! killed soon after; when the attempt is dropped everything is killed at once; when the command ends by itself, what
-//! it has left running is killed, after a short grace if it keeps the output open.
+//! A command comes from the configuration as a list of arguments; nothing of an event is ever read by a shell. The
+//! stdin of a source's command has the collection to synchronise instead of an event, and that of a step's command has
+//! the order and its value; what a step returns as its result becomes the order's value. All processes of a command end
+//! with the attempt (`process_scope`): when the attempt is cancelled SIGTERM is sent to the command's process group, and
+//! everything is killed soon after; when the attempt is dropped everything is killed at once; when the command ends by
+//! itself, what it has left running is killed, after a short grace if it keeps the output open.
 
 mod cgroup;
 mod children;

@@ -25,7 +25,7 @@ pub(super) async fn forward_output_to_log(
     let mut chunk = vec![0; 16 * 1024];
     let mut remaining_after_exit = MAX_BYTES_AFTER_EXIT;
     while remaining_after_exit > 0 {
-        // Reading comes first, so that output from before the end is never lost.
+        // The branch that reads comes first, so that output from before the end of the command is never lost.
         let read = tokio::select! {
             biased;
             read = stream.read(&mut chunk) => read,
@@ -57,9 +57,9 @@ async fn log_output_line(line: Vec<u8>, level: LogLevel, log: &LogSink, last_lin
 #[derive(Default)]
 struct LineSplitter {
     buffered_bytes: Vec<u8>,
-    /// Where the next line begins.
+    /// The position in the buffer at which the next line begins.
     line_start: usize,
-    /// Bytes up to here contain no line end.
+    /// The position in the buffer up to which no line end was found.
     searched_until: usize,
 }
 
@@ -96,7 +96,7 @@ impl LineSplitter {
         }
     }
 
-    /// A last line without a line end.
+    /// Takes the last line of the stream if it has no line end.
     fn take_unterminated_line(&mut self) -> Option<Vec<u8>> {
         let end = self.buffered_bytes.len();
         (self.line_start < end).then(|| self.take_line(end, end))

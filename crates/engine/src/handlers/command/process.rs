@@ -17,7 +17,7 @@ pub(super) struct ProcessStat {
 }
 
 impl ProcessStat {
-    /// None for a process that does not exist, or that this one may not see.
+    /// Reads `/proc/PID/stat`; `None` for a process that does not exist, or that this process may not see.
     pub(super) fn read(pid: Pid) -> Option<Self> {
         Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
@@ -34,11 +34,11 @@ impl ProcessStat {
     }
 }
 
-/// A process, and not another one that was given its pid later.
+/// Identifies a process by its pid and its start, so that a process which is given the same pid later differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Process {
     pub(super) pid: Pid,
-    /// None if it could not be seen.
+    /// `None` if `/proc` did not show the process.
     pub(super) started_ticks: Option<u64>,
 }
 
@@ -48,7 +48,7 @@ impl Process {
         Self { pid, started_ticks: ProcessStat::read(pid).map(|stat| stat.started_ticks) }
     }
 
-    /// Whether the pid is still this process's: it runs, or has not been reaped. False if it was never seen.
+    /// Whether the pid still belongs to this process, which runs or has not been reaped. False if its start is unknown.
     pub(super) fn exists(self) -> bool {
         self.started_ticks.is_some() && Self::from_pid(self.pid) == self
     }

@@ -22,7 +22,7 @@ use super::children::{adopts_orphans, list_and_reap_orphans};
 use super::process::{Process, ProcessStat, kill_process, signal_process_group};
 use super::procfs::{EnvVariablePresence, env_variable_presence, list_descendants};
 
-/// How long killed processes may take to end. One that hangs in the kernel may take longer.
+/// How long killed processes may take to end. A process that hangs in the kernel may take longer.
 const SCOPE_KILL_TIMEOUT: Duration = Duration::from_secs(1);
 /// The interval between two kills of the processes that still run.
 const SCOPE_KILL_INTERVAL: Duration = Duration::from_millis(2);
@@ -122,7 +122,7 @@ impl ProcessScopeState {
             let new_pids: Vec<Pid> =
                 self.list_processes_without_cgroup().into_iter().filter(|pid| moved.insert(*pid)).collect();
             for pid in &new_pids {
-                // It may have ended meanwhile.
+                // The process may have ended meanwhile.
                 let _ = cgroup.add_process(*pid);
             }
             if new_pids.is_empty() {
@@ -155,7 +155,7 @@ impl ProcessScopeState {
         let may_own_group = self.owns_leader_pid() || ProcessStat::read(self.leader.pid).is_none();
         let mut orphans = list_and_reap_orphans();
         orphans.retain(|pid| {
-            (may_own_group && self.is_in_group(*pid))
+            (may_own_group && self.is_in_process_group(*pid))
                 || env_variable_presence(*pid, &self.marker_variable) == EnvVariablePresence::Present
         });
         orphans
@@ -169,12 +169,12 @@ impl ProcessScopeState {
             .any(|pid| env_variable_presence(pid, &self.marker_variable) != EnvVariablePresence::Absent)
     }
 
-    /// Whether the leader's pid is certainly still its own.
+    /// Whether the leader's pid certainly still belongs to the leader.
     fn owns_leader_pid(&self) -> bool {
         !self.is_leader_reaped && (self.leader.started_ticks.is_none() || self.leader.exists())
     }
 
-    fn is_in_group(&self, pid: Pid) -> bool {
+    fn is_in_process_group(&self, pid: Pid) -> bool {
         ProcessStat::read(pid).is_some_and(|stat| !stat.is_zombie && stat.process_group_id == self.leader.pid)
     }
 
@@ -189,7 +189,7 @@ impl ProcessScopeState {
         }
         // If this process does not adopt orphans, they cannot be found, and a group without a leader most likely
         // belongs to orphans of the command.
-        !adopts_orphans() || processes.iter().any(|pid| self.is_in_group(*pid))
+        !adopts_orphans() || processes.iter().any(|pid| self.is_in_process_group(*pid))
     }
 
     fn signal_group(&self, signal: Signal, processes: &[Pid]) {
@@ -215,7 +215,8 @@ impl ProcessScopeState {
         {
             tracing::warn!(
                 %error, %pid,
-                "cannot signal a process of a command; it may outlive its attempt. If it keeps running, end it by hand"
+                "cannot signal a process of a command; the process may outlive its attempt. If it keeps running, \
+                 end it by hand"
             );
         }
     }
@@ -274,7 +275,7 @@ mod tests {
 
     /// Runs a script to its end in the scope of a test, and returns the pid it printed and how many processes were
     /// killed.
-    async fn run_and_end_scope(test: &str, script: &str, cgroup: Option<Cgroup>) -> (Pid, usize) {
+    async fn run_script_and_end_scope(test: &str, script: &str, cgroup: Option<Cgroup>) -> (Pid, usize) {
         adopt_orphans().unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", script]).env("SCOPE_TEST", test).process_group(0);
@@ -294,41 +295,44 @@ mod tests {
         !stat.is_empty() && !stat.contains(") Z ")
     }
 
-    /// Waits until it is in its scope, starts a process in a session of its own that prints its pid, and ends.
+    /// A script that waits until it is in its scope, starts a process in a session of its own that prints its pid, and
+    /// ends.
     fn detached_script(prefix: &str) -> String {
         format!("cat; {prefix} setsid sh -c 'echo $$; exec sleep 600 >/dev/null' &")
     }
 
     #[tokio::test]
     async fn orphans_are_found_by_their_environment_without_a_control_group() {
-        let (pid, killed) = run_and_end_scope("by-environment", &detached_script(""), None).await;
+        let (pid, killed) = run_script_and_end_scope("by-environment", &detached_script(""), None).await;
         assert!(!is_running(pid));
         assert_eq!(killed, 1);
     }
 
     #[tokio::test]
     async fn a_control_group_contains_orphans_that_cleared_their_environment() {
-        // Where this process may create none there is nothing to test.
+        // Where this process may not create control groups there is nothing to test.
         let Some(cgroup) = Cgroup::create() else { return };
         let path = format!("{cgroup:?}");
         let (pid, killed) =
-            run_and_end_scope("by-cgroup", &detached_script("env -i PATH=\"$PATH\""), Some(cgroup)).await;
+            run_script_and_end_scope("by-cgroup", &detached_script("env -i PATH=\"$PATH\""), Some(cgroup))
+                .await;
         assert!(!is_running(pid), "{path}");
         assert_eq!(killed, 1);
     }
 
     #[tokio::test]
     async fn orphans_of_other_scopes_are_not_killed() {
-        let (pid, killed) = run_and_end_scope("own", &detached_script("env SCOPE_TEST=other"), None).await;
+        let (pid, killed) =
+            run_script_and_end_scope("own", &detached_script("env SCOPE_TEST=other"), None).await;
         assert!(is_running(pid));
         assert_eq!(killed, 0);
         kill_process(pid).unwrap();
     }
 
     #[tokio::test]
-    async fn an_orphan_in_the_group_is_found_without_its_environment() {
+    async fn an_orphan_in_the_process_group_is_found_without_its_environment() {
         let script = "cat; env -i PATH=\"$PATH\" sh -c 'echo $$; exec sleep 600 >/dev/null' &";
-        let (pid, killed) = run_and_end_scope("by-group", script, None).await;
+        let (pid, killed) = run_script_and_end_scope("by-group", script, None).await;
         assert!(!is_running(pid));
         assert_eq!(killed, 1);
     }
@@ -371,17 +375,17 @@ mod tests {
         let script = "import ctypes, os, threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\n\
                       print(os.getpid(), flush=True)\nos.close(1)\nctypes.CDLL(None).pthread_exit(None)";
         let detach = |test| format!("cat; SCOPE_TEST={test} setsid {} -c '{script}' &", python.trim());
-        let (other, killed) = run_and_end_scope("threads", &detach("thread-of-other"), None).await;
+        let (other, killed) = run_script_and_end_scope("threads", &detach("thread-of-other"), None).await;
         assert_eq!(killed, 0);
         let begun = Instant::now();
-        run_and_end_scope("threadless", "cat; echo 2", None).await;
+        run_script_and_end_scope("threadless", "cat; echo 2", None).await;
         let duration = begun.elapsed();
-        let (own, killed) = run_and_end_scope("threads", &detach("threads"), None).await;
+        let (own, killed) = run_script_and_end_scope("threads", &detach("threads"), None).await;
         let other_exists = ProcessStat::read(other).is_some();
         kill_process(other).unwrap();
         assert_eq!(killed, 1);
         assert!(other_exists && duration < SCOPE_KILL_TIMEOUT, "{duration:?}");
-        // It is reaped when no other test starts a command.
+        // The orphan is reaped when no other test starts a command.
         let deadline = Instant::now() + Duration::from_secs(10);
         while ProcessStat::read(own).is_some() {
             assert!(Instant::now() < deadline);

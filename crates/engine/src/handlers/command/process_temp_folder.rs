@@ -18,7 +18,7 @@ const FOLDER_MODE: u32 = 0o711;
 /// The minimum age of a stale folder. A younger one may belong to a process that is about to lock it.
 const MIN_STALE_AGE: Duration = Duration::from_secs(60);
 
-/// The folder of this process, created when it is first needed.
+/// The temporary folder of this process, created when it is first needed.
 static PROCESS_TEMP_FOLDER: Mutex<Option<ProcessTempFolder>> = Mutex::new(None);
 
 struct ProcessTempFolder {
@@ -26,7 +26,7 @@ struct ProcessTempFolder {
     _lock: File,
 }
 
-/// The folder of this process, created if there is none or it was removed.
+/// Returns the temporary folder of this process, and creates it if there is none or if it was removed.
 pub(super) fn ensure_process_temp_folder() -> io::Result<PathBuf> {
     let mut process_folder = PROCESS_TEMP_FOLDER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(folder) = process_folder.as_ref().filter(|folder| folder.path.is_dir()) {
@@ -42,7 +42,7 @@ pub(super) fn ensure_process_temp_folder() -> io::Result<PathBuf> {
 }
 
 fn create_locked_folder(parent: &Path) -> io::Result<ProcessTempFolder> {
-    // Only its owner can write to it, so that nobody else can replace a file in it.
+    // Only the owner of the folder can write to it, so that nobody else can replace a file in it.
     let path = tempfile::Builder::new().prefix(FOLDER_NAME_PREFIX).tempdir_in(parent)?.keep();
     // The mode with which a folder is created is narrowed by the umask.
     fs::set_permissions(&path, Permissions::from_mode(FOLDER_MODE))?;

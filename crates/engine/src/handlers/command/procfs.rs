@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(parse_command_pids(&text), [Pid::from_raw(4711)]);
     }
 
-    /// Starts a process with a variable in its environment, which ends when its stdin does.
+    /// Starts a process that has a variable in its environment and ends when its stdin does.
     fn start_process_with_variable(program: &str, arguments: &[&str]) -> Child {
         let mut command = Command::new(program);
         command.args(arguments).env("THREAD_TEST", "1").stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_has_ended_has_no_variable() {
+    fn a_process_that_has_ended_shows_no_environment_variable() {
         let mut child = start_process_with_variable("cat", &[]);
         let mut echo = BufReader::new(child.stdout.take().unwrap());
         child.stdin.as_mut().unwrap().write_all(b"runs\n").unwrap();

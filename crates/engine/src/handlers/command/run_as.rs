@@ -92,7 +92,7 @@ fn find_group(group: &str) -> Result<Gid, BadRunAsUser> {
     found.map(|found| found.gid).ok_or_else(|| BadRunAsUser::UnknownGroup(group.into()))
 }
 
-/// Parses a number that can be a user or group id. The largest one cannot: it means "do not change" to the kernel.
+/// Parses a number that can be a user or group id. The largest number cannot: to the kernel it means "do not change".
 fn parse_uid_or_gid(text: &str) -> Option<u32> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|id| is_number && *id != u32::MAX)

@@ -36,9 +36,9 @@ pub(super) struct CommandEnd {
     pub(super) exit_status: ExitStatus,
     /// Whether the attempt was cancelled.
     pub(super) is_cancelled: bool,
-    /// The last line on its stderr.
+    /// The last line on the command's stderr.
     pub(super) last_stderr_line: Vec<u8>,
-    /// The number of processes that it had left running, which were killed.
+    /// The number of processes that the command had left running and that were killed.
     pub(super) killed_process_count: usize,
 }
 
@@ -55,7 +55,8 @@ impl RunningCommand {
     /// Writes the command's stdin, logs its output, and waits for it to end, or ends it when the attempt is cancelled.
     /// Then kills what it has left running.
     pub(super) async fn run_to_end(self, delivery: &Delivery) -> io::Result<CommandEnd> {
-        // If the attempt is dropped, these are dropped in reverse order.
+        // If the attempt is dropped, these variables are dropped in reverse order: the scope, which kills the processes,
+        // comes first.
         let Self { awaited_child, mut child, process_scope: mut scope } = self;
         let child = &mut child;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());

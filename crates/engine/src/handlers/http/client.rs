@@ -16,10 +16,10 @@ use super::resolver::AccessCheckingResolver;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A client that lives as long as a handler uses it.
+/// An HTTP client that all handlers with the same network policy share. It lives as long as one of them uses it.
 #[derive(Debug)]
 pub(super) struct SharedClient {
-    access: NetworkAccess,
+    network_access: NetworkAccess,
     client: Client,
 }
 
@@ -32,38 +32,43 @@ impl Deref for SharedClient {
 
 static SHARED_CLIENTS: Mutex<Vec<Weak<SharedClient>>> = Mutex::new(Vec::new());
 
-/// The client for this policy, created if there is none.
-pub(super) fn find_or_build_client(access: &NetworkAccess) -> reqwest::Result<Arc<SharedClient>> {
+/// Returns the client for this network policy, and builds it if no handler has it yet.
+pub(super) fn find_or_build_client(network_access: &NetworkAccess) -> reqwest::Result<Arc<SharedClient>> {
     let mut clients = SHARED_CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     clients.retain(|client| client.strong_count() > 0);
-    if let Some(found) = clients.iter().filter_map(Weak::upgrade).find(|client| client.access == *access) {
+    if let Some(found) =
+        clients.iter().filter_map(Weak::upgrade).find(|client| client.network_access == *network_access)
+    {
         return Ok(found);
     }
-    let shared = Arc::new(SharedClient { access: access.clone(), client: build_client(access)? });
+    let shared = Arc::new(SharedClient {
+        network_access: network_access.clone(),
+        client: build_client(network_access)?,
+    });
     clients.push(Arc::downgrade(&shared));
     Ok(shared)
 }
 
-fn build_client(access: &NetworkAccess) -> reqwest::Result<Client> {
-    // Fails when the program has chosen a provider already, which is as good.
+fn build_client(network_access: &NetworkAccess) -> reqwest::Result<Client> {
+    // Fails if the program has already chosen a cryptography provider, which is then used.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    client_builder(access).build().or_else(|error| {
+    client_builder(network_access).build().or_else(|error| {
         // A machine without any root certificates can still deliver to plain HTTP targets.
         tracing::warn!(
             error = %ErrorChain(&error),
             "cannot load root certificates; deliveries to HTTPS targets fail until the CA certificates of the system \
              are installed"
         );
-        client_builder(access).tls_certs_only([]).build()
+        client_builder(network_access).tls_certs_only([]).build()
     })
 }
 
-fn client_builder(access: &NetworkAccess) -> ClientBuilder {
+fn client_builder(network_access: &NetworkAccess) -> ClientBuilder {
     Client::builder()
         .user_agent(concat!("pointsman/", env!("CARGO_PKG_VERSION")))
         .redirect(Policy::none())
         .no_proxy()
         .connect_timeout(CONNECT_TIMEOUT)
         .pool_idle_timeout(POOL_IDLE_TIMEOUT)
-        .dns_resolver(Arc::new(AccessCheckingResolver::new(access.clone())))
+        .dns_resolver(Arc::new(AccessCheckingResolver::new(network_access.clone())))
 }

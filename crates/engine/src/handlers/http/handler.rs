@@ -140,13 +140,13 @@ impl Runner for HttpHandler {
             .run_until_cancelled(self.send_request(&delivery, delivery.log_sink.now()))
             .await;
         let response = match result {
-            // The worker decides whether it was a timeout of the target.
+            // The worker knows whether a timeout caused the cancellation.
             None => return failing_target_outcome("cancelled before the target responded"),
             Some(Err(outcome)) => return outcome,
             Some(Ok(response)) => response,
         };
         let now = delivery.log_sink.now();
-        delivery.log_sink.write_line(now, response.log_level(), response.summary()).await;
+        delivery.log_sink.write_line(now, response.log_level(), response.to_log_line()).await;
         response.to_outcome(delivery.task.subject.tenant(), now)
     }
 }

@@ -17,7 +17,6 @@
 //!
 //! Whether a request is allowed is decided by the address it is sent to (see [`NetworkAccess`]), not by the name in the
 //! URL.
-
 //!
 //! With the feature `http-config` alone there are only the types that a configuration consists of, so that it can be
 //! checked by a program that sends no requests.

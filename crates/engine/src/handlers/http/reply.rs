@@ -14,7 +14,7 @@ const EFFECTS_MEMBER_NAMES: [&str; 5] = ["emit", "log", "retry", "result", "snoo
 #[derive(Debug, PartialEq)]
 pub(super) enum ReplyKind {
     Effects(Effects),
-    /// JSON without effects, which is ignored.
+    /// The reply is no JSON object, or an object without members of effects. It is ignored.
     WithoutEffects,
     /// The reply has members of effects, but also this other member. An endpoint that was not written for Pointsman may
     /// have a `result` of its own.

@@ -9,24 +9,24 @@ use super::network_access::NetworkAccess;
 /// Resolves host names as the system does, and returns only the addresses that may be reached.
 #[derive(Debug)]
 pub(super) struct AccessCheckingResolver {
-    access: NetworkAccess,
+    network_access: NetworkAccess,
 }
 
 impl AccessCheckingResolver {
-    pub(super) fn new(access: NetworkAccess) -> Self {
-        Self { access }
+    pub(super) fn new(network_access: NetworkAccess) -> Self {
+        Self { network_access }
     }
 }
 
 impl Resolve for AccessCheckingResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let access = self.access.clone();
+        let network_access = self.network_access.clone();
         Box::pin(async move {
             let host = name.as_str();
             let resolved_addresses: Vec<SocketAddr> = tokio::net::lookup_host((host, 0)).await?.collect();
             let (mut allowed, mut refused) = (Vec::new(), None);
             for address in resolved_addresses {
-                match access.check_address(host, address.ip()) {
+                match network_access.check_address(host, address.ip()) {
                     Ok(()) => allowed.push(address),
                     Err(error) => refused = Some(error),
                 }

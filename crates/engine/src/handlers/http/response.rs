@@ -51,15 +51,15 @@ impl TargetResponse {
         if self.status.is_success() { LogLevel::Info } else { LogLevel::Error }
     }
 
-    /// The response as a line of the log.
-    pub(super) fn summary(&self) -> String {
+    /// The status of the response and an excerpt of its body, as a line of the task's log.
+    pub(super) fn to_log_line(&self) -> String {
         match excerpt_for_error(&self.body) {
             text if text.is_empty() => format!("HTTP {}", self.status),
             text => format!("HTTP {}: {text}", self.status),
         }
     }
 
-    /// The outcome of the delivery for this tenant.
+    /// The outcome of the attempt that follows from the response; `tenant` is that of the task.
     pub(super) fn to_outcome(&self, tenant: &Tenant, now: Timestamp) -> HandlerOutcome {
         HandlerOutcome {
             target_health: Some(self.target_health(now)),
@@ -103,7 +103,7 @@ impl TargetResponse {
         match self.status {
             StatusCode::GONE => "the target is gone (HTTP 410); not retrying".into(),
             status if status.is_redirection() => format!("HTTP {status}: redirects are not followed"),
-            _ => self.summary(),
+            _ => self.to_log_line(),
         }
     }
 
@@ -120,7 +120,7 @@ impl TargetResponse {
             return Ok(Effects::default());
         }
         if self.is_body_truncated {
-            // The rest was not read, and ignoring it could lose events.
+            // The rest of the body was not read, and ignoring it could lose events.
             return Err(JsonError::new("", format!("the reply has more than {MAX_EFFECTS_BYTES} bytes")));
         }
         let text =

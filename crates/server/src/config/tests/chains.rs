@@ -193,7 +193,7 @@ chains:
 }
 
 #[test]
-fn files_can_add_chains_but_not_define_one_twice() {
+fn files_can_add_chains_but_not_define_a_chain_twice() {
     let config_folder = ConfigFolder::new();
     let nodes = "{nodes: [{id: a, end: true}]}";
     let one = config_folder.write_file("one.yml", format!("chains: {{/a/x: {nodes}}}\n"));
@@ -221,7 +221,7 @@ fn variables_override_chain_settings() {
         .load_config()
         .unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(config.chains[1].chain.nodes.len(), 1);
-    assert_eq!(config.handlers[2].def.observe, pointsman_core::handler::AttemptEventPolicy::All);
+    assert_eq!(config.handlers[2].def.attempt_event_policy, pointsman_core::handler::AttemptEventPolicy::All);
     assert_eq!(config.warnings.len(), 1, "{:?}", config.warnings);
 }
 

@@ -30,7 +30,7 @@ fn assert_parses_to_same_config(config_folder: &ConfigFolder, config: &Config, y
     );
     let schedules = |config: &Config| config.build_setup().unwrap().schedules;
     assert_eq!(schedules(&again), schedules(config));
-    assert_eq!(again.changed_fixed_settings(config), Vec::<&str>::new());
+    assert_eq!(again.changed_settings_needing_restart(config), Vec::<&str>::new());
     let defs = |config: &Config| config.handlers.iter().map(|h| h.def.clone()).collect::<Vec<_>>();
     assert_eq!(defs(&again), defs(config));
 }

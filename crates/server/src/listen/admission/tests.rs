@@ -80,7 +80,7 @@ fn the_longest_idle_connection_is_evicted_first() {
     assert_eq!(slot_of(&new), Some(ConnectionSlot::Ordinary));
     assert_eq!(
         admit_read_with_token(&unauthenticated[1], "one", later),
-        RequestAdmission::Refused(ConnectionShortage::OrdinarySlots)
+        RequestAdmission::Refused(ConnectionShortage::OrdinaryConnectionsInUse)
     );
     assert_eq!(admission.count_open_connections().unauthenticated, 4);
 }
@@ -129,7 +129,7 @@ fn an_address_at_its_limit_evicts_its_own_connections() {
 }
 
 #[test]
-fn connections_with_a_valid_token_are_not_evicted_and_the_reserve_stays_free() {
+fn connections_with_a_valid_token_are_not_evicted_and_new_ones_get_the_reserve() {
     let (admission, now) =
         (new_admission(8, ServerLimits { connections_per_address: 8, ..TEST_LIMITS }), Instant::now());
     let authenticated: Vec<_> = (0..6).map(|_| admit_connection_with_token(&admission, 1, now)).collect();
@@ -142,7 +142,7 @@ fn connections_with_a_valid_token_are_not_evicted_and_the_reserve_stays_free() {
     for admitted in [&reserve[1], &later] {
         assert_eq!(
             admit_read_with_token(admitted, "one", now),
-            RequestAdmission::Refused(ConnectionShortage::OrdinarySlots)
+            RequestAdmission::Refused(ConnectionShortage::OrdinaryConnectionsInUse)
         );
     }
     assert!(!authenticated.iter().any(is_evicted));
@@ -165,7 +165,7 @@ fn a_token_has_a_share_of_the_connections() {
     let authenticated: Vec<_> =
         (0..6).map(|number| admit_connection_with_token(&admission, number % 2, now)).collect();
     let beyond = admit_connection(&admission, 2, now);
-    let refused = RequestAdmission::Refused(ConnectionShortage::TokenShare);
+    let refused = RequestAdmission::Refused(ConnectionShortage::TokenShareUsedUp);
     assert_eq!(admit_read_with_token(&beyond, "one", now), refused);
     assert_eq!(admit_emit_with_token(&beyond, "one", now), RequestAdmission::ServedThenClosed);
     let others: Vec<_> = (0..6).map(|number| admit_connection(&admission, 10 + number, now)).collect();
@@ -195,7 +195,7 @@ fn a_connection_that_changes_its_token_is_counted_for_the_new_one() {
     assert_eq!(admit_read_with_token(&second, "one", now), RequestAdmission::Served);
     assert_eq!(
         admit_read_with_token(&second, "other", now),
-        RequestAdmission::Refused(ConnectionShortage::TokenShare)
+        RequestAdmission::Refused(ConnectionShortage::TokenShareUsedUp)
     );
 }
 
@@ -211,7 +211,7 @@ fn emits_leave_a_part_of_the_reserve_to_health_checks() {
     let (admission, now) = (new_admission(32, limits), Instant::now());
     let _authenticated: Vec<_> = (0..24).map(|_| admit_connection_with_token(&admission, 1, now)).collect();
     let emits: Vec<_> = (0..8).map(|_| admit_connection(&admission, 1, now)).collect();
-    let refused = RequestAdmission::Refused(ConnectionShortage::ReserveEmits);
+    let refused = RequestAdmission::Refused(ConnectionShortage::TooManyReserveEmits);
     let admissions: Vec<_> = emits
         .iter()
         .enumerate()

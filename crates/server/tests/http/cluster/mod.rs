@@ -22,8 +22,8 @@ impl TestCluster {
         Self { store_url, folder: tempfile::tempdir().expect("a folder"), token: String::new() }
     }
 
-    /// Starts a server with this `name` in its configuration. Only the first server is given the first token; the others
-    /// get it here.
+    /// Starts a server with this `name` in its configuration. Only the first server of a cluster knows the first token;
+    /// requests to the other servers use the token of the first one.
     async fn start_server(&mut self, name: &str, more_config: &str, setup: Setup) -> TestServer {
         let folder = self.folder.path().join(name);
         std::fs::create_dir_all(&folder).expect("a folder");
@@ -73,7 +73,7 @@ fn job_handler_setup() -> Setup {
 }
 
 async fn all_servers_accept_the_first_token<D: ClusterTestDatabase>() {
-    let mut cluster = TestCluster::new(D::create_url_on_shared_server());
+    let mut cluster = TestCluster::new(D::create_database_on_shared_server());
     let first = cluster.start_server("server", "", Setup::default()).await;
     assert!(first.inner.first_token().is_some());
     let second = cluster.start_server("server", "", Setup::default()).await;
@@ -87,7 +87,7 @@ async fn all_servers_accept_the_first_token<D: ClusterTestDatabase>() {
 }
 
 async fn events_reach_handlers_of_another_server<D: ClusterTestDatabase>() {
-    let mut cluster = TestCluster::new(D::create_url_on_shared_server());
+    let mut cluster = TestCluster::new(D::create_database_on_shared_server());
     let back = cluster.start_server("back", "", job_handler_setup()).await;
     let front = cluster.start_server("front", "", Setup::default()).await;
     let id = front.emit_and_get_task_id(r#"{"type":"job","key":"k"}"#).await;
@@ -108,7 +108,7 @@ async fn events_reach_handlers_of_another_server<D: ClusterTestDatabase>() {
 }
 
 async fn pauses_apply_on_all_servers<D: ClusterTestDatabase>() {
-    let mut cluster = TestCluster::new(D::create_url_on_shared_server());
+    let mut cluster = TestCluster::new(D::create_database_on_shared_server());
     let (one, other) = (
         cluster.start_server("server", "", job_handler_setup()).await,
         cluster.start_server("server", "", job_handler_setup()).await,
@@ -130,7 +130,7 @@ async fn pauses_apply_on_all_servers<D: ClusterTestDatabase>() {
 }
 
 async fn a_task_cancelled_on_another_server_is_stopped<D: ClusterTestDatabase>() {
-    let mut cluster = TestCluster::new(D::create_url_on_shared_server());
+    let mut cluster = TestCluster::new(D::create_database_on_shared_server());
     let stay = "
 handlers:
   stay: {run: {command: ['sh', '-c', 'echo $$ > pid; mv pid started; exec sleep 600']}}

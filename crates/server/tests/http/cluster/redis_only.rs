@@ -1,4 +1,5 @@
-//! Conditions that only Redis has: settings that lose acknowledged data, and full memory.
+//! Conditions that only Redis has: settings that lose acknowledged data, Redis Cluster and Sentinel, full memory,
+//! deleted keys.
 
 use pointsman_core::{EventType, NewEvent};
 use pointsman_engine::{Delivery, HandlerOutcome, Setup};
@@ -47,7 +48,7 @@ async fn servers_run_on_redis_cluster_and_sentinel() {
 }
 
 /// A handler that succeeds and emits an event of the type `made`.
-fn emit_made_event(_: &Delivery) -> HandlerOutcome {
+fn succeed_and_emit_made_event(_: &Delivery) -> HandlerOutcome {
     let made = NewEvent::new(EventType::new("made").expect("a type"));
     HandlerOutcome { emitted_events: vec![made], ..HandlerOutcome::succeeded() }
 }
@@ -74,8 +75,9 @@ async fn a_full_redis_refuses_emits_and_finishes_waiting_tasks() {
     let redis = RedisDatabase::start_own_server();
     redis.run_command(&["SET", "filler", &"x".repeat(20 << 20)]);
     let mut test_cluster = TestCluster::new(redis.url());
-    let server =
-        test_cluster.start_server("server", "", in_process_handler_setup("job", emit_made_event)).await;
+    let server = test_cluster
+        .start_server("server", "", in_process_handler_setup("job", succeed_and_emit_made_event))
+        .await;
     server.put("/api/v1/handlers/job/pause", "{}").await;
     let mut tasks = Vec::new();
     for _ in 0..5 {
@@ -117,8 +119,9 @@ async fn a_full_redis_refuses_emits_and_finishes_waiting_tasks() {
 async fn an_emptied_redis_is_reported_as_damaged() {
     let redis = RedisDatabase::start_own_server();
     let mut test_cluster = TestCluster::new(redis.url());
-    let server =
-        test_cluster.start_server("server", "", in_process_handler_setup("job", emit_made_event)).await;
+    let server = test_cluster
+        .start_server("server", "", in_process_handler_setup("job", succeed_and_emit_made_event))
+        .await;
     redis.run_command(&["FLUSHALL"]);
     let wait = tokio::time::timeout(crate::raw_http_client::TEST_TIMEOUT, emit_until_status(&server, 500));
     let refused = wait.await.expect("it is refused").json();

@@ -11,8 +11,8 @@ pub(super) trait ClusterTestDatabase {
     /// The store kind that `/healthz` reports.
     const STORE_KIND: &str;
 
-    /// The URL of an empty database on the server that all tests share.
-    fn create_url_on_shared_server() -> String;
+    /// Creates an empty database on the server that all tests share, and returns its URL.
+    fn create_database_on_shared_server() -> String;
     /// Starts a server with an empty database.
     fn start_own_server() -> Self;
 
@@ -45,7 +45,7 @@ impl PostgresDatabase {
 impl ClusterTestDatabase for PostgresDatabase {
     const STORE_KIND: &str = "postgres";
 
-    fn create_url_on_shared_server() -> String {
+    fn create_database_on_shared_server() -> String {
         shared_postgres().expect("a server").create_database().expect("a database")
     }
 
@@ -104,7 +104,7 @@ impl RedisDatabase {
 impl ClusterTestDatabase for RedisDatabase {
     const STORE_KIND: &str = "redis";
 
-    fn create_url_on_shared_server() -> String {
+    fn create_database_on_shared_server() -> String {
         shared_redis().expect("a server").url_with_prefix(&unique_key_prefix())
     }
 

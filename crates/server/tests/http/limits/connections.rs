@@ -35,7 +35,7 @@ async fn open_streams(test_server: &TestServer, token: &str, count: usize) -> Ve
 }
 
 impl TestServer {
-    /// Repeats a request until it is served. It needs a connection that is not reserved for health checks and producers.
+    /// Repeats a request that cannot use the reserve of connections until the request is served.
     async fn wait_until_served(&self, token: &str) {
         let polling = async {
             while self.call_with_token(token, "GET", "/api/v1/handlers", "").await.status != 200 {

@@ -12,7 +12,8 @@ use pointsman_engine::Setup;
 use crate::auth::tokens_yaml;
 use crate::test_server::TestServer;
 
-/// Starts a server with one token of each role but two viewers, and these settings under `server`.
+/// Starts a server with these settings under `server`, and with the tokens `viewer`, `other-viewer`, `producer`,
+/// `worker` and `admin`. Requests use the token `admin`.
 async fn start_server_with_settings(settings: &str) -> TestServer {
     start_server_with_settings_and_config(settings, "").await
 }

@@ -1,4 +1,5 @@
-//! A store that forwards every call to other stores, for tests that choose the store per call or interfere with calls.
+//! A store that forwards each call to one of several stores, for tests that choose the store for each call or run code
+//! before a call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,15 +18,16 @@ use pointsman_core::{
     EventId, HandlerName, ObjectKey, Rule, RuleKind, RuleScope, ScheduleName, TaskId, Tenant, Timestamp,
 };
 
-/// Forwards each call to one of its stores.
+/// Forwards each call to the store that a function selects. Listeners are added to all of its stores, and closing it
+/// closes all of them.
 #[allow(missing_debug_implementations, reason = "a store need not have one")]
-pub struct DelegatingStore {
+pub struct DispatchingStore {
     stores: Vec<Arc<dyn Store>>,
     /// Called before each call with the name of its method; returns the index of the store that gets the call.
     select_store: Box<dyn Fn(&'static str) -> usize + Send + Sync>,
 }
 
-impl DelegatingStore {
+impl DispatchingStore {
     /// Forwards each call to the next store.
     pub fn round_robin(stores: Vec<Arc<dyn Store>>) -> Arc<dyn Store> {
         let (call_count, len) = (AtomicUsize::new(0), stores.len());
@@ -51,10 +53,10 @@ impl DelegatingStore {
 }
 
 /// Implements a store trait by forwarding each method.
-macro_rules! delegate_trait {
+macro_rules! dispatch_trait {
     ($store_trait:ident { $($method:ident($($arg:ident: $arg_type:ty),*) -> $output:ty;)* }) => {
         #[async_trait]
-        impl $store_trait for DelegatingStore {
+        impl $store_trait for DispatchingStore {
             $(async fn $method(&self, $($arg: $arg_type),*) -> StoreResult<$output> {
                 self.store_for_call(stringify!($method)).$method($($arg),*).await
             })*
@@ -62,7 +64,7 @@ macro_rules! delegate_trait {
     };
 }
 
-delegate_trait!(Journal {
+dispatch_trait!(Journal {
     append(batches: Vec<EmitBatch>, claim: Option<ClaimRequest>, now: Timestamp) -> (Vec<Result<EmitReceipt, IdempotencyError>>, ClaimResult);
     find_idempotent_response(idempotency: IdempotencyKey) -> Result<Option<String>, IdempotencyError>;
     record_idempotent_response(idempotency: IdempotencyKey, response: String, now: Timestamp) -> Result<IdempotencyRecord, IdempotencyError>;
@@ -74,21 +76,21 @@ delegate_trait!(Journal {
     prune_events_tasks_and_objects(journal: Retention, history: Retention, objects: Duration, now: Timestamp) -> PruneReport;
 });
 
-delegate_trait!(TaskQueue {
-    schedule_tasks(limit: usize, now: Timestamp) -> usize;
+dispatch_trait!(TaskQueue {
+    schedule_tasks_ahead(limit: usize, now: Timestamp) -> usize;
     claim_tasks(claim: ClaimRequest, now: Timestamp) -> ClaimResult;
     finish_attempts(attempts: Vec<FinishedAttempt>, claim: Option<ClaimRequest>, now: Timestamp) -> (Vec<Result<FinishReceipt, TaskCommandError>>, ClaimResult);
     append_log_lines(lines: Vec<AttemptLogLine>) -> usize;
     renew_pull_worker_lease(task: TaskSeq, fence: i64, until: Timestamp) -> Result<(), TaskCommandError>;
     find_lost_attempts(attempts: Vec<(TaskSeq, i64)>) -> Vec<i64>;
     run_collection(run: NewCollectionRun, idempotency: Option<IdempotencyKey>, now: Timestamp) -> Result<CollectionRunReceipt, CollectionRunError>;
-    rescue_tasks(sweep: RescueSweep, now: Timestamp) -> RescueReport;
+    rescue_tasks(sweep: RescueOptions, now: Timestamp) -> RescueReport;
 });
 
-delegate_trait!(Registry {
+dispatch_trait!(Registry {
     register_definitions(registration: Registration, now: Timestamp) -> ();
     read_merged_registration() -> Registration;
-    list_registrants() -> Vec<String>;
+    list_registration_names() -> Vec<String>;
     read_store_server_clock() -> Option<Timestamp>;
     join_node(name: &str, now: Timestamp) -> NodeId;
     store_node_capabilities(node: NodeId, capabilities: NodeCapabilities) -> ();
@@ -103,7 +105,7 @@ delegate_trait!(Registry {
     list_audit_entries(before: Option<i64>, limit: usize) -> Vec<(i64, AuditEntry)>;
 });
 
-delegate_trait!(Tasks {
+dispatch_trait!(Tasks {
     read_task(id: &TaskId) -> Option<(Task, JournalRange)>;
     list_tasks(filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> TaskPage;
     read_logs(id: &TaskId, from: u64, limit: usize) -> Option<LogPage>;
@@ -114,14 +116,14 @@ delegate_trait!(Tasks {
     replay_events(handler: &HandlerName, from: EventId, now: Timestamp) -> ReplayReport;
 });
 
-delegate_trait!(Schedules {
+dispatch_trait!(Schedules {
     register_schedules(definitions: Vec<ScheduleDef>, now: Timestamp) -> Vec<ScheduleProgress>;
     execute_fire_requests(requests: Vec<FireRequest>, now: Timestamp) -> Vec<(Fire, bool)>;
     mark_caught_up(schedule: &ScheduleName, up_to: Timestamp) -> ();
     list_fires(schedule: &ScheduleName, before: Option<Timestamp>, limit: usize) -> FirePage;
 });
 
-delegate_trait!(Orders {
+dispatch_trait!(Orders {
     add_orders(batch: OrderBatch, now: Timestamp) -> Result<OrderBatchReceipt, OrderBatchError>;
     read_order(tenant: &Tenant, key: &OrderKey) -> Option<(OrderView, JournalRange)>;
     list_orders(path: &PathFilter, tenant: Option<&Tenant>, after: Option<OrderCursor>, limit: usize) -> OrderPage;
@@ -133,13 +135,13 @@ delegate_trait!(Orders {
     set_chain_node_action(chain: &ChainPath, node: &chain::ChainNodeId, action: ChainNodeAction, now: Timestamp) -> Result<(), OrderError>;
 });
 
-impl Store for DelegatingStore {
+impl Store for DispatchingStore {
     fn add_listener(&self, listener: Arc<dyn StoreListener>) {
         self.stores.iter().for_each(|store| store.add_listener(listener.clone()));
     }
 
-    fn write_problem(&self) -> Option<String> {
-        self.stores.iter().find_map(|store| store.write_problem())
+    fn describe_write_problem(&self) -> Option<String> {
+        self.stores.iter().find_map(|store| store.describe_write_problem())
     }
 
     fn close(&self) {

@@ -37,7 +37,7 @@ fn render_page_with_groff(page: &Path) -> Option<String> {
 }
 
 #[test]
-fn every_command_has_a_manual_page_with_the_text_of_its_help() {
+fn man_writes_a_page_with_every_section_for_each_command() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("man1");
     let output = run_pointsman(&["man", "--dir", dir.to_str().unwrap()]);
@@ -85,7 +85,7 @@ fn man_prints_the_page_of_a_command() {
 }
 
 /// The completions that bash offers after these words.
-fn bash_completions(words: &[&str]) -> Vec<String> {
+fn list_bash_completions(words: &[&str]) -> Vec<String> {
     let line = r#"
         source <("$0" completions bash)
         COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
@@ -100,11 +100,11 @@ fn bash_completions(words: &[&str]) -> Vec<String> {
 
 #[test]
 fn bash_completes_commands_flags_and_values() {
-    assert_eq!(bash_completions(&["pointsman", "ta"]), ["tasks"]);
-    assert_eq!(bash_completions(&["pointsman", "tasks", "re"]), ["retry", "redrive"]);
-    assert_eq!(bash_completions(&["pointsman", "emit", "--idem"]), ["--idempotency-key"]);
-    assert_eq!(bash_completions(&["pointsman", "tasks", "--output", ""]), ["table", "json"]);
-    assert_eq!(bash_completions(&["pointsman", "chains", "node", "/a", "b", "ne"]), ["next_state"]);
+    assert_eq!(list_bash_completions(&["pointsman", "ta"]), ["tasks"]);
+    assert_eq!(list_bash_completions(&["pointsman", "tasks", "re"]), ["retry", "redrive"]);
+    assert_eq!(list_bash_completions(&["pointsman", "emit", "--idem"]), ["--idempotency-key"]);
+    assert_eq!(list_bash_completions(&["pointsman", "tasks", "--output", ""]), ["table", "json"]);
+    assert_eq!(list_bash_completions(&["pointsman", "chains", "node", "/a", "b", "ne"]), ["next_state"]);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn completions_exist_for_zsh_fish_and_elvish() {
     assert!(to_text(&wrong.stderr).contains("'bash'"), "{}", to_text(&wrong.stderr));
 }
 
-/// Checked only with shells that are installed.
+/// Checks the scripts of zsh and fish; skips a shell that is not installed.
 #[test]
 fn installed_shells_accept_their_completion_script() {
     for shell in ["zsh", "fish"] {

@@ -15,7 +15,8 @@ use utoipa::ToSchema;
 /// An event as it appears in the event stream.
 #[derive(Clone, Debug, PartialEq, Deserialize, ToSchema)]
 #[serde(try_from = "RawMembers")]
-pub struct EventSnapshot {
+#[schema(as = EventSnapshot)]
+pub struct EventBody {
     /// The event's id.
     #[schema(rename = "eventId")]
     pub event_id: u64,
@@ -29,9 +30,9 @@ pub struct EventSnapshot {
     /// The preceding event of the same object: null for its first, absent without a key.
     #[schema(value_type = Option<u64>, required = false)]
     pub prev: Option<Option<u64>>,
-    /// The part of the object.
-    #[schema(required = false)]
-    pub sub: Option<String>,
+    /// The key of a sub-object, a part of the object.
+    #[schema(rename = "sub", required = false)]
+    pub sub_object: Option<String>,
     /// The payload. Engine events have their fields in its place.
     // The fields are kept as one JSON object.
     #[schema(value_type = serde_json::Value, required = false)]
@@ -39,23 +40,23 @@ pub struct EventSnapshot {
     /// The context, such as the request that the event comes from.
     #[schema(required = false)]
     pub context: BTreeMap<String, String>,
-    /// The tenant it belongs to. Engine events have no such member.
-    // Empty for those.
+    /// The tenant to which the event belongs. Engine events have no such member.
+    // Empty for engine events.
     #[schema(required = false)]
     pub tenant: String,
 }
 
-/// The unparsed members of a snapshot. Raw JSON keeps its exact text.
+/// The unparsed members of an event. Raw JSON keeps its exact text.
 type RawMembers = BTreeMap<String, Box<RawValue>>;
 
-impl EventSnapshot {
+impl EventBody {
     /// Whether the engine published it, and not a producer.
     pub fn is_engine_event(&self) -> bool {
         self.tenant.is_empty()
     }
 }
 
-impl From<&Event> for EventSnapshot {
+impl From<&Event> for EventBody {
     fn from(event: &Event) -> Self {
         let has_prev = event.key.is_some() && !event.is_engine_event();
         Self {
@@ -63,7 +64,7 @@ impl From<&Event> for EventSnapshot {
             event_type: event.event_type.to_string(),
             key: event.key.as_ref().map(ToString::to_string),
             prev: has_prev.then(|| event.prev.map(|prev| prev.get())),
-            sub: event.sub_object.as_ref().map(ToString::to_string),
+            sub_object: event.sub_object.as_ref().map(ToString::to_string),
             value: event.value.clone(),
             context: event.context.clone(),
             tenant: if event.is_engine_event() { String::new() } else { event.tenant.to_string() },
@@ -71,7 +72,7 @@ impl From<&Event> for EventSnapshot {
     }
 }
 
-impl Serialize for EventSnapshot {
+impl Serialize for EventBody {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("eventId", &self.event_id)?;
@@ -96,7 +97,7 @@ impl Serialize for EventSnapshot {
         if let Some(prev) = &self.prev {
             map.serialize_entry("prev", prev)?;
         }
-        if let Some(sub) = &self.sub {
+        if let Some(sub) = &self.sub_object {
             map.serialize_entry("sub", sub)?;
         }
         map.serialize_entry("value", &self.value)?;
@@ -110,7 +111,7 @@ fn parse_raw_json<S: Serializer>(text: &str) -> Result<&RawValue, S::Error> {
     serde_json::from_str(text).map_err(S::Error::custom)
 }
 
-impl TryFrom<RawMembers> for EventSnapshot {
+impl TryFrom<RawMembers> for EventBody {
     type Error = String;
     fn try_from(mut members: RawMembers) -> Result<Self, String> {
         let event_id = take_member(&mut members, "eventId")?.ok_or("an event without eventId")?;
@@ -123,14 +124,23 @@ impl TryFrom<RawMembers> for EventSnapshot {
         let Some(tenant) = take_member(&mut members, "tenant")? else {
             let value = Json::from_value(&members).map_err(|e| e.to_string())?;
             let (context, tenant) = (BTreeMap::new(), String::new());
-            return Ok(Self { event_id, event_type, key, prev: None, sub: None, value, context, tenant });
+            return Ok(Self {
+                event_id,
+                event_type,
+                key,
+                prev: None,
+                sub_object: None,
+                value,
+                context,
+                tenant,
+            });
         };
         Ok(Self {
             event_id,
             event_type,
             key,
             prev: take_member(&mut members, "prev")?,
-            sub: take_member(&mut members, "sub")?,
+            sub_object: take_member(&mut members, "sub")?,
             value: take_member(&mut members, "value")?.ok_or("an event without a value")?,
             context: take_member(&mut members, "context")?.unwrap_or_default(),
             tenant,
@@ -187,16 +197,16 @@ mod tests {
     }
 
     #[test]
-    fn snapshots_serialize_like_the_event_stream() {
+    fn event_bodies_serialize_like_core_events_and_are_parsed_back() {
         let emitted = [
             producer_event(Some("a\"b"), Some(3)),
             producer_event(Some("a"), None),
             producer_event(None, None),
         ];
         for event in emitted.into_iter().chain(engine_events()) {
-            let snapshot = EventSnapshot::from(&event);
-            assert_eq!(serde_json::to_string(&snapshot).unwrap(), event.to_json());
-            assert_eq!(serde_json::from_str::<EventSnapshot>(&event.to_json()).unwrap(), snapshot);
+            let body = EventBody::from(&event);
+            assert_eq!(serde_json::to_string(&body).unwrap(), event.to_json());
+            assert_eq!(serde_json::from_str::<EventBody>(&event.to_json()).unwrap(), body);
         }
     }
 
@@ -208,7 +218,7 @@ mod tests {
             r#"{"eventId":"1","TYPE":"a"}"#,
             r#"{"eventId":1,"TYPE":"a","tenant":"x"}"#,
         ] {
-            assert!(serde_json::from_str::<EventSnapshot>(bad).is_err(), "{bad}");
+            assert!(serde_json::from_str::<EventBody>(bad).is_err(), "{bad}");
         }
     }
 }

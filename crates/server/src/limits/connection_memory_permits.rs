@@ -7,30 +7,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 tokio::task_local! {
-    static CURRENT_CONNECTION_PERMITS: ConnectionPermits;
+    static CURRENT_CONNECTION_MEMORY_PERMITS: ConnectionMemoryPermits;
 }
 
-/// Counts the permits that a connection has.
+/// Counts the response memory permits that a connection has.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ConnectionPermits(Arc<AtomicUsize>);
+pub(crate) struct ConnectionMemoryPermits(Arc<AtomicUsize>);
 
-/// A permit that is counted for its connection, until this is dropped.
+/// Counts a response memory permit for its connection until this is dropped.
 #[derive(Debug)]
-pub(super) struct CountedPermit(ConnectionPermits);
+pub(super) struct CountedPermit(ConnectionMemoryPermits);
 
-impl ConnectionPermits {
-    /// Runs a connection. Permits taken meanwhile are counted for it.
+impl ConnectionMemoryPermits {
+    /// Runs the future that serves a connection. Response memory permits that it takes are counted for the connection.
     pub(crate) async fn run_and_count_permits<F: Future>(&self, connection: F) -> F::Output {
-        CURRENT_CONNECTION_PERMITS.scope(self.clone(), connection).await
+        CURRENT_CONNECTION_MEMORY_PERMITS.scope(self.clone(), connection).await
     }
 
     pub(crate) fn has_permits(&self) -> bool {
         self.0.load(Ordering::Relaxed) > 0
     }
 
-    /// Counts a permit for the connection that is being served; none outside of connections.
+    /// Counts a permit for the connection that the current future serves; `None` if it serves no connection.
     pub(super) fn count_permit_of_current_connection() -> Option<CountedPermit> {
-        CURRENT_CONNECTION_PERMITS.try_with(ConnectionPermits::clone).ok().map(|memory| {
+        CURRENT_CONNECTION_MEMORY_PERMITS.try_with(ConnectionMemoryPermits::clone).ok().map(|memory| {
             memory.0.fetch_add(1, Ordering::Relaxed);
             CountedPermit(memory)
         })

@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use super::inputs::ConfigInputs;
 use super::yaml::MAX_YAML_BYTES;
 
-/// The configuration files with their contents, or why a file could not be read.
+/// The configuration files, each with its contents or the reason why it could not be read.
 #[derive(Debug)]
-pub(super) struct ConfigFileSnapshot {
+pub(super) struct ConfigFileContents {
     pub(super) files: Vec<(PathBuf, Result<Vec<u8>, String>)>,
     /// The folder that could not be read, and why.
     pub(super) folder_error: Option<(PathBuf, String)>,
 }
 
-impl ConfigFileSnapshot {
-    pub(super) fn take(inputs: &ConfigInputs) -> Self {
+impl ConfigFileContents {
+    pub(super) fn read(inputs: &ConfigInputs) -> Self {
         let (paths, folder_error) = inputs.find_config_files();
         let read = |path: PathBuf| {
             let content = read_file_content(&path);
@@ -35,7 +35,7 @@ impl ConfigFileSnapshot {
     }
 }
 
-/// Reads a file up to one byte more than the limit, so that a file that is too large is noticed.
+/// Reads a file, but at most one byte more than [`MAX_YAML_BYTES`], so that a file that is too large is noticed.
 fn read_file_content(path: &Path) -> Result<Vec<u8>, String> {
     let read_error = |error: std::io::Error| format!("cannot be read: {error}");
     // Opening a pipe would block until a writer opens it.
@@ -56,22 +56,22 @@ pub(super) struct ConfigFingerprint {
 }
 
 impl ConfigFingerprint {
-    pub(super) fn compute(snapshot: &ConfigFileSnapshot, secret_files: &[PathBuf]) -> Self {
+    pub(super) fn compute(contents: &ConfigFileContents, secret_files: &[PathBuf]) -> Self {
         let hash_file = |path: &PathBuf| {
             let mut hasher = DefaultHasher::new();
             read_file_content(path).hash(&mut hasher);
             (path.clone(), hasher.finish())
         };
         Self {
-            files_hash: snapshot.hash_files(),
+            files_hash: contents.hash_files(),
             secret_file_hashes: secret_files.iter().map(hash_file).collect(),
         }
     }
 
-    /// The fingerprint of a new snapshot, with the current contents of the same secret files.
-    pub(super) fn recompute(&self, snapshot: &ConfigFileSnapshot) -> Self {
+    /// The fingerprint of a new reading of the files, with the current contents of the same secret files.
+    pub(super) fn recompute(&self, contents: &ConfigFileContents) -> Self {
         let secret_files: Vec<PathBuf> =
             self.secret_file_hashes.iter().map(|(path, _)| path.clone()).collect();
-        Self::compute(snapshot, &secret_files)
+        Self::compute(contents, &secret_files)
     }
 }

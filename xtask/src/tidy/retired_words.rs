@@ -1,4 +1,4 @@
-//! The list of words that the project no longer uses, each with its replacement: `retired.txt`.
+//! The list of words that the project no longer uses, each with its replacement: `retired_words.txt`.
 //!
 //! An identifier is retired as a whole token. A word is retired wherever it occurs by itself: in prose, in messages,
 //! and as a part of an identifier (`told` in `told_of` and in `ToldOf`, not in `untold`).
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use anyhow::{Context, bail};
 
 /// The contents of the list.
-const RETIRED_WORDS_LIST: &str = include_str!("retired.txt");
+const RETIRED_WORDS_LIST: &str = include_str!("retired_words.txt");
 
 /// The retired identifiers and words, each with its replacement.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct RetiredWords<'a> {
 impl RetiredWords<'static> {
     /// Parses the list of the repository.
     pub(super) fn load() -> anyhow::Result<Self> {
-        Self::parse(RETIRED_WORDS_LIST).context("xtask/src/tidy/retired.txt")
+        Self::parse(RETIRED_WORDS_LIST).context("xtask/src/tidy/retired_words.txt")
     }
 }
 
