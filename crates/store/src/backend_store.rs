@@ -257,14 +257,14 @@ impl<R: StoreReader> TaskQueue for BackendStore<R> {
     }
 
     async fn rescue_tasks(&self, sweep: RescueOptions, now: Timestamp) -> StoreResult<RescueReport> {
-        let (report, registrants_expired) = self
+        let (report, has_expired_registrations) = self
             .writer
             .run_in_transaction(move |txn| {
-                let registrants_expired = sweep.mark_missing && txn.expire_registrants(now)?;
-                Ok((txn.rescue_tasks(sweep, now)?, registrants_expired))
+                let has_expired_registrations = sweep.mark_missing && txn.expire_registrations(now)?;
+                Ok((txn.rescue_tasks(sweep, now)?, has_expired_registrations))
             })
             .await?;
-        if registrants_expired {
+        if has_expired_registrations {
             self.reevaluate_orders_of_changed_chains(now).await?;
         }
         Ok(report)

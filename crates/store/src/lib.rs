@@ -16,7 +16,7 @@
 //!   operations; `views/`: conversion of rows into views, shared by all readers.
 //! - `writer.rs`: the writer thread and its group commit; `writer_status.rs`: its statistics and outages;
 //!   `writer_state.rs` and `recent_events.rs`: its cache of the tables; `read_set.rs`: the rows that a job will read.
-//! - `append.rs`, `claim.rs`, `finish_attempts.rs`, `collection_runs.rs`, `schedules.rs`, `registry.rs`, `registrants.rs`,
+//! - `append.rs`, `claim.rs`, `finish_attempts.rs`, `collection_runs.rs`, `schedules.rs`, `registry.rs`, `registrations.rs`,
 //!   `replay.rs`, `prune.rs` and `prune_objects.rs`: write operations. `lifecycle.rs` applies lifecycle transitions,
 //!   `lanes.rs` decides which of an object's tasks may run, `reconcile.rs` applies a changed registration to waiting
 //!   tasks, `objects.rs` numbers the objects, and `idempotency.rs` records the answers to requests.
@@ -61,7 +61,7 @@ mod queues;
 mod read_set;
 mod recent_events;
 mod reconcile;
-mod registrants;
+mod registrations;
 mod registry;
 mod replay;
 pub mod row;

@@ -29,7 +29,7 @@ const PENDING_PHASES: [TaskPhase; 5] = [
 ];
 
 impl<T: Tables> Txn<'_, T> {
-    /// Replaces the effective registration: the union of what all registrants have registered.
+    /// Replaces the effective registration: the union of all registrations.
     pub(crate) fn apply_registration(
         &mut self,
         registration: &Registration,
@@ -57,7 +57,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
-    /// Returns the effective registration, without the name of a registrant.
+    /// Returns the effective registration, which has no name.
     pub(crate) fn merged_registration(&mut self) -> TableResult<Registration> {
         let defined = self.state.handlers.iter().filter(|h| h.is_defined);
         Ok(Registration {

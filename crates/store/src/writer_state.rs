@@ -70,8 +70,8 @@ pub struct WriterState {
     pub(crate) recent_events: RecentEventCache,
     /// Tasks leased to this node since the start; at most as many as it has slots.
     pub(crate) running_tasks: HashMap<TaskSeq, RunningTask>,
-    /// When this node last checked which registrants have live nodes.
-    pub(crate) registrants_checked_at: Timestamp,
+    /// When this node last checked which registrations have live nodes.
+    pub(crate) registrations_checked_at: Timestamp,
     /// The expired event up to which the pruner's current round has come; zero before a round.
     pub(crate) pruned_up_to: EventId,
     /// Number of `scheduled` tasks in all queues.
@@ -109,7 +109,7 @@ impl WriterState {
             last_pull_times: HashMap::default(),
             recent_events: RecentEventCache::default(),
             running_tasks: HashMap::default(),
-            registrants_checked_at: Timestamp::MIN,
+            registrations_checked_at: Timestamp::MIN,
             scheduled_count: 0,
             pruned_up_to: EventId::ZERO,
             has_new_ready_tasks: false,

@@ -72,7 +72,7 @@ macro_rules! tables {
 tables! {
     /// One row: the counters, the namespace of task ids and the salt.
     Counters(StoreNumberColumns) = "counters",
-    /// Named texts: routes, weights of tenants, registrants and others.
+    /// Named texts: routes, weights of tenants, registrations and others.
     NamedTexts(NamedTextColumns<'static>) = "named_texts",
     /// All handlers ever registered, with their definitions, limiter states and missed event ranges.
     Handlers(HandlerColumns<'static>) = "handlers",
