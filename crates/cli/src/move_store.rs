@@ -175,7 +175,7 @@ fn box_copy_endpoint<M: CopyEndpoint + 'static, E: Error + 'static>(
     let exit = match &not_ready {
         CopyEndpointError::InUse { .. }
         | CopyEndpointError::OutboxNotEmpty { .. }
-        | CopyEndpointError::OrphanedOutbox { .. } => ExitReason::Unavailable,
+        | CopyEndpointError::ObjectsMissingFromOutboxList { .. } => ExitReason::Unavailable,
         CopyEndpointError::NoStore(_) | CopyEndpointError::OpenFailed(_) => ExitReason::Runtime,
         CopyEndpointError::ConnectionPooler(_) => ExitReason::Usage,
     };

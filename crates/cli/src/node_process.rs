@@ -115,7 +115,7 @@ pub(crate) fn start_failure(error: StartOrReloadError) -> Failure {
         #[cfg(feature = "postgres")]
         StartOrReloadError::Postgres(PostgresError::Unreachable { .. }) => Some(UNREACHABLE_DATABASE_HINT),
         #[cfg(feature = "postgres")]
-        StartOrReloadError::Postgres(PostgresError::AccessDenied { .. }) => Some(DATABASE_PASSWORD_HINT),
+        StartOrReloadError::Postgres(PostgresError::LoginRefused { .. }) => Some(DATABASE_PASSWORD_HINT),
         #[cfg(feature = "redis")]
         StartOrReloadError::Redis(RedisError::Unreachable { .. } | RedisError::SlotNotServed { .. }) => {
             Some(UNREACHABLE_DATABASE_HINT)
@@ -172,7 +172,7 @@ fn postgres_exit_reason(error: &PostgresError) -> ExitReason {
         | PostgresError::BadParameter { .. }
         | PostgresError::TlsFailed { .. }
         | PostgresError::NotPostgres { .. }
-        | PostgresError::AccessDenied { .. }
+        | PostgresError::LoginRefused { .. }
         | PostgresError::DatabaseNotFound { .. }
         | PostgresError::DefaultDatabaseNotFound { .. }
         | PostgresError::ServerTooOld { .. }

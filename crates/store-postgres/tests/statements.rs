@@ -250,7 +250,7 @@ fn count_parameters(sql: &str) -> usize {
 }
 
 /// Explains a statement; children of a plan node are indented further.
-fn explain_plan(url: &str, sql: &str, types: &[String]) -> Vec<String> {
+fn explain_statement(url: &str, sql: &str, types: &[String]) -> Vec<String> {
     let in_parentheses = |list: &[String]| match list.is_empty() {
         true => String::new(),
         false => format!("({})", list.join(", ")),
@@ -292,7 +292,7 @@ async fn plans_made_on_empty_tables_use_indexes() {
             continue;
         }
         checked += 1;
-        let plan = explain_plan(&url, &sql, &parameter_types(&name, &code));
+        let plan = explain_statement(&url, &sql, &parameter_types(&name, &code));
         assert!(!rescans_parameters(&plan), "{name}:\n{}", plan.join("\n"));
     }
     assert!(checked > 20, "{checked} statements take arrays");
@@ -306,7 +306,7 @@ async fn lanes_of_an_object_are_found_by_index() {
     let queries = read_named_queries();
     let NamedQuery { name, sql } =
         queries.iter().find(|query| query.name == "task/list_lanes_of_object").unwrap();
-    let plan = explain_plan(&url, &expand_names(sql), &parameter_types(name, &read_source_code()));
+    let plan = explain_statement(&url, &expand_names(sql), &parameter_types(name, &read_source_code()));
     let count_lines = |text: &str| plan.iter().filter(|line| line.contains(text)).count();
     assert_eq!(
         count_lines("using task_lane on task"),

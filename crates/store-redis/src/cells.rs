@@ -89,7 +89,7 @@ impl CellWriter for CellEncoder {
         self.write_flag(false);
     }
 
-    fn write_some(&mut self) {
+    fn announce_non_null(&mut self) {
         if self.part.contains(&self.position) {
             self.bytes.push(1);
         }

@@ -33,7 +33,7 @@ impl<T: Tables> Txn<'_, T> {
         };
         let collection = run.source_collection.collection.as_str();
         let subject = QueueSubject::Collection(run.source_collection.collection.clone());
-        let queue = self.state.get_or_create_non_event_queue(
+        let queue = self.state.get_or_create_collection_or_chain_node_queue(
             self.tables,
             collection_def.source,
             &collection_def.tenant,

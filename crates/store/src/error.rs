@@ -22,16 +22,17 @@ impl Fault {
         Self::Damaged(cause.into())
     }
 
-    /// The fault of stored data that cannot be decoded because of an error: `what` names the data.
-    pub fn undecodable(what: impl Into<String>, source: impl Into<BoxError>) -> Self {
-        Self::damaged(UndecodableData { what: what.into(), source: source.into() })
+    /// The fault of stored data that cannot be decoded because of an error.
+    pub fn undecodable(data_name: impl Into<String>, source: impl Into<BoxError>) -> Self {
+        Self::damaged(UndecodableData { data_name: data_name.into(), source: source.into() })
     }
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("cannot decode {what}")]
+#[error("cannot decode {data_name}")]
 struct UndecodableData {
-    what: String,
+    /// Names the data in the error message: "the definition of a handler".
+    data_name: String,
     source: BoxError,
 }
 

@@ -17,7 +17,7 @@ use crate::columns::{
     ActiveTaskColumns, ArchivedTaskColumns, AttemptColumns, AuditEntryColumns, CellType, ChainColumns,
     Column, Columns, EndedOrderColumns, EventColumns, FileDigestColumns, FireColumns, HandlerColumns,
     IdempotencyRecordColumns, LogLineColumns, NamedTextColumns, NodeColumns, ObjectColumns, OrderColumns,
-    QueueColumns, RuleColumns, ScheduleColumns,
+    QueueColumns, RuleColumns, ScheduleProgressColumns,
 };
 use crate::phase::TaskPhase;
 use crate::row::{STATUS_DONE, STATUS_ERROR};
@@ -36,8 +36,8 @@ pub const SQL_CODES: &[(&str, i16)] = &[
     ("status_error", STATUS_ERROR),
 ];
 
-/// The rows whose columns have names, with the beginning of these names.
-const ROWS: &[(&str, &[Column])] = &[
+/// The lists of columns, with the beginning of their names: `task` for `:task_columns`.
+const COLUMN_LISTS: &[(&str, &[Column])] = &[
     ("archived_task", ArchivedTaskColumns::COLUMNS),
     ("attempt", AttemptColumns::COLUMNS),
     ("audit_entry", AuditEntryColumns::COLUMNS),
@@ -55,7 +55,7 @@ const ROWS: &[(&str, &[Column])] = &[
     ("order", OrderColumns::COLUMNS),
     ("queue", QueueColumns::COLUMNS),
     ("rule", RuleColumns::COLUMNS),
-    ("schedule", ScheduleColumns::COLUMNS),
+    ("schedule", ScheduleProgressColumns::COLUMNS),
     ("task", ActiveTaskColumns::COLUMNS),
 ];
 
@@ -79,14 +79,14 @@ macro_rules! expand_sql {
 #[doc(hidden)]
 pub const fn expand<const N: usize>(sql: &str) -> ([u8; N], usize) {
     let sql = sql.as_bytes();
-    let mut output = Output { bytes: [0; N], length: 0 };
+    let mut output = ExpandedSql { bytes: [0; N], length: 0 };
     let (mut at, mut last_parameter) = (0, 0);
     while at < sql.len() {
         // The other bytes are the bulk, and constants are evaluated slowly.
         let may_begin_token = matches!(sql[at], b'-' | b'\'' | b':' | b'$' | b'?');
-        let end = if may_begin_token { token_end(sql, at) } else { at + 1 };
+        let end = if may_begin_token { find_token_end(sql, at) } else { at + 1 };
         if may_begin_token && is_name_at(sql, at) {
-            let (prefix_start, name) = (prefix_start(sql, at), (at + 1, end));
+            let (prefix_start, name) = (find_prefix_start(sql, at), (at + 1, end));
             output.push_value_of_name(sql, prefix_start, name, last_parameter);
         } else {
             if matches!(sql[at], b'$' | b'?') {
@@ -100,13 +100,13 @@ pub const fn expand<const N: usize>(sql: &str) -> ([u8; N], usize) {
     (output.bytes, output.length)
 }
 
-/// The expanded statement, or as much of it as there is room for.
-struct Output<const N: usize> {
+/// The expanded statement, or as much of it as fits into `N` bytes, and its full length.
+struct ExpandedSql<const N: usize> {
     bytes: [u8; N],
     length: usize,
 }
 
-impl<const N: usize> Output<N> {
+impl<const N: usize> ExpandedSql<N> {
     const fn push(&mut self, byte: u8) {
         if self.length < N {
             self.bytes[self.length] = byte;
@@ -155,23 +155,29 @@ impl<const N: usize> Output<N> {
             index += 1;
         }
         index = 0;
-        while index < ROWS.len() {
-            let (name, columns) = ROWS[index];
+        while index < COLUMN_LISTS.len() {
+            let (name, columns) = COLUMN_LISTS[index];
             if is_text_between(sql, start, end, name, "_columns") {
-                return self.push_names(columns, sql, prefix_start, start - 1);
+                return self.push_column_names(columns, sql, prefix_start, start - 1);
             }
             if is_text_between(sql, start, end, name, "_arrays") {
-                return self.push_arrays(columns, last_parameter);
+                return self.push_array_parameters(columns, last_parameter);
             }
             if is_text_between(sql, start, end, name, "_parameters") {
-                return self.push_parameters(columns, last_parameter);
+                return self.push_numbered_parameters(columns, last_parameter);
             }
             index += 1;
         }
-        panic!("SQL contains a name that is in neither SQL_CODES nor ROWS")
+        panic!("SQL contains a name that is in neither SQL_CODES nor COLUMN_LISTS")
     }
 
-    const fn push_names(&mut self, columns: &[Column], sql: &[u8], prefix_start: usize, prefix_end: usize) {
+    const fn push_column_names(
+        &mut self,
+        columns: &[Column],
+        sql: &[u8],
+        prefix_start: usize,
+        prefix_end: usize,
+    ) {
         let mut index = 0;
         while index < columns.len() {
             if index > 0 {
@@ -183,7 +189,7 @@ impl<const N: usize> Output<N> {
         }
     }
 
-    const fn push_arrays(&mut self, columns: &[Column], last_parameter: usize) {
+    const fn push_array_parameters(&mut self, columns: &[Column], last_parameter: usize) {
         let mut index = 0;
         while index < columns.len() {
             self.push_text(if index > 0 { ", $" } else { "$" });
@@ -200,7 +206,7 @@ impl<const N: usize> Output<N> {
         }
     }
 
-    const fn push_parameters(&mut self, columns: &[Column], last_parameter: usize) {
+    const fn push_numbered_parameters(&mut self, columns: &[Column], last_parameter: usize) {
         let mut index = 0;
         while index < columns.len() {
             self.push_text(if index > 0 { ", ?" } else { "?" });
@@ -216,7 +222,7 @@ const fn is_name_at(sql: &[u8], at: usize) -> bool {
 }
 
 /// Returns where the prefix of a name begins, such as `t.`; the position of the name if it has none.
-const fn prefix_start(sql: &[u8], at: usize) -> usize {
+const fn find_prefix_start(sql: &[u8], at: usize) -> usize {
     if at == 0 || sql[at - 1] != b'.' {
         return at;
     }
@@ -229,7 +235,7 @@ const fn prefix_start(sql: &[u8], at: usize) -> usize {
 
 /// Returns the end of what begins at this position: a comment, a string literal, a name, the colons of a cast, a
 /// parameter, or any other byte.
-const fn token_end(sql: &[u8], at: usize) -> usize {
+const fn find_token_end(sql: &[u8], at: usize) -> usize {
     let next = if at + 1 < sql.len() { sql[at + 1] } else { 0 };
     let mut end = at + 1;
     match (sql[at], next) {

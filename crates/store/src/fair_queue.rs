@@ -1,6 +1,6 @@
 //! Fair queue: a weighted round robin over tenants, and within a tenant over its entries.
 //!
-//! An entry is a queue of a handler, or all source queues of the tenant together; among source queues, priority
+//! An entry is a queue of a handler, or all collection queues of the tenant together; among collection queues, priority
 //! decides, then age. Tenants and entries have a virtual time, which advances by their stride whenever they are served
 //! (a larger weight has a shorter stride), and the smallest virtual time is served next. An entry that returns from
 //! idleness starts at the virtual time of those served last: idle time earns no credit.
@@ -21,11 +21,11 @@ pub(crate) type TenantIndex = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum FairQueueEntry {
     Queue(QueueId),
-    AllSources,
+    AllCollectionQueues,
 }
 
-/// Rank of a source task among those of its tenant: the higher score first, then the older task.
-pub(crate) type SourceTaskRank = (Reverse<i64>, i64);
+/// Rank of a collection's task among those of its tenant: the higher score first, then the older task.
+pub(crate) type CollectionTaskRank = (Reverse<i64>, i64);
 
 /// Runnable queues of a worker pool, by tenant.
 #[derive(Debug, Default)]
@@ -43,9 +43,9 @@ struct TenantRotation {
     entries_by_virtual_time: BTreeSet<(i64, FairQueueEntry)>,
     /// Virtual time of the entry that was served last.
     last_served_entry_virtual_time: i64,
-    source_queues_by_rank: BTreeSet<(SourceTaskRank, QueueId)>,
-    /// Virtual time of the one entry of all source queues.
-    sources_virtual_time: i64,
+    collection_queues_by_rank: BTreeSet<(CollectionTaskRank, QueueId)>,
+    /// Virtual time of the one entry of all collection queues.
+    collection_queues_virtual_time: i64,
 }
 
 impl FairQueue {
@@ -69,26 +69,36 @@ impl FairQueue {
     }
 
     /// Adds a runnable queue of a source.
-    pub(crate) fn add_source_queue(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceTaskRank) {
+    pub(crate) fn add_collection_queue(
+        &mut self,
+        tenant: TenantIndex,
+        queue: QueueId,
+        rank: CollectionTaskRank,
+    ) {
         let rotation = self.activate_tenant(tenant);
-        if rotation.source_queues_by_rank.is_empty() {
-            rotation.sources_virtual_time =
-                rotation.sources_virtual_time.max(rotation.last_served_entry_virtual_time);
+        if rotation.collection_queues_by_rank.is_empty() {
+            rotation.collection_queues_virtual_time =
+                rotation.collection_queues_virtual_time.max(rotation.last_served_entry_virtual_time);
             rotation
                 .entries_by_virtual_time
-                .insert((rotation.sources_virtual_time, FairQueueEntry::AllSources));
+                .insert((rotation.collection_queues_virtual_time, FairQueueEntry::AllCollectionQueues));
         }
-        rotation.source_queues_by_rank.insert((rank, queue));
+        rotation.collection_queues_by_rank.insert((rank, queue));
     }
 
-    pub(crate) fn remove_source_queue(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceTaskRank) {
+    pub(crate) fn remove_collection_queue(
+        &mut self,
+        tenant: TenantIndex,
+        queue: QueueId,
+        rank: CollectionTaskRank,
+    ) {
         if let Some(rotation) = self.rotations_by_tenant.get_mut(&tenant)
-            && rotation.source_queues_by_rank.remove(&(rank, queue))
-            && rotation.source_queues_by_rank.is_empty()
+            && rotation.collection_queues_by_rank.remove(&(rank, queue))
+            && rotation.collection_queues_by_rank.is_empty()
         {
             rotation
                 .entries_by_virtual_time
-                .remove(&(rotation.sources_virtual_time, FairQueueEntry::AllSources));
+                .remove(&(rotation.collection_queues_virtual_time, FairQueueEntry::AllCollectionQueues));
         }
         self.remove_tenant_if_idle(tenant);
     }
@@ -132,8 +142,9 @@ impl FairQueue {
         self.rotations_by_tenant.get(&tenant)?.entries_by_virtual_time.iter().find_map(|(_, entry)| {
             match entry {
                 FairQueueEntry::Queue(queue) => is_allowed(*queue).then_some(*queue),
-                FairQueueEntry::AllSources => {
-                    let source_queues = self.rotations_by_tenant.get(&tenant)?.source_queues_by_rank.iter();
+                FairQueueEntry::AllCollectionQueues => {
+                    let source_queues =
+                        self.rotations_by_tenant.get(&tenant)?.collection_queues_by_rank.iter();
                     source_queues.map(|(_, queue)| *queue).find(|queue| is_allowed(*queue))
                 }
             }
@@ -191,7 +202,7 @@ impl FairQueue {
         }
         let virtual_time = match entry {
             FairQueueEntry::Queue(_) => virtual_time,
-            FairQueueEntry::AllSources => rotation.sources_virtual_time,
+            FairQueueEntry::AllCollectionQueues => rotation.collection_queues_virtual_time,
         };
         let was_entry_active = rotation.entries_by_virtual_time.remove(&(virtual_time, entry));
         let virtual_time = if was_entry_active {
@@ -204,8 +215,8 @@ impl FairQueue {
         if was_entry_active {
             rotation.entries_by_virtual_time.insert((next_virtual_time, entry));
         }
-        if entry == FairQueueEntry::AllSources {
-            rotation.sources_virtual_time = next_virtual_time;
+        if entry == FairQueueEntry::AllCollectionQueues {
+            rotation.collection_queues_virtual_time = next_virtual_time;
         }
         next_virtual_time
     }
@@ -285,10 +296,10 @@ mod tests {
     }
 
     #[test]
-    fn source_queues_of_a_tenant_share_one_entry_by_priority_and_age() {
+    fn collection_queues_of_a_tenant_share_one_entry_by_priority_and_age() {
         let mut fair_queue = FairQueue::default();
         for (queue, score, seq) in [(1, 100, 7), (2, 200, 9), (3, 200, 8)] {
-            fair_queue.add_source_queue(1, queue, (Reverse(score), seq));
+            fair_queue.add_collection_queue(1, queue, (Reverse(score), seq));
         }
         let initial_virtual_time = fair_queue.add_queue(1, 9, 0);
         let mut served_queues = Vec::new();
@@ -304,18 +315,22 @@ mod tests {
                     EQUAL_STRIDES,
                 );
             } else {
-                fair_queue.record_entry_served(tenant, FairQueueEntry::AllSources, 0, EQUAL_STRIDES);
+                fair_queue.record_entry_served(tenant, FairQueueEntry::AllCollectionQueues, 0, EQUAL_STRIDES);
                 let rank = [(1, (Reverse(100), 7)), (2, (Reverse(200), 9)), (3, (Reverse(200), 8))];
-                fair_queue.remove_source_queue(1, queue, rank.iter().find(|(q, _)| *q == queue).unwrap().1);
+                fair_queue.remove_collection_queue(
+                    1,
+                    queue,
+                    rank.iter().find(|(q, _)| *q == queue).unwrap().1,
+                );
             }
         }
-        let served_source_queues: Vec<_> =
+        let served_collection_queues: Vec<_> =
             served_queues.iter().filter(|queue| **queue != 9).copied().collect();
-        assert_eq!(served_source_queues, [3, 2, 1]);
+        assert_eq!(served_collection_queues, [3, 2, 1]);
         assert_eq!(
             served_queues.iter().filter(|queue| **queue == 9).count(),
             3,
-            "the source queues together are served every other time: {served_queues:?}"
+            "the collection queues together are served every other time: {served_queues:?}"
         );
     }
 

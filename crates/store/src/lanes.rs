@@ -69,7 +69,7 @@ impl<T: Tables> Txn<'_, T> {
         {
             return Ok((TaskPhase::BlockedByTask, 0));
         }
-        self.state.set_source_task_rank(waiting.queue, waiting.score, waiting.seq)?;
+        self.state.set_collection_task_rank(waiting.queue, waiting.score, waiting.seq)?;
         Ok((
             TaskPhase::Ready,
             self.state.assign_task_rank(self.tables, waiting.queue, waiting.score, waiting.key_bucket)?,

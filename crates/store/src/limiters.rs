@@ -44,7 +44,7 @@ pub(crate) struct Limiters {
     /// Handlers whose limiter state has changed in this transaction; it is written before the commit.
     dirty_handlers: Vec<HandlerId>,
     /// When due limiters were last refreshed.
-    last_checked_at: Timestamp,
+    last_refreshed_at: Timestamp,
 }
 
 /// A time that is earlier by more than this means that the clock was set back; a smaller difference is normal between
@@ -166,7 +166,7 @@ impl WriterState {
     /// Applies the limits of handlers whose tasks may start again by now. If the clock was set back, does so for all
     /// handlers, because their times come from a clock that was ahead.
     pub(crate) fn refresh_due_limiters(&mut self, now: Timestamp) -> TableResult<()> {
-        if now.plus(CLOCK_SET_BACK_THRESHOLD) < std::mem::replace(&mut self.limiters.last_checked_at, now) {
+        if now.plus(CLOCK_SET_BACK_THRESHOLD) < std::mem::replace(&mut self.limiters.last_refreshed_at, now) {
             for handler in 1..=self.limiters.by_handler.len() as HandlerId {
                 self.refresh_handler_free_slots(handler, now)?;
             }

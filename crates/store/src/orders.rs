@@ -155,7 +155,7 @@ impl<T: Tables> Txn<'_, T> {
         }
         self.cancel_step_task(canceled_task, now)?;
         if let Some(outcome) = outcome {
-            self.end_order(&order_row, outcome, now)?;
+            self.delete_order_and_record_outcome(&order_row, outcome, now)?;
         }
         // The running step has the order cached; the cache may be on another node.
         let Some(task) = order_row.order.task_seq else { return Ok(order_row) };
@@ -171,7 +171,12 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Deletes an ended order and records its outcome. A generated id is never used for a second order, so it needs no
     /// record.
-    fn end_order(&mut self, order_row: &OrderRow, outcome: OrderOutcome, now: Timestamp) -> TableResult<()> {
+    fn delete_order_and_record_outcome(
+        &mut self,
+        order_row: &OrderRow,
+        outcome: OrderOutcome,
+        now: Timestamp,
+    ) -> TableResult<()> {
         self.tables.delete_order(order_row.number)?;
         if order_row.order.key.id.is_generated() {
             return Ok(());
@@ -221,8 +226,12 @@ impl<T: Tables> Txn<'_, T> {
         let order = &order_row.order;
         let Some(handler) = self.state.find_handler(handler).cloned() else { return Ok(None) };
         let subject = QueueSubject::ChainNode { chain: order.key.chain.clone(), node: order.node.clone() };
-        let queue =
-            self.state.get_or_create_non_event_queue(self.tables, handler.id, &order.tenant, subject)?;
+        let queue = self.state.get_or_create_collection_or_chain_node_queue(
+            self.tables,
+            handler.id,
+            &order.tenant,
+            subject,
+        )?;
         let due = order.planned_at.unwrap_or(now).max(now);
         let seq = self.state.allocate_task_numbers(1);
         let mut task_row = ActiveTaskRow {

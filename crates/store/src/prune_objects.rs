@@ -51,24 +51,26 @@ struct ObjectPruneRound {
     /// The last event that had expired when the round began. Objects with later events stay: a clock that
     /// is behind may give a new event an id before the cutoff.
     #[serde(rename = "newest")]
-    last_dropped_event: EventId,
+    last_expired_event: EventId,
     step: PruneRoundStep,
 }
 
 /// The step that a round has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
 enum PruneRoundStep {
     /// Marks the objects of events that unfinished tasks need; continues after this event.
-    Events(EventId),
+    #[serde(rename = "events")]
+    MarkObjectsOfEvents(EventId),
     /// Visits the idle objects: deletes those that are unused, and marks the others.
-    Objects,
+    #[serde(rename = "objects")]
+    VisitIdleObjects,
+    #[serde(rename = "done")]
     Done,
 }
 
 impl ObjectPruneRound {
-    /// Returns whether the round began with about the current cutoff, or an earlier one.
-    fn fits_cutoff(&self, cutoff: EventId) -> bool {
+    /// Returns whether the cutoff of the round is about this one, or earlier: see [`CUTOFF_TOLERANCE`].
+    fn has_cutoff_not_later_than(&self, cutoff: EventId) -> bool {
         self.cutoff.timestamp() <= cutoff.timestamp().plus(CUTOFF_TOLERANCE)
     }
 
@@ -90,17 +92,17 @@ impl<T: Tables> Txn<'_, T> {
             .tables
             .read_named_text(OBJECT_ROUND_TEXT_NAME)?
             .and_then(|text| serde_json::from_str::<ObjectPruneRound>(&text).ok());
-        let round = match latest.filter(|round| round.fits_cutoff(cutoff)) {
+        let round = match latest.filter(|round| round.has_cutoff_not_later_than(cutoff)) {
             Some(round) if round.step != PruneRoundStep::Done => Some(round),
             latest => self.begin_object_round_if_due(latest, cutoff, now)?,
         };
         let Some(round) = round else { return Ok((0, false)) };
         let checked_id = first_event_id_at(now).max(EventId::from_i64(round.cutoff.as_i64() + 1));
         let (deleted, step) = match round.step {
-            PruneRoundStep::Events(after) => {
+            PruneRoundStep::MarkObjectsOfEvents(after) => {
                 (0, self.mark_objects_of_event_batch_in_use(after, round.cutoff, checked_id)?)
             }
-            PruneRoundStep::Objects => self.delete_or_mark_idle_objects(&round, checked_id)?,
+            PruneRoundStep::VisitIdleObjects => self.delete_or_mark_idle_objects(&round, checked_id)?,
             PruneRoundStep::Done => (0, PruneRoundStep::Done),
         };
         write_named_json(self.tables, OBJECT_ROUND_TEXT_NAME, &ObjectPruneRound { step, ..round })?;
@@ -128,9 +130,9 @@ impl<T: Tables> Txn<'_, T> {
         let min_count =
             if latest.is_some_and(|round| round.began_recently(now)) { PRUNE_ROUND_BATCH_SIZE } else { 1 };
         let is_due = self.tables.list_idle_objects(cutoff, min_count)?.len() >= min_count;
-        let last_dropped_event = cutoff.min(self.state.counters.expired_up_to);
-        let step = PruneRoundStep::Events(EventId::ZERO);
-        Ok(is_due.then_some(ObjectPruneRound { begun_at: now.micros(), cutoff, last_dropped_event, step }))
+        let last_expired_event = cutoff.min(self.state.counters.expired_up_to);
+        let step = PruneRoundStep::MarkObjectsOfEvents(EventId::ZERO);
+        Ok(is_due.then_some(ObjectPruneRound { begun_at: now.micros(), cutoff, last_expired_event, step }))
     }
 
     fn mark_objects_of_event_batch_in_use(
@@ -142,7 +144,7 @@ impl<T: Tables> Txn<'_, T> {
         let (events, next) =
             self.tables.list_events_of_unfinished_tasks(after, cutoff, PRUNE_ROUND_BATCH_SIZE)?;
         self.tables.mark_objects_of_events_in_use(&events, cutoff, checked_id)?;
-        Ok(next.map_or(PruneRoundStep::Objects, PruneRoundStep::Events))
+        Ok(next.map_or(PruneRoundStep::VisitIdleObjects, PruneRoundStep::MarkObjectsOfEvents))
     }
 
     fn delete_or_mark_idle_objects(
@@ -150,13 +152,16 @@ impl<T: Tables> Txn<'_, T> {
         round: &ObjectPruneRound,
         checked_id: EventId,
     ) -> TableResult<(u64, PruneRoundStep)> {
-        let ObjectPruneRound { cutoff, last_dropped_event, .. } = *round;
+        let ObjectPruneRound { cutoff, last_expired_event, .. } = *round;
         let idle = self.tables.list_idle_objects(cutoff, PRUNE_ROUND_BATCH_SIZE)?;
-        let next =
-            if idle.len() >= PRUNE_ROUND_BATCH_SIZE { PruneRoundStep::Objects } else { PruneRoundStep::Done };
+        let next = if idle.len() >= PRUNE_ROUND_BATCH_SIZE {
+            PruneRoundStep::VisitIdleObjects
+        } else {
+            PruneRoundStep::Done
+        };
         let (unused, in_use_objects): (Vec<_>, Vec<_>) = idle
             .into_iter()
-            .partition(|idle| idle.row.last_event <= last_dropped_event && !idle.has_outbox_events);
+            .partition(|idle| idle.row.last_event <= last_expired_event && !idle.has_outbox_events);
         let checked = |last: EventId| if last > cutoff { last } else { checked_id };
         let in_use_objects: Vec<_> = in_use_objects
             .into_iter()

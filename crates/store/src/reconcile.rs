@@ -49,7 +49,7 @@ impl<T: Tables> Txn<'_, T> {
                 let queues: Vec<QueueId> = queues.map(|queue| queue.id).collect();
                 for queue in queues {
                     self.rescore_queue_tasks(queue, &new)?;
-                    self.state.reload_source_task_rank(self.tables, queue)?;
+                    self.state.reload_collection_task_rank(self.tables, queue)?;
                 }
             }
         }

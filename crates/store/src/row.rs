@@ -266,7 +266,8 @@ pub struct QueueCounts {
 }
 
 impl QueueCounts {
-    pub(crate) fn count_mut(&mut self, phase: TaskPhase) -> &mut i64 {
+    /// Returns the count to which the tasks in a phase belong.
+    pub(crate) fn count_of_phase_mut(&mut self, phase: TaskPhase) -> &mut i64 {
         match phase {
             TaskPhase::Ready => &mut self.ready,
             TaskPhase::BlockedByTask | TaskPhase::SyncGated | TaskPhase::Delayed => &mut self.waiting,
@@ -346,7 +347,7 @@ impl OrderRow {
 
 /// Progress of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScheduleRow {
+pub struct ScheduleProgressRow {
     pub expression: String,
     /// The last planned time that has a row in the fire ledger, or when the schedule started.
     pub processed_up_to: Timestamp,

@@ -13,7 +13,7 @@ use pointsman_core::{EventId, NewEvent, ScheduleName, TaskId, TaskSeq, Timestamp
 use crate::claim::PendingClaim;
 use crate::error::TableResult;
 use crate::lifecycle::AttemptOutput;
-use crate::row::ScheduleRow;
+use crate::row::ScheduleProgressRow;
 use crate::tables::Tables;
 use crate::writer::Txn;
 use crate::writer_state::{read_named_json, write_named_json};
@@ -44,7 +44,7 @@ impl<T: Tables> Txn<'_, T> {
         schedules: Vec<ScheduleDef>,
         now: Timestamp,
     ) -> TableResult<Vec<ScheduleProgress>> {
-        let mut registered = self.tables.list_schedules()?;
+        let mut registered = self.tables.list_schedule_progress()?;
         let mut progress = Vec::with_capacity(schedules.len());
         for schedule in schedules {
             let row = match registered.remove(schedule.name.as_str()) {
@@ -55,14 +55,14 @@ impl<T: Tables> Txn<'_, T> {
                     row
                 }
                 previous => {
-                    let row = ScheduleRow {
+                    let row = ScheduleProgressRow {
                         expression: schedule.expression_zone_and_dialect,
                         processed_up_to: now,
                         next_catch_up: None,
                         last_registered_at: now,
                         last_event: previous.and_then(|row| row.last_event),
                     };
-                    self.tables.write_schedule(schedule.name.as_str(), &row)?;
+                    self.tables.write_schedule_progress(schedule.name.as_str(), &row)?;
                     row
                 }
             };
@@ -79,10 +79,11 @@ impl<T: Tables> Txn<'_, T> {
     fn record_schedule_registered(
         &mut self,
         name: &str,
-        row: &ScheduleRow,
+        row: &ScheduleProgressRow,
         now: Timestamp,
     ) -> TableResult<()> {
-        self.tables.write_schedule(name, &ScheduleRow { last_registered_at: now, ..row.clone() })
+        self.tables
+            .write_schedule_progress(name, &ScheduleProgressRow { last_registered_at: now, ..row.clone() })
     }
 
     /// Deletes schedules that this node does not register and no other node has registered for a day. If no node
@@ -90,7 +91,7 @@ impl<T: Tables> Txn<'_, T> {
     /// again.
     fn delete_unregistered_schedules(
         &mut self,
-        not_registered_here: BTreeMap<String, ScheduleRow>,
+        not_registered_here: BTreeMap<String, ScheduleProgressRow>,
         now: Timestamp,
     ) -> TableResult<()> {
         let has_recent_activity = self.record_planning_activity(now)?;
@@ -98,7 +99,7 @@ impl<T: Tables> Txn<'_, T> {
             if !has_recent_activity {
                 self.record_schedule_registered(&name, &row, now)?;
             } else if row.last_registered_at < now.minus(DELETE_UNREGISTERED_AFTER) {
-                self.tables.delete_schedule(&name)?;
+                self.tables.delete_schedule_progress(&name)?;
             }
         }
         Ok(())
@@ -143,12 +144,12 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Advances a schedule past a planned time. A time that a rule skipped is caught up later.
     fn record_schedule_progress(&mut self, schedule: &ScheduleName, fire: &Fire) -> TableResult<()> {
-        let Some(mut row) = self.tables.read_schedule(schedule.as_str())? else { return Ok(()) };
+        let Some(mut row) = self.tables.read_schedule_progress(schedule.as_str())? else { return Ok(()) };
         row.processed_up_to = row.processed_up_to.max(fire.planned_at);
         let is_skipped_by_rule = fire.outcome == FireOutcome::Skipped(SkipReason::PausedByRule);
         row.next_catch_up = row.next_catch_up.or(is_skipped_by_rule.then_some(fire.planned_at));
         row.last_event = fire.event_id.or(row.last_event);
-        self.tables.write_schedule(schedule.as_str(), &row)
+        self.tables.write_schedule_progress(schedule.as_str(), &row)
     }
 
     fn execute_fire_decision(
@@ -230,7 +231,8 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Lists the tasks of a schedule's last event that are waiting, scheduled or locked, by age.
     fn list_unfinished_tasks_of_last_event(&mut self, schedule: &ScheduleName) -> TableResult<Vec<TaskSeq>> {
-        let last_event = self.tables.read_schedule(schedule.as_str())?.and_then(|row| row.last_event);
+        let last_event =
+            self.tables.read_schedule_progress(schedule.as_str())?.and_then(|row| row.last_event);
         let Some(event) = last_event else { return Ok(vec![]) };
         let tasks = self.tables.list_active_tasks_of_event(event)?.into_iter();
         Ok(tasks.filter(|task| task.phase.is_waiting_or_running()).map(|task| task.seq).collect())
@@ -239,10 +241,10 @@ impl<T: Tables> Txn<'_, T> {
     /// Ends the catch-up of planned times up to `up_to`. The first later time that a rule has skipped becomes the next
     /// one to catch up.
     pub(crate) fn advance_catch_up(&mut self, schedule: &ScheduleName, up_to: Timestamp) -> TableResult<()> {
-        let Some(mut row) = self.tables.read_schedule(schedule.as_str())? else { return Ok(()) };
+        let Some(mut row) = self.tables.read_schedule_progress(schedule.as_str())? else { return Ok(()) };
         let skipped_by_rule = FireOutcome::Skipped(SkipReason::PausedByRule);
         row.next_catch_up = self.tables.find_planned_time_with_outcome(schedule, up_to, &skipped_by_rule)?;
-        self.tables.write_schedule(schedule.as_str(), &row)
+        self.tables.write_schedule_progress(schedule.as_str(), &row)
     }
 }
 

@@ -129,7 +129,10 @@ impl<T: Tables> Txn<'_, T> {
             return Ok(0);
         }
         if self.state.queue(task_row.queue)?.collection().is_some() {
-            return Ok(self.state.count_source_tasks_before(task_row.queue)?.min(MAX_COUNTED_TASKS_AHEAD));
+            return Ok(self
+                .state
+                .count_collection_tasks_before(task_row.queue)?
+                .min(MAX_COUNTED_TASKS_AHEAD));
         }
         self.tables.count_ready_tasks_before(task_row, MAX_COUNTED_TASKS_AHEAD)
     }

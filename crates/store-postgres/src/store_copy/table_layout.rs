@@ -45,7 +45,7 @@ impl TableLayout {
             TableKind::Rules | TableKind::UnknownTenantRules => all_rows("scheduling_rules"),
             TableKind::FileDigests => all_rows("file_digest"),
             TableKind::Nodes => all_rows("node"),
-            TableKind::Schedules => all_rows("schedule"),
+            TableKind::ScheduleProgress => all_rows("schedule"),
             TableKind::Journal => Self {
                 row_filter: NEEDED_EVENTS_FILTER,
                 postgres_column: Some("number"),
@@ -56,7 +56,7 @@ impl TableLayout {
             TableKind::Orders => all_rows("orders"),
             TableKind::EndedOrders => all_rows("ended_order"),
             // Ordered by when the tasks ended.
-            TableKind::History => Self {
+            TableKind::ArchivedTasks => Self {
                 key_columns: vec!["n"],
                 row_filter: "t.n > (SELECT expired_archive_number FROM pointsman.last_commit)",
                 postgres_column: Some("n"),

@@ -64,7 +64,7 @@ impl CopyConnection {
             }
             TableKind::Queues => self.copy_queues(&rows).await?,
             TableKind::Journal => self.copy_events(&rows, &mut counters).await?,
-            TableKind::History => self.copy_archived_tasks(&rows, &mut counters).await?,
+            TableKind::ArchivedTasks => self.copy_archived_tasks(&rows, &mut counters).await?,
             TableKind::Attempts | TableKind::Logs => {
                 self.copy_attempts_or_logs(table_kind, &rows, &mut counters).await?
             }
@@ -73,7 +73,7 @@ impl CopyConnection {
             | TableKind::Chains
             | TableKind::FileDigests
             | TableKind::Nodes
-            | TableKind::Schedules
+            | TableKind::ScheduleProgress
             | TableKind::Objects
             | TableKind::Tasks
             | TableKind::Orders
@@ -269,7 +269,7 @@ impl CopyConnection {
         let numbers = counters.last_archive_number + 1..;
         counters.last_archive_number += rows.len() as i64;
         self.add_history_partitions(counters).await?;
-        self.copy_rows(TableKind::History, rows, numbers.map(i64::to_be_bytes)).await
+        self.copy_rows(TableKind::ArchivedTasks, rows, numbers.map(i64::to_be_bytes)).await
     }
 
     /// Writes attempts or log lines into the partition of their task, with which they expire.

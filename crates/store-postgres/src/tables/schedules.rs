@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use pointsman_core::fire::{Fire, FireOutcome};
 use pointsman_core::{ScheduleName, Timestamp};
-use pointsman_store::columns::{FireColumns, ScheduleColumns};
+use pointsman_store::columns::{FireColumns, ScheduleProgressColumns};
 use pointsman_store::error::{Fault, TableResult};
-use pointsman_store::row::ScheduleRow;
+use pointsman_store::row::ScheduleProgressRow;
 use pointsman_store::tables::ScheduleTable;
 
 use super::PgTables;
@@ -15,29 +15,31 @@ use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
 impl ScheduleTable for PgTables {
-    fn list_schedules(&mut self) -> TableResult<BTreeMap<String, ScheduleRow>> {
-        let rows = self.query_all(query!("schedule/list_schedules"), vec![], |row| {
-            Ok(read_columns::<ScheduleColumns<'_>>(row, 0)?.into_row())
+    fn list_schedule_progress(&mut self) -> TableResult<BTreeMap<String, ScheduleProgressRow>> {
+        let rows = self.query_all(query!("schedule/list_schedule_progress"), vec![], |row| {
+            Ok(read_columns::<ScheduleProgressColumns<'_>>(row, 0)?.into_row())
         })?;
         Ok(rows.into_iter().collect())
     }
 
-    fn read_schedule(&mut self, name: &str) -> TableResult<Option<ScheduleRow>> {
-        self.query_optional(query!("schedule/read_schedule", TEXT), params![name.to_string()], |row| {
-            Ok(read_columns::<ScheduleColumns<'_>>(row, 0)?.into_row().1)
-        })
+    fn read_schedule_progress(&mut self, name: &str) -> TableResult<Option<ScheduleProgressRow>> {
+        self.query_optional(
+            query!("schedule/read_schedule_progress", TEXT),
+            params![name.to_string()],
+            |row| Ok(read_columns::<ScheduleProgressColumns<'_>>(row, 0)?.into_row().1),
+        )
     }
 
-    fn write_schedule(&mut self, name: &str, schedule: &ScheduleRow) -> TableResult<()> {
-        let query = query!("schedule/write_schedule", ..ScheduleColumns);
-        let row = ScheduleColumns::from_row(name, schedule);
+    fn write_schedule_progress(&mut self, name: &str, schedule: &ScheduleProgressRow) -> TableResult<()> {
+        let query = query!("schedule/write_schedule_progress", ..ScheduleProgressColumns);
+        let row = ScheduleProgressColumns::from_row(name, schedule);
         self.add_to_batch(SqlCommand::query_with_rows(query, vec![], [row]));
         Ok(())
     }
 
-    fn delete_schedule(&mut self, name: &str) -> TableResult<()> {
+    fn delete_schedule_progress(&mut self, name: &str) -> TableResult<()> {
         self.add_to_batch(SqlCommand::Query(
-            query!("schedule/delete_schedule", TEXT),
+            query!("schedule/delete_schedule_progress", TEXT),
             params![name.to_string()],
         ));
         Ok(())

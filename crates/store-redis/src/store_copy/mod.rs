@@ -126,7 +126,7 @@ impl RedisStoreCopy {
                 store.keys(),
                 &orphaned_objects,
             );
-            return Err(CopyEndpointError::OrphanedOutbox {
+            return Err(CopyEndpointError::ObjectsMissingFromOutboxList {
                 at,
                 events,
                 objects: format_object_names(&orphaned_objects),

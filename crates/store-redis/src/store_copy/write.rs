@@ -82,7 +82,7 @@ impl RedisStoreCopy {
 
     fn write_rows(&mut self, table_kind: TableKind, rows: Vec<CopyRow>) -> TableResult<()> {
         match table_kind {
-            TableKind::Tasks | TableKind::History => self.prefetch_queue_names()?,
+            TableKind::Tasks | TableKind::ArchivedTasks => self.prefetch_queue_names()?,
             TableKind::Logs => return self.write_log_lines(rows),
             _ => {}
         }
@@ -107,9 +107,9 @@ impl RedisStoreCopy {
                 );
             }
             CopyRow::Nodes(node) => self.tables.write_node(&node),
-            CopyRow::Schedules(schedule) => {
+            CopyRow::ScheduleProgress(schedule) => {
                 let (name, row) = schedule.into_row();
-                self.tables.write_schedule(&name, &row)?;
+                self.tables.write_schedule_progress(&name, &row)?;
             }
             CopyRow::Journal(event) => self.write_event(&event),
             CopyRow::Objects(object) => {
@@ -119,7 +119,7 @@ impl RedisStoreCopy {
             CopyRow::Tasks(task) => self.write_task(task)?,
             CopyRow::Orders(order) => self.write_order(order)?,
             CopyRow::EndedOrders(order) => self.tables.write_ended_order(&order.into_ended_order()?)?,
-            CopyRow::History(task) => self.tables.insert_archived_task(&task.into_row()?)?,
+            CopyRow::ArchivedTasks(task) => self.tables.insert_archived_task(&task.into_row()?)?,
             CopyRow::Attempts(attempt) => self.tables.write_attempt_columns(&attempt),
             CopyRow::IdempotencyRecords(record) => self.tables.write_idempotency_record_columns(&record),
             CopyRow::Fires(fire) => self.tables.insert_fire(&fire),

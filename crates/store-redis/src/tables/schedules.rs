@@ -5,9 +5,9 @@ use std::ops::Bound;
 
 use pointsman_core::fire::{Fire, FireOutcome};
 use pointsman_core::{ScheduleName, Timestamp};
-use pointsman_store::columns::{FireColumns, ScheduleColumns};
+use pointsman_store::columns::{FireColumns, ScheduleProgressColumns};
 use pointsman_store::error::TableResult;
-use pointsman_store::row::ScheduleRow;
+use pointsman_store::row::ScheduleProgressRow;
 use pointsman_store::tables::ScheduleTable;
 
 use super::RedisTables;
@@ -18,30 +18,31 @@ use crate::overlay::{Bytes, ScanOrder};
 use crate::rows::decode_row_at;
 
 impl ScheduleTable for RedisTables {
-    fn list_schedules(&mut self) -> TableResult<BTreeMap<String, ScheduleRow>> {
+    fn list_schedule_progress(&mut self) -> TableResult<BTreeMap<String, ScheduleProgressRow>> {
         let rows = self.overlay.read_table(Table::Schedules)?;
         rows.iter()
-            .map(|(name, row)| Ok(decode_row_at::<ScheduleColumns<'_>>(name, row)?.into_row()))
+            .map(|(name, row)| Ok(decode_row_at::<ScheduleProgressColumns<'_>>(name, row)?.into_row()))
             .collect()
     }
 
-    fn read_schedule(&mut self, name: &str) -> TableResult<Option<ScheduleRow>> {
+    fn read_schedule_progress(&mut self, name: &str) -> TableResult<Option<ScheduleProgressRow>> {
         let row = self.overlay.read_row(Table::Schedules, name)?;
-        let decode =
-            |row: Bytes| Ok(decode_row_at::<ScheduleColumns<'_>>(name.as_bytes(), &row)?.into_row().1);
+        let decode = |row: Bytes| {
+            Ok(decode_row_at::<ScheduleProgressColumns<'_>>(name.as_bytes(), &row)?.into_row().1)
+        };
         row.map(decode).transpose()
     }
 
-    fn write_schedule(&mut self, name: &str, schedule: &ScheduleRow) -> TableResult<()> {
+    fn write_schedule_progress(&mut self, name: &str, schedule: &ScheduleProgressRow) -> TableResult<()> {
         self.overlay.write_row(
             Table::Schedules,
             name,
-            encode_row(&ScheduleColumns::from_row(name, schedule)),
+            encode_row(&ScheduleProgressColumns::from_row(name, schedule)),
         );
         Ok(())
     }
 
-    fn delete_schedule(&mut self, name: &str) -> TableResult<()> {
+    fn delete_schedule_progress(&mut self, name: &str) -> TableResult<()> {
         self.overlay.delete_row(Table::Schedules, name);
         Ok(())
     }

@@ -23,7 +23,7 @@ async fn every_changed_row_is_reported_in_its_table() {
         (TableKind::NamedTexts, "pointsman:texts"),
         (TableKind::Rules, "pointsman:rules"),
         (TableKind::FileDigests, "pointsman:file-digests"),
-        (TableKind::Schedules, "pointsman:schedules"),
+        (TableKind::ScheduleProgress, "pointsman:schedules"),
         (TableKind::Objects, "pointsman:objects"),
         (TableKind::AuditEntries, "pointsman:audit-entries"),
     ] {

@@ -97,7 +97,7 @@ async fn store_can_be_copied_within_its_database() {
         copy(&mut RedisStoreCopy::open_source(&plain).unwrap(), &mut *target.open_target());
         let error = RedisStoreCopy::open_source(&other).map(drop).unwrap_err();
         assert!(
-            matches!(&error, CopyEndpointError::OrphanedOutbox { objects, .. } if objects == "order:1"),
+            matches!(&error, CopyEndpointError::ObjectsMissingFromOutboxList { objects, .. } if objects == "order:1"),
             "{error}"
         );
         let call = format!("redis-cli -h {} -p {} -n 0 ", server.address().ip(), server.port());

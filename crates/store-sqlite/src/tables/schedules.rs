@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use pointsman_core::fire::{Fire, FireOutcome};
 use pointsman_core::{ScheduleName, Timestamp};
-use pointsman_store::columns::{FireColumns, ScheduleColumns};
+use pointsman_store::columns::{FireColumns, ScheduleProgressColumns};
 use pointsman_store::expand_sql;
-use pointsman_store::row::ScheduleRow;
+use pointsman_store::row::ScheduleProgressRow;
 use pointsman_store::tables::ScheduleTable;
 
 use super::SqliteTables;
@@ -14,25 +14,33 @@ use super::queries::{query_all, query_first, read_columns, read_time, write_colu
 use crate::error::{Fault, TableResult};
 
 impl ScheduleTable for SqliteTables {
-    fn list_schedules(&mut self) -> TableResult<BTreeMap<String, ScheduleRow>> {
+    fn list_schedule_progress(&mut self) -> TableResult<BTreeMap<String, ScheduleProgressRow>> {
         let sql = expand_sql!("SELECT :schedule_columns FROM pointsman_schedule");
-        let rows = query_all(&self.conn, sql, [], |row| Ok(read_columns::<ScheduleColumns>(row)?.into_row()));
+        let rows =
+            query_all(
+                &self.conn,
+                sql,
+                [],
+                |row| Ok(read_columns::<ScheduleProgressColumns>(row)?.into_row()),
+            );
         Ok(rows?.into_iter().collect())
     }
 
-    fn read_schedule(&mut self, name: &str) -> TableResult<Option<ScheduleRow>> {
+    fn read_schedule_progress(&mut self, name: &str) -> TableResult<Option<ScheduleProgressRow>> {
         let sql = expand_sql!("SELECT :schedule_columns FROM pointsman_schedule WHERE name = ?1");
-        query_first(&self.conn, sql, [name], |row| Ok(read_columns::<ScheduleColumns>(row)?.into_row().1))
+        query_first(&self.conn, sql, [name], |row| {
+            Ok(read_columns::<ScheduleProgressColumns>(row)?.into_row().1)
+        })
     }
 
-    fn write_schedule(&mut self, name: &str, schedule: &ScheduleRow) -> TableResult<()> {
+    fn write_schedule_progress(&mut self, name: &str, schedule: &ScheduleProgressRow) -> TableResult<()> {
         let sql = expand_sql!(
             "INSERT OR REPLACE INTO pointsman_schedule (:schedule_columns) VALUES (:schedule_parameters)"
         );
-        write_columns(&self.conn, sql, &ScheduleColumns::from_row(name, schedule))
+        write_columns(&self.conn, sql, &ScheduleProgressColumns::from_row(name, schedule))
     }
 
-    fn delete_schedule(&mut self, name: &str) -> TableResult<()> {
+    fn delete_schedule_progress(&mut self, name: &str) -> TableResult<()> {
         self.conn.prepare_cached("DELETE FROM pointsman_schedule WHERE name = ?1")?.execute([name])?;
         Ok(())
     }

@@ -49,7 +49,7 @@ pub use order::{EndedOrderColumns, OrderColumns};
 pub use outbox::{OutboxKeyColumns, OutboxReceiptColumns, OutboxRefusalColumns};
 pub use queue::QueueColumns;
 pub use rule::{RuleColumns, UnknownTenantRuleColumns};
-pub use schedule::ScheduleColumns;
+pub use schedule::ScheduleProgressColumns;
 pub use store_numbers::StoreNumberColumns;
 pub use task::ActiveTaskColumns;
 pub use text::{FileDigestColumns, NamedTextColumns};
@@ -100,7 +100,7 @@ pub trait CellWriter {
     fn write_null(&mut self);
 
     /// Announces that the next cell, which could be null, is not.
-    fn write_some(&mut self) {}
+    fn announce_non_null(&mut self) {}
 
     fn write_number(&mut self, number: i64);
 
@@ -230,7 +230,7 @@ impl<'a, C: Cell<'a>> Cell<'a> for Option<C> {
         match self {
             None => writer.write_null(),
             Some(cell) => {
-                writer.write_some();
+                writer.announce_non_null();
                 cell.write(writer);
             }
         }

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use pointsman_core::{EventId, Timestamp};
 
 use super::columns;
-use crate::row::ScheduleRow;
+use crate::row::ScheduleProgressRow;
 
 columns! {
     /// The columns of a schedule's progress.
-    ScheduleColumns<'a> key(name) {
+    ScheduleProgressColumns<'a> key(name) {
         name: Cow<'a, str>,
         expression: Cow<'a, str>,
         /// The last planned time that has a row in the fire ledger.
@@ -20,9 +20,15 @@ columns! {
     }
 }
 
-impl<'a> ScheduleColumns<'a> {
-    pub fn from_row(name: &'a str, row: &'a ScheduleRow) -> Self {
-        let ScheduleRow { expression, processed_up_to, next_catch_up, last_registered_at, last_event } = row;
+impl<'a> ScheduleProgressColumns<'a> {
+    pub fn from_row(name: &'a str, row: &'a ScheduleProgressRow) -> Self {
+        let ScheduleProgressRow {
+            expression,
+            processed_up_to,
+            next_catch_up,
+            last_registered_at,
+            last_event,
+        } = row;
         Self {
             name: name.into(),
             expression: expression.into(),
@@ -34,8 +40,8 @@ impl<'a> ScheduleColumns<'a> {
     }
 
     /// Returns the schedule's name, and its row.
-    pub fn into_row(self) -> (String, ScheduleRow) {
-        let row = ScheduleRow {
+    pub fn into_row(self) -> (String, ScheduleProgressRow) {
+        let row = ScheduleProgressRow {
             expression: self.expression.into(),
             processed_up_to: Timestamp::from_micros(self.resolved_up_to),
             next_catch_up: self.next_catch_up.map(Timestamp::from_micros),

@@ -14,7 +14,7 @@ use pointsman_core::task::QueueSubject;
 use pointsman_core::{CollectionName, TaskSeq, Tenant, Timestamp};
 
 use crate::error::{Fault, TableResult};
-use crate::fair_queue::{FairQueue, SourceTaskRank, TenantIndex};
+use crate::fair_queue::{CollectionTaskRank, FairQueue, TenantIndex};
 use crate::key_round_robin::KeyRoundRobin;
 use crate::row::{HandlerId, QueueCounts, QueueId, QueueRow, TaskPhase};
 use crate::tables::QueueTable;
@@ -39,7 +39,7 @@ pub(crate) struct QueueState {
     /// Round robin of keys among tasks of the same score. `None` until it is needed: it is not loaded at the start.
     key_round_robin: Option<KeyRoundRobin>,
     /// Rank of the one ready task of a source's queue.
-    source_task_rank: Option<SourceTaskRank>,
+    collection_task_rank: Option<CollectionTaskRank>,
     placement: QueuePlacement,
     /// Whether the counts have changed since they were last written.
     is_dirty: bool,
@@ -51,9 +51,9 @@ impl QueueState {
         self.subject.collection()
     }
 
-    /// Returns whether this is a source's queue. All source queues of a tenant are one entry of the fair queue, in
+    /// Returns whether this is the queue of a source's collection. All collection queues of a tenant are one entry of the fair queue, in
     /// which priority decides.
-    fn is_source_queue(&self) -> bool {
+    fn is_collection_queue(&self) -> bool {
         self.collection().is_some()
     }
 }
@@ -116,7 +116,7 @@ impl WriterState {
             // Peers may assign ranks from now on, which this cache would miss.
             self.queue_mut(id)?.key_round_robin = None;
         }
-        self.reload_source_task_rank(tables, id)?;
+        self.reload_collection_task_rank(tables, id)?;
         self.update_queue_placement(id)
     }
 
@@ -140,7 +140,7 @@ impl WriterState {
             is_defined: false,
             virtual_time: 0,
             key_round_robin: None,
-            source_task_rank: None,
+            collection_task_rank: None,
             placement: QueuePlacement::Absent,
             is_dirty: false,
         }
@@ -186,7 +186,7 @@ impl WriterState {
     }
 
     /// Returns the queue of a source's collection or of a chain node; creates it if necessary.
-    pub(crate) fn get_or_create_non_event_queue(
+    pub(crate) fn get_or_create_collection_or_chain_node_queue(
         &mut self,
         tables: &mut dyn QueueTable,
         handler: HandlerId,
@@ -255,18 +255,19 @@ impl WriterState {
 
     /// Reads the rank of the ready task of a source's queue again, and removes the queue from the fair queue, which
     /// orders it by its old rank. The caller updates its placement.
-    pub(crate) fn reload_source_task_rank(
+    pub(crate) fn reload_collection_task_rank(
         &mut self,
         tables: &mut dyn QueueTable,
         id: QueueId,
     ) -> TableResult<()> {
         let queue = self.queue(id)?;
-        if !queue.is_source_queue() {
+        if !queue.is_collection_queue() {
             return Ok(());
         }
         let ready = queue.counts.ready > 0;
         self.remove_queue_from_fair_queue(id)?;
-        self.queue_mut(id)?.source_task_rank = if ready { read_source_task_rank(tables, id)? } else { None };
+        self.queue_mut(id)?.collection_task_rank =
+            if ready { read_collection_task_rank(tables, id)? } else { None };
         Ok(())
     }
 
@@ -300,10 +301,10 @@ impl WriterState {
             i64::from(to == Some(TaskPhase::Scheduled)) - i64::from(from == Some(TaskPhase::Scheduled));
         let queue = self.queue_mut(id)?;
         if let Some(from) = from {
-            *queue.counts.count_mut(from) -= 1;
+            *queue.counts.count_of_phase_mut(from) -= 1;
         }
         if let Some(to) = to {
-            *queue.counts.count_mut(to) += 1;
+            *queue.counts.count_of_phase_mut(to) += 1;
         }
         if queue.counts.ready == 0
             && let Some(key_ranks) = &mut queue.key_round_robin
@@ -345,10 +346,15 @@ impl WriterState {
     }
 
     /// Sets the rank of a source's queue whose task becomes ready. Called before the task is counted.
-    pub(crate) fn set_source_task_rank(&mut self, id: QueueId, score: i64, seq: TaskSeq) -> TableResult<()> {
+    pub(crate) fn set_collection_task_rank(
+        &mut self,
+        id: QueueId,
+        score: i64,
+        seq: TaskSeq,
+    ) -> TableResult<()> {
         let queue = self.queue_mut(id)?;
-        if queue.is_source_queue() {
-            queue.source_task_rank = Some((Reverse(score), seq.0));
+        if queue.is_collection_queue() {
+            queue.collection_task_rank = Some((Reverse(score), seq.0));
         }
         Ok(())
     }
@@ -361,14 +367,14 @@ impl WriterState {
         Ok(())
     }
 
-    /// Counts the source tasks of the tenant that come before that of a source's queue.
-    pub(crate) fn count_source_tasks_before(&self, id: QueueId) -> TableResult<u64> {
+    /// Counts the tasks of collections of the tenant that come before that of a collection's queue.
+    pub(crate) fn count_collection_tasks_before(&self, id: QueueId) -> TableResult<u64> {
         let queue = self.queue(id)?;
         let before = |other: &&QueueState| {
-            other.is_source_queue()
+            other.is_collection_queue()
                 && other.counts.ready > 0
                 && other.tenant == queue.tenant
-                && other.source_task_rank < queue.source_task_rank
+                && other.collection_task_rank < queue.collection_task_rank
         };
         Ok(self.iter_queues().filter(before).count() as u64)
     }
@@ -386,6 +392,9 @@ impl WriterState {
 }
 
 /// Reads the rank of the ready task of a source's queue.
-fn read_source_task_rank(tables: &mut dyn QueueTable, queue: QueueId) -> TableResult<Option<SourceTaskRank>> {
+fn read_collection_task_rank(
+    tables: &mut dyn QueueTable,
+    queue: QueueId,
+) -> TableResult<Option<CollectionTaskRank>> {
     Ok(tables.read_queue_head(queue)?.map(|(score, seq)| (Reverse(score), seq.0)))
 }

@@ -18,8 +18,11 @@ impl WriterState {
             tenant: stride_of(self.tenant_weights.get(&queue.tenant)),
             entry: self.handler(queue.handler)?.def.limits.weight.virtual_time_stride(),
         };
-        let entry =
-            if queue.is_source_queue() { FairQueueEntry::AllSources } else { FairQueueEntry::Queue(id) };
+        let entry = if queue.is_collection_queue() {
+            FairQueueEntry::AllCollectionQueues
+        } else {
+            FairQueueEntry::Queue(id)
+        };
         let (pool, tenant, virtual_time) =
             (self.worker_pool_of_handler(queue.handler)?, queue.tenant_index, queue.virtual_time);
         let virtual_time = self.queues.fair_queues.entry(pool).or_default().record_entry_served(
@@ -109,19 +112,24 @@ impl WriterState {
 
     pub(super) fn set_queue_placement(&mut self, id: QueueId, to: QueuePlacement) -> TableResult<()> {
         let queue = self.queue(id)?;
-        let (from, handler, tenant, virtual_time, source_rank) =
-            (queue.placement, queue.handler, queue.tenant_index, queue.virtual_time, queue.source_task_rank);
-        let is_source_queue = queue.is_source_queue();
+        let (from, handler, tenant, virtual_time, source_rank) = (
+            queue.placement,
+            queue.handler,
+            queue.tenant_index,
+            queue.virtual_time,
+            queue.collection_task_rank,
+        );
+        let is_collection_queue = queue.is_collection_queue();
         let pool = self.worker_pool_of_handler(handler)?;
         let fair_queue = self.queues.fair_queues.entry(pool).or_default();
-        match (from, source_rank.filter(|_| is_source_queue)) {
-            (QueuePlacement::InFairQueue, Some(rank)) => fair_queue.remove_source_queue(tenant, id, rank),
+        match (from, source_rank.filter(|_| is_collection_queue)) {
+            (QueuePlacement::InFairQueue, Some(rank)) => fair_queue.remove_collection_queue(tenant, id, rank),
             (QueuePlacement::InFairQueue, None) => fair_queue.remove_queue(tenant, id, virtual_time),
             (QueuePlacement::AtLimiter | QueuePlacement::Absent, _) => {}
         }
         let mut new_virtual_time = virtual_time;
-        match (to, source_rank.filter(|_| is_source_queue)) {
-            (QueuePlacement::InFairQueue, Some(rank)) => fair_queue.add_source_queue(tenant, id, rank),
+        match (to, source_rank.filter(|_| is_collection_queue)) {
+            (QueuePlacement::InFairQueue, Some(rank)) => fair_queue.add_collection_queue(tenant, id, rank),
             (QueuePlacement::InFairQueue, None) => {
                 new_virtual_time = fair_queue.add_queue(tenant, id, virtual_time)
             }

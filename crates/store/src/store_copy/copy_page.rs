@@ -50,7 +50,7 @@ impl CopyPage {
     }
 
     pub fn push_row(&mut self, cursor: CopyCursor, row: CopyRow) {
-        self.memory_size += memory_size(&row);
+        self.memory_size += estimate_memory_size(&row);
         self.next_cursor = cursor;
         self.rows.push(row);
     }
@@ -61,16 +61,16 @@ impl CopyPage {
 }
 
 /// Returns the approximate number of bytes that a row takes in memory.
-fn memory_size(row: &CopyRow) -> usize {
-    let mut text_size = TextSize(0);
+fn estimate_memory_size(row: &CopyRow) -> usize {
+    let mut text_size = TextSizeCounter(0);
     row.write_cells(&mut text_size);
     size_of::<CopyRow>() + text_size.0
 }
 
-/// Adds the sizes of texts and bytes.
-struct TextSize(usize);
+/// Adds up the sizes of the texts and the bytes of a row.
+struct TextSizeCounter(usize);
 
-impl CellWriter for TextSize {
+impl CellWriter for TextSizeCounter {
     fn write_null(&mut self) {}
 
     fn write_number(&mut self, _number: i64) {}

@@ -93,7 +93,7 @@ pub enum CopyEndpointError<E: std::error::Error + 'static> {
          outbox's list of objects; add them with this command, and let a server run until it is \
          empty: {command}"
     )]
-    OrphanedOutbox { at: String, events: String, objects: String, command: String },
+    ObjectsMissingFromOutboxList { at: String, events: String, objects: String, command: String },
     #[error(
         "{0} is a connection pooler, and a move needs a single connection; use the URL of the server itself"
     )]

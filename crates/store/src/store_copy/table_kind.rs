@@ -9,7 +9,7 @@ use crate::columns::{
     ChainColumns, Column, Columns, EndedOrderColumns, EventColumns, FileDigestColumns, FireColumns,
     HandlerColumns, IdempotencyRecordColumns, LogLineColumns, NamedTextColumns, NodeColumns, ObjectColumns,
     OrderColumns, OutboxKeyColumns, OutboxReceiptColumns, OutboxRefusalColumns, QueueColumns, RuleColumns,
-    ScheduleColumns, StoreNumberColumns, UnknownTenantRuleColumns,
+    ScheduleProgressColumns, StoreNumberColumns, UnknownTenantRuleColumns,
 };
 use crate::error::TableResult;
 
@@ -87,8 +87,9 @@ tables! {
     /// Nodes of the cluster. Those that had not left are copied with heartbeat 0: they are not live in the target, and
     /// the first sweep releases their tasks.
     Nodes(NodeColumns<'static>) = "nodes",
-    /// Progress of schedules.
-    Schedules(ScheduleColumns<'static>) = "schedules",
+    /// Progress of schedules: up to which planned time each was processed.
+    #[serde(rename = "schedules")]
+    ScheduleProgress(ScheduleProgressColumns<'static>) = "schedules",
     /// Events in the journal, and expired events that unfinished tasks need.
     Journal(EventColumns<'static>) = "journal",
     /// Objects: the number, the last event and the last events sent of each.
@@ -100,7 +101,8 @@ tables! {
     /// Recorded outcomes of ended orders.
     EndedOrders(EndedOrderColumns<'static>) = "ended_orders",
     /// Archived tasks.
-    History(ArchivedTaskColumns<'static>) = "history",
+    #[serde(rename = "history")]
+    ArchivedTasks(ArchivedTaskColumns<'static>) = "history",
     /// Ended attempts that did not succeed; a success is recorded in its task.
     Attempts(AttemptColumns<'static>) = "attempts",
     /// Log lines of tasks.

@@ -6,18 +6,18 @@ use pointsman_core::fire::{Fire, FireOutcome};
 use pointsman_core::{ScheduleName, Timestamp};
 
 use crate::error::TableResult;
-use crate::row::ScheduleRow;
+use crate::row::ScheduleProgressRow;
 
 /// Schedules, and the fire ledger.
 pub trait ScheduleTable {
-    fn list_schedules(&mut self) -> TableResult<BTreeMap<String, ScheduleRow>>;
+    fn list_schedule_progress(&mut self) -> TableResult<BTreeMap<String, ScheduleProgressRow>>;
 
-    fn read_schedule(&mut self, name: &str) -> TableResult<Option<ScheduleRow>>;
+    fn read_schedule_progress(&mut self, name: &str) -> TableResult<Option<ScheduleProgressRow>>;
 
     /// Inserts or replaces a schedule.
-    fn write_schedule(&mut self, name: &str, schedule: &ScheduleRow) -> TableResult<()>;
+    fn write_schedule_progress(&mut self, name: &str, schedule: &ScheduleProgressRow) -> TableResult<()>;
 
-    fn delete_schedule(&mut self, name: &str) -> TableResult<()>;
+    fn delete_schedule_progress(&mut self, name: &str) -> TableResult<()>;
 
     fn read_fire(&mut self, schedule: &ScheduleName, planned: Timestamp) -> TableResult<Option<Fire>>;
 

@@ -1,4 +1,4 @@
-//! Events, and pages of the journal.
+//! Builds pages of the journal from events that a store has read.
 
 use std::sync::Arc;
 

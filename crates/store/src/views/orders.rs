@@ -1,4 +1,4 @@
-//! Views of orders, chains and queues.
+//! Builds the views of orders, chains and queues from rows that a store has read.
 
 use pointsman_core::chain::{Chain, ChainNodeId};
 use pointsman_core::journal::{JournalRange, PathFilter};
@@ -53,7 +53,7 @@ impl ViewEnvironment {
             is_at_removed_node: chain.is_none_or(|chain| chain.find_node(&order.node).is_none()),
             step_blocked_because: handler
                 .filter(|_| !order.step_running)
-                .and_then(|handler| self.describe_pause(&order, &handler)),
+                .and_then(|handler| self.describe_stop_or_rule(&order, &handler)),
             suspended_by_failed_task: failed_task
                 .map(|(task, error)| (task, error.unwrap_or_else(|| "canceled".into()))),
             task,
@@ -62,7 +62,7 @@ impl ViewEnvironment {
     }
 
     /// Describes the stop or the rule that keeps the waiting task of an order from running; `None` if there is none.
-    fn describe_pause(&self, order: &Order, handler: &HandlerName) -> Option<String> {
+    fn describe_stop_or_rule(&self, order: &Order, handler: &HandlerName) -> Option<String> {
         let subject = QueueSubject::ChainNode { chain: order.key.chain.clone(), node: order.node.clone() };
         let describe_rule = || {
             let rule =

@@ -1,4 +1,4 @@
-//! Views of tasks, and pages of them.
+//! Builds the views of tasks, and pages of them, from rows that a store has read.
 
 use std::time::Duration;
 
