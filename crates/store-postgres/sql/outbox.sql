@@ -1,6 +1,6 @@
 -- Events that were emitted in SQL and have no id yet, their receipts, and the rows that were set aside.
 
--- name: read_state
+-- name: read_outbox_state
 -- At most $1 waiting rows of the outbox, with the columns that determine their read set, and the state of the drainer
 -- and of the progress in each row. If nothing waits, one row with the latter. Texts that are too long for an event,
 -- which only a manual insert can write, are shortened, but remain too long.
@@ -53,11 +53,11 @@ INSERT INTO pointsman.outbox_refused
     (n, receipt, type, key, sub, tenant, value, context, due, priority, idempotency_key, digest, at, reason, refused_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 
--- name: update_empty_up_to
+-- name: set_empty_up_to
 -- Records that the outbox is and stays empty up to $1.
 UPDATE pointsman.outbox_progress SET empty_up_to = $1
 
--- name: update_candidate
+-- name: record_progress_candidate
 -- Sets the candidate to $2, the last number at an earlier read, and the progress to $1. Every transaction with a number
 -- up to the candidate had its transaction id before this one gets its own. A crashed server must not fall back behind a
 -- candidate that was read, so this commit waits for the disk whatever is set.

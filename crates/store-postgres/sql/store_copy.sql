@@ -1,14 +1,14 @@
 -- A copy between stores.
 
--- name: insert_progress
+-- name: insert_copy_progress
 -- Inserts the first progress of a copy into this store. Returns no row if another copy has begun.
 INSERT INTO pointsman.meta (name, text) VALUES ('move', $1) ON CONFLICT (name) DO NOTHING RETURNING 1
 
--- name: update_progress
+-- name: update_copy_progress
 -- Updates the progress of a copy into this store. Returns no row if another copy has changed it.
 UPDATE pointsman.meta SET text = $1 WHERE name = 'move' AND text = $2 RETURNING 1
 
--- name: delete_progress
+-- name: delete_copy_progress
 -- Deletes the progress of a finished copy into this store.
 DELETE FROM pointsman.meta WHERE name = 'move' AND text = $1 RETURNING 1
 

@@ -44,7 +44,7 @@ impl ColumnArrays {
 
 impl CellWriter for ColumnArrays {
     fn write_null(&mut self) {
-        self.write_next(|array| array.trailing_nulls += 1);
+        self.write_next(|array| array.trailing_null_count += 1);
     }
 
     fn write_number(&mut self, number: i64) {
@@ -76,21 +76,21 @@ struct ColumnArray {
     elements: BytesMut,
     element_count: i32,
     /// Number of NULLs after the elements.
-    trailing_nulls: i32,
+    trailing_null_count: i32,
 }
 
 impl ColumnArray {
     fn new(cell_type: CellType) -> Self {
-        Self { cell_type, elements: BytesMut::new(), element_count: 0, trailing_nulls: 0 }
+        Self { cell_type, elements: BytesMut::new(), element_count: 0, trailing_null_count: 0 }
     }
 
     /// Counts another element, after the pending NULLs, and returns the buffer that it is to be put in.
     fn add_element(&mut self) -> &mut BytesMut {
-        for _ in 0..self.trailing_nulls {
+        for _ in 0..self.trailing_null_count {
             put_null(&mut self.elements);
         }
-        self.element_count += self.trailing_nulls + 1;
-        self.trailing_nulls = 0;
+        self.element_count += self.trailing_null_count + 1;
+        self.trailing_null_count = 0;
         &mut self.elements
     }
 }
@@ -98,14 +98,14 @@ impl ColumnArray {
 impl ToSql for ColumnArray {
     fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, BoxError> {
         let Kind::Array(element_type) = ty.kind() else { return Err(format!("{ty} is not an array").into()) };
-        const DIMENSIONS: i32 = 1;
-        const MAY_CONTAIN_NULLS: i32 = 1;
-        const FIRST_INDEX: i32 = 1;
-        out.put_i32(DIMENSIONS);
-        out.put_i32(MAY_CONTAIN_NULLS);
+        const DIMENSION_COUNT: i32 = 1;
+        const NULLS_FLAG: i32 = 1;
+        const LOWER_BOUND: i32 = 1;
+        out.put_i32(DIMENSION_COUNT);
+        out.put_i32(NULLS_FLAG);
         out.put_u32(element_type.oid());
         out.put_i32(self.element_count);
-        out.put_i32(FIRST_INDEX);
+        out.put_i32(LOWER_BOUND);
         out.put_slice(&self.elements);
         Ok(IsNull::No)
     }
@@ -118,7 +118,7 @@ impl ToSql for ColumnArray {
 }
 
 /// Returns the type of the array of a column.
-pub(crate) fn array_type(column: &Column) -> Type {
+pub(crate) fn array_type_of_column(column: &Column) -> Type {
     match column.cell_type {
         CellType::Int8 => Type::INT8_ARRAY,
         CellType::Int4 => Type::INT4_ARRAY,
@@ -174,7 +174,7 @@ mod tests {
         attempts.iter().for_each(|attempt| attempt.write_cells(&mut arrays));
         let encode = |(param, column): (BoxedParam, &Column)| {
             let mut encoded = BytesMut::new();
-            param.to_sql_checked(&array_type(column), &mut encoded).unwrap();
+            param.to_sql_checked(&array_type_of_column(column), &mut encoded).unwrap();
             encoded
         };
         arrays.into_params().zip(columns).map(encode).collect()

@@ -35,7 +35,7 @@ pub struct Endpoint {
     /// The URL names the user.
     has_url_user: bool,
     /// The URL itself contains a password, as opposed to `PGPASSWORD`.
-    has_url_password: bool,
+    has_password_in_own_url: bool,
     /// A direct connection to the same database, for what a pooler cannot do.
     direct_endpoint: Option<Box<Endpoint>>,
 }
@@ -77,9 +77,9 @@ impl Endpoint {
         if !has_url_user {
             config.user(whoami::username().map_err(|error| unknown_user_error(&error))?);
         }
-        let has_url_password = config.get_password().is_some();
-        if let Some(password) =
-            std::env::var_os(PASSWORD_VARIABLE).filter(|password| !has_url_password && !password.is_empty())
+        let has_password_in_own_url = config.get_password().is_some();
+        if let Some(password) = std::env::var_os(PASSWORD_VARIABLE)
+            .filter(|password| !has_password_in_own_url && !password.is_empty())
         {
             config.password(password.as_encoded_bytes());
         }
@@ -88,14 +88,14 @@ impl Endpoint {
         } else {
             tls_mode.driver_ssl_mode()
         });
-        apply_defaults(&mut config, &parameters, is_behind_pooler);
+        set_connection_defaults(&mut config, &parameters, is_behind_pooler);
         let (tls_connector, direct) = (tls::build_connector(&tls_mode)?, direct.map(Box::new));
         Ok(Self {
             config,
             tls_connector,
             is_behind_pooler,
             has_url_user,
-            has_url_password,
+            has_password_in_own_url,
             direct_endpoint: direct,
         })
     }
@@ -164,7 +164,7 @@ impl Endpoint {
     pub fn has_password_in_url(&self) -> bool {
         let direct_has_password =
             self.direct_endpoint.as_ref().is_some_and(|direct| direct.has_password_in_url());
-        self.has_url_password || direct_has_password
+        self.has_password_in_own_url || direct_has_password
     }
 
     /// The role that connects; if the URL names none it is the operating system's user, as for libpq.
@@ -182,7 +182,8 @@ impl Endpoint {
 
     /// The source of the password, if there is one.
     pub(crate) fn password_source(&self) -> Option<PasswordSource> {
-        let source = if self.has_url_password { PasswordSource::Url } else { PasswordSource::Environment };
+        let source =
+            if self.has_password_in_own_url { PasswordSource::Url } else { PasswordSource::Environment };
         self.config.get_password().map(|_| source)
     }
 
@@ -229,8 +230,8 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// Sets the defaults of every connection, unless the URL overrides them.
-fn apply_defaults(config: &mut Config, parameters: &UrlParameters, is_behind_pooler: bool) {
+/// Sets the name, timeouts and settings of connections that the URL does not set.
+fn set_connection_defaults(config: &mut Config, parameters: &UrlParameters, is_behind_pooler: bool) {
     let is_given = |name: &str| parameters.all_parameter_names.iter().any(|given| given == name);
     if !is_given("application_name") {
         config.application_name("pointsman");
@@ -267,7 +268,7 @@ fn uses_unix_socket(config: &Config) -> bool {
 /// The parameters of a URL: names and values of those that the driver does not support, and the names of all.
 #[derive(Debug, Default)]
 struct UrlParameters {
-    non_driver: Vec<(String, String)>,
+    non_driver_parameters: Vec<(String, String)>,
     all_parameter_names: Vec<String>,
 }
 
@@ -323,7 +324,7 @@ impl UrlParameters {
             if NON_DRIVER_PARAMETERS.contains(&name) {
                 let value = percent_decode_str(value).decode_utf8();
                 let value = value.map_err(|_| bad_parameter_error(name, "is not UTF-8".into()))?;
-                parameters.non_driver.push((name.into(), value.into_owned()));
+                parameters.non_driver_parameters.push((name.into(), value.into_owned()));
             } else {
                 driver_options.push(pair);
             }

@@ -294,8 +294,8 @@ fn find_sql_state(fault: &Fault) -> Option<&SqlState> {
 pub(crate) fn to_store_error(fault: Fault) -> StoreError {
     match fault {
         Fault::Damaged(cause) => StoreError::damaged(cause),
-        Fault::Database(error) if is_corruption(&error) => StoreError::damaged(describe_by_server(error)),
-        Fault::Database(error) => StoreError::unavailable(describe_by_server(error)),
+        Fault::Database(error) if is_corruption(&error) => StoreError::damaged(wrap_driver_error(error)),
+        Fault::Database(error) => StoreError::unavailable(wrap_driver_error(error)),
     }
 }
 
@@ -303,12 +303,12 @@ pub(crate) fn to_store_error(fault: Fault) -> StoreError {
 pub(crate) fn to_open_error(address: String, fault: Fault) -> OpenError {
     match fault {
         Fault::Damaged(cause) => OpenError::Damaged(cause),
-        Fault::Database(error) => OpenError::OpenFailed { address, source: describe_by_server(error) },
+        Fault::Database(error) => OpenError::OpenFailed { address, source: wrap_driver_error(error) },
     }
 }
 
 /// Wraps an error of the driver in a [`DriverError`].
-pub(crate) fn describe_by_server(error: BoxError) -> BoxError {
+pub(crate) fn wrap_driver_error(error: BoxError) -> BoxError {
     match error.downcast::<tokio_postgres::Error>() {
         Ok(error) => Box::new(DriverError(*error)),
         Err(other) => other,

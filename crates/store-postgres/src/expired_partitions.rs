@@ -22,9 +22,9 @@ const BEGIN_DROP: &str = "BEGIN; SET LOCAL lock_timeout = '100ms'; SET LOCAL sta
 struct PartitionedTable {
     name: &'static str,
     /// Moves rows that are still needed out of an expired partition; none if no row is.
-    retain_rows_query: Option<&'static Query>,
+    move_needed_rows_query: Option<&'static Query>,
     /// Deletes moved rows that are no longer needed.
-    delete_retained_rows_query: Option<&'static Query>,
+    delete_unneeded_rows_query: Option<&'static Query>,
 }
 
 /// Expiry positions: the number of the last expired event, and of the last expired archived task.
@@ -39,20 +39,20 @@ fn partitioned_tables() -> [PartitionedTable; 4] {
     [
         PartitionedTable {
             name: "journal",
-            retain_rows_query: Some(query!("partition/retain_events", INT8)),
-            delete_retained_rows_query: Some(query!("partition/delete_retained_events")),
+            move_needed_rows_query: Some(query!("partition/move_needed_events", INT8)),
+            delete_unneeded_rows_query: Some(query!("partition/delete_unneeded_events")),
         },
         PartitionedTable {
             name: "attempt",
-            retain_rows_query: Some(query!("partition/retain_attempts", INT8, INT8)),
-            delete_retained_rows_query: Some(query!("partition/delete_retained_attempts", INT8)),
+            move_needed_rows_query: Some(query!("partition/move_needed_attempts", INT8, INT8)),
+            delete_unneeded_rows_query: Some(query!("partition/delete_unneeded_attempts", INT8)),
         },
         PartitionedTable {
             name: "log",
-            retain_rows_query: Some(query!("partition/retain_log_lines", INT8, INT8)),
-            delete_retained_rows_query: Some(query!("partition/delete_retained_log_lines", INT8)),
+            move_needed_rows_query: Some(query!("partition/move_needed_log_lines", INT8, INT8)),
+            delete_unneeded_rows_query: Some(query!("partition/delete_unneeded_log_lines", INT8)),
         },
-        PartitionedTable { name: "history", retain_rows_query: None, delete_retained_rows_query: None },
+        PartitionedTable { name: "history", move_needed_rows_query: None, delete_unneeded_rows_query: None },
     ]
 }
 
@@ -62,8 +62,8 @@ pub(crate) async fn drop_expired_periodically(endpoint: Arc<Endpoint>) {
         tokio::time::sleep(DROP_INTERVAL).await;
         match drop_expired(&endpoint).await {
             Ok(0) => {}
-            Ok(partitions) => {
-                tracing::info!(partitions, "dropped expired partitions of the journal and the history")
+            Ok(partition_count) => {
+                tracing::info!(partition_count, "dropped expired partitions of the journal and the history")
             }
             Err(error) => {
                 tracing::warn!(
@@ -103,7 +103,7 @@ async fn drop_expired_in_session(session: &Session) -> TableResult<u64> {
                 dropped_count += 1;
             }
         }
-        delete_expired_retained_rows(session, &table, expired).await?;
+        delete_unneeded_rows(session, &table, expired).await?;
     }
     vacuum_bloated_tables(session).await?;
     Ok(dropped_count)
@@ -129,7 +129,7 @@ async fn drop_partition(
 ) -> TableResult<bool> {
     session.execute_batch(BEGIN_DROP).await?;
     let retain_rows_and_drop = async {
-        match (table.retain_rows_query, table.name) {
+        match (table.move_needed_rows_query, table.name) {
             (Some(retain), "journal") => drop(session.execute(retain, &[&end]).await?),
             (Some(retain), _) => drop(session.execute(retain, &[&end, &expired.archive_number]).await?),
             (None, _) => {}
@@ -156,12 +156,12 @@ async fn drop_partition(
 }
 
 /// Deletes rows that were moved out of dropped partitions and are no longer needed.
-async fn delete_expired_retained_rows(
+async fn delete_unneeded_rows(
     session: &Session,
     table: &PartitionedTable,
     expired: ExpiryPositions,
 ) -> TableResult<()> {
-    match (table.delete_retained_rows_query, table.name) {
+    match (table.delete_unneeded_rows_query, table.name) {
         (Some(delete), "journal") => drop(session.execute(delete, &[]).await?),
         (Some(delete), _) => drop(session.execute(delete, &[&expired.archive_number]).await?),
         (None, _) => {}

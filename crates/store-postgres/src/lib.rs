@@ -159,7 +159,7 @@ impl Postgres {
     }
 
     /// Returns the numbers of commits, of written rows and of sent notifications since the store was opened.
-    pub fn commit_row_and_notification_counts(&self) -> (u64, u64, u64) {
+    pub fn count_commits_rows_and_notifications(&self) -> (u64, u64, u64) {
         let writer_status = self.writer.status();
         (writer_status.commit_count(), writer_status.rows_written(), self.notifier.sent_message_count())
     }

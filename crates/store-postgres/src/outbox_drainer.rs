@@ -79,7 +79,7 @@ pub(crate) async fn run_drainer(
     let mut last_cleanup = Instant::now();
     let mut outage = OutageTracker::default();
     loop {
-        let (drained, now) = (drainer.drain().await, std::time::Instant::now());
+        let (drained, now) = (drainer.drain_until_empty().await, std::time::Instant::now());
         match &drained {
             Ok(_) if outage.record_success(now).is_some() => {
                 tracing::info!("draining the outbox works again")
@@ -105,7 +105,7 @@ pub(crate) async fn run_drainer(
             if let Err(error) = drainer.delete_expired_receipts_keys_refused().await {
                 tracing::debug!(
                     error = %ErrorChain(&error),
-                    "could not delete expired receipts, idempotency keys and refused rows; retrying in a minute"
+                    "could not delete expired receipts, idempotency keys and refused rows of the outbox; retrying in a minute"
                 );
             }
         }
@@ -117,8 +117,8 @@ pub(crate) async fn run_drainer(
 }
 
 impl OutboxDrainer {
-    /// Drains the outbox until it is empty and the next emit will notify. Returns the number of rows.
-    async fn drain(&self) -> Result<usize, StoreError> {
+    /// Drains the outbox until it is empty, and lets the next emit notify the drainer. Returns the number of drained rows.
+    async fn drain_until_empty(&self) -> Result<usize, StoreError> {
         let mut drained = 0;
         loop {
             let OutboxState {
@@ -126,7 +126,7 @@ impl OutboxDrainer {
                 is_drainer_asleep,
                 last_waiting_row_number: last_waiting_row,
                 emits_to_prefetch,
-            } = self.read_state().await?;
+            } = self.read_outbox_state().await?;
             self.advance_progress(&progress).await?;
             match last_waiting_row {
                 Some(last) => {
@@ -140,12 +140,12 @@ impl OutboxDrainer {
     }
 
     /// Reads the state of the outbox and the next waiting rows.
-    async fn read_state(&self) -> Result<OutboxState, StoreError> {
+    async fn read_outbox_state(&self) -> Result<OutboxState, StoreError> {
         self.pool
             .run_single_statement((), |session, ()| {
                 Box::pin(async {
                     let rows = session
-                        .query(query!("outbox/read_state", INT8), &[&outbox::MAX_ROWS_PER_DRAIN])
+                        .query(query!("outbox/read_outbox_state", INT8), &[&outbox::MAX_ROWS_PER_DRAIN])
                         .await?;
                     OutboxState::from_rows(&rows)
                 })
@@ -225,12 +225,12 @@ impl OutboxDrainer {
     /// Writes the progress of the outbox, if it can advance.
     async fn advance_progress(&self, progress: &OutboxProgress) -> Result<(), StoreError> {
         match progress.next_step() {
-            ProgressStep::Nothing => Ok(()),
+            ProgressStep::NoWrite => Ok(()),
             ProgressStep::SetEmptyUpTo(number) => {
-                self.execute(query!("outbox/update_empty_up_to", INT8), [number]).await.map(drop)
+                self.execute(query!("outbox/set_empty_up_to", INT8), [number]).await.map(drop)
             }
             ProgressStep::RecordCandidate => {
-                let set_candidate = query!("outbox/update_candidate", INT8, INT8);
+                let set_candidate = query!("outbox/record_progress_candidate", INT8, INT8);
                 self.execute(set_candidate, [progress.empty_up_to, progress.last_number]).await.map(drop)
             }
         }

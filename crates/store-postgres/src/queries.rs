@@ -61,7 +61,7 @@ pub(crate) const fn find_query(name: &str) -> &'static str {
     let mut index = 0;
     while index < QUERIES.len() {
         let query = QUERIES[index];
-        if is_query_of_name(query, name) {
+        if has_file_and_name(query, name) {
             return query.sql;
         }
         index += 1;
@@ -69,7 +69,7 @@ pub(crate) const fn find_query(name: &str) -> &'static str {
     panic!("no file in QUERY_FILES has a query of this name")
 }
 
-const fn is_query_of_name(query: NamedQuery, name: &str) -> bool {
+const fn has_file_and_name(query: NamedQuery, name: &str) -> bool {
     let (name, file) = (name.as_bytes(), query.file);
     name.len() == file.len() + 1 + query.name.len()
         && is_text_at(name, file.len() + 1, query.name.as_bytes())

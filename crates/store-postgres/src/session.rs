@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Statement};
 
-use crate::column_arrays::array_type;
+use crate::column_arrays::array_type_of_column;
 
 /// A named query from a file in `sql/`, with the types of its parameters.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ pub(crate) const fn select_columns<const N: usize>(columns: &[Column], names: [&
 
 impl Query {
     fn all_param_types(&self) -> impl Iterator<Item = Type> {
-        self.param_types.iter().cloned().chain(self.array_columns.iter().map(array_type))
+        self.param_types.iter().cloned().chain(self.array_columns.iter().map(array_type_of_column))
     }
 
     /// Pairs each parameter with its type.

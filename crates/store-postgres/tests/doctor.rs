@@ -53,7 +53,7 @@ fn database_name(url: &str) -> &str {
 }
 
 /// The same URL for another role.
-fn with_role(url: &str, role: &str) -> String {
+fn url_with_role(url: &str, role: &str) -> String {
     let (_, location) = url.split_once('@').unwrap();
     format!("postgres://{role}@{location}")
 }
@@ -138,7 +138,7 @@ async fn the_advice_for_settings_fixes_them() {
     let url = server.create_database().unwrap();
     let database = database_name(&url);
     server.query(database, "CREATE ROLE ann LOGIN SUPERUSER").unwrap();
-    let url = with_role(&url, "ann");
+    let url = url_with_role(&url, "ann");
     assert_eq!(problem_names(&examine(&url).await), [""; 0]);
     let cases = [
         ("ALTER SYSTEM SET fsync = off", "fsync", FindingSeverity::Fault),
@@ -240,14 +240,14 @@ async fn the_advice_contains_the_grant_to_see_transactions_of_other_roles() {
     let url = server.create_database().unwrap();
     let role = format!("unprivileged_{}", database_name(&url));
     server.query(database_name(&url), &format!("CREATE ROLE {role} LOGIN")).unwrap();
-    let findings = examine(&with_role(&url, &role)).await;
+    let findings = examine(&url_with_role(&url, &role)).await;
     let finding = finding_named(&findings, "transactions");
     assert!(
         finding.severity == FindingSeverity::Ok && finding.observation.contains("cannot be seen"),
         "{finding:?}"
     );
     server.query(database_name(&url), advice_text(finding).strip_prefix("To see them: ").unwrap()).unwrap();
-    let findings = examine(&with_role(&url, &role)).await;
+    let findings = examine(&url_with_role(&url, &role)).await;
     assert!(finding_named(&findings, "transactions").observation.starts_with("none is open"));
 }
 
@@ -312,7 +312,7 @@ async fn missing_privileges_are_reported_with_the_grant() {
         server.query(database, &format!("CREATE ROLE {role} LOGIN")).unwrap();
     }
     for role in [&creator, &guest] {
-        let url = with_role(&url, role);
+        let url = url_with_role(&url, role);
         let findings = examine(&url).await;
         let rights = finding_named(&findings, "rights");
         assert_eq!(rights.severity, FindingSeverity::Fault, "{rights:?}");
@@ -486,17 +486,17 @@ async fn the_advice_never_grants_a_superuser_role() {
     close_store(Database::open(&url, now()).await.unwrap()).await;
     for sql in ["SELECT 1", "ALTER SCHEMA pointsman OWNER TO non_owner"] {
         server.query(database, &sql.replace("non_owner", &non_owner)).unwrap();
-        let findings = examine(&with_role(&url, &non_owner)).await;
+        let findings = examine(&url_with_role(&url, &non_owner)).await;
         let rights = finding_named(&findings, "rights");
         assert!(
             rights.severity == FindingSeverity::Fault && !advice_text(rights).contains("GRANT"),
             "{rights:?}"
         );
     }
-    let findings = examine(&with_role(&url, &non_owner)).await;
+    let findings = examine(&url_with_role(&url, &non_owner)).await;
     let remedy = advice_text(finding_named(&findings, "rights")).strip_prefix("Run as an owner: ").unwrap();
     server.query(database, remedy).unwrap();
-    let url = with_role(&url, &non_owner);
+    let url = url_with_role(&url, &non_owner);
     assert_eq!(severity_of_finding(&url, "rights").await, FindingSeverity::Ok);
     close_store(Database::open(&url, now()).await.unwrap()).await;
 }

@@ -103,7 +103,7 @@ impl TestNode {
     }
 
     fn sent_notification_count(&self) -> u64 {
-        self.store.database().commit_row_and_notification_counts().2
+        self.store.database().count_commits_rows_and_notifications().2
     }
 
     /// Emits until the node sends notifications, which it does once it has found its peers.
@@ -242,14 +242,14 @@ async fn under_load_many_commits_share_a_notification() {
     let database = PooledTestDatabase::acquire().await;
     let (one, mut other) = (TestNode::open(database.url()).await, TestNode::open(database.url()).await);
     one.emit_until_peers_are_known().await;
-    let (before, begun) = (one.store.database().commit_row_and_notification_counts(), Instant::now());
+    let (before, begun) = (one.store.database().count_commits_rows_and_notifications(), Instant::now());
     join_all((0..8).map(async |_| {
         for _ in 0..100 {
             one.emit().await;
         }
     }))
     .await;
-    let (after, took) = (one.store.database().commit_row_and_notification_counts(), begun.elapsed());
+    let (after, took) = (one.store.database().count_commits_rows_and_notifications(), begun.elapsed());
     let (commits, sent) = (after.0 - before.0, after.2 - before.2);
     // Notifications are spaced, so their maximum depends on the elapsed time.
     assert!(sent <= commits && sent <= took.as_millis() as u64 / 5 + 2, "{sent} for {commits} in {took:?}");
@@ -259,7 +259,7 @@ async fn under_load_many_commits_share_a_notification() {
     for _ in 0..50 {
         one.emit().await;
     }
-    let (commits, _, sent) = one.store.database().commit_row_and_notification_counts();
+    let (commits, _, sent) = one.store.database().count_commits_rows_and_notifications();
     assert!(sent <= commits, "{sent} for {commits}");
     assert_invariants(database.url()).await;
     one.store.close();

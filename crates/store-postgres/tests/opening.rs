@@ -27,7 +27,7 @@ async fn open_from_older_layout(url: &str) -> Result<PostgresStore, OpenError> {
 }
 
 /// Returns the error of opening, which must fail.
-async fn open_error(url: &str) -> OpenError {
+async fn open_and_expect_error(url: &str) -> OpenError {
     open_store(url).await.map(|store| store.close()).expect_err("the store was opened")
 }
 
@@ -40,7 +40,7 @@ fn create_fresh_database() -> (&'static PostgresAdmin, String, String) {
 }
 
 /// Returns the URL for another role.
-fn with_role(url: &str, role: &str) -> String {
+fn url_with_role(url: &str, role: &str) -> String {
     let (_, location) = url.split_once('@').unwrap();
     format!("postgres://{role}@{location}")
 }
@@ -91,7 +91,7 @@ async fn many_nodes_may_start_at_once() {
 
 #[tokio::test]
 async fn the_error_names_an_unreachable_server() {
-    let error = open_error("postgres://ann:s3cret@127.0.0.1:1/bus").await;
+    let error = open_and_expect_error("postgres://ann:s3cret@127.0.0.1:1/bus").await;
     assert!(matches!(&error, OpenError::Unreachable { address, .. } if address == "127.0.0.1:1"), "{error}");
     assert!(!ErrorChain(&error).to_string().contains("s3cret"));
 }
@@ -99,19 +99,19 @@ async fn the_error_names_an_unreachable_server() {
 #[tokio::test]
 async fn the_error_names_a_missing_database() {
     let (server, ..) = create_fresh_database();
-    let error = open_error(&server.url("no_such_database")).await;
+    let error = open_and_expect_error(&server.url("no_such_database")).await;
     assert!(
         matches!(&error, OpenError::DatabaseNotFound { database, .. } if database == "no_such_database"),
         "{error}"
     );
-    let error = open_error(&server.url("no%20where")).await.to_string();
+    let error = open_and_expect_error(&server.url("no%20where")).await.to_string();
     assert!(error.ends_with("CREATE DATABASE \"no where\""), "{error}");
 }
 
 #[tokio::test]
 async fn the_error_names_a_role_without_access() {
     let (_, _, url) = create_fresh_database();
-    let error = open_error(&with_role(&url, "nobody_of_that_name")).await;
+    let error = open_and_expect_error(&url_with_role(&url, "nobody_of_that_name")).await;
     assert!(
         matches!(&error, OpenError::LoginRefused { role, .. } if role == "nobody_of_that_name"),
         "{error}"
@@ -123,8 +123,8 @@ async fn without_a_database_in_the_url_the_one_named_like_the_role_is_opened() {
     let (server, database, url) = create_fresh_database();
     let role = format!("lone_{database}");
     server.query(&database, &format!("CREATE ROLE {role} LOGIN")).unwrap();
-    let url = with_role(url.rsplit_once('/').unwrap().0, &role);
-    let error = open_error(&url).await;
+    let url = url_with_role(url.rsplit_once('/').unwrap().0, &role);
+    let error = open_and_expect_error(&url).await;
     assert!(
         matches!(&error, OpenError::DefaultDatabaseNotFound { role: tried, .. } if *tried == role),
         "{error}"
@@ -145,16 +145,16 @@ async fn a_missing_password_or_user_is_reported() {
     })
     .unwrap();
     let url = server.url("locked");
-    let error = open_error(&with_role(&url, "ann")).await.to_string();
+    let error = open_and_expect_error(&url_with_role(&url, "ann")).await.to_string();
     assert!(
         error.contains("denies access to the role ann: it requires a password, and none was given"),
         "{error}"
     );
     assert!(error.contains("PGPASSWORD") && !error.contains("names no user"), "{error}");
-    let error = open_error(&with_role(&url, "ann:wrong")).await.to_string();
+    let error = open_and_expect_error(&url_with_role(&url, "ann:wrong")).await.to_string();
     assert!(error.contains("check user and password in the URL") && !error.contains("PGPASSWORD"), "{error}");
     let (_, location) = url.split_once('@').unwrap();
-    let error = open_error(&format!("postgres://{location}")).await;
+    let error = open_and_expect_error(&format!("postgres://{location}")).await;
     assert!(matches!(&error, OpenError::LoginRefused { role, .. } if !role.is_empty()), "{error}");
     assert!(error.to_string().contains("names no user"), "{error}");
 }
@@ -175,11 +175,11 @@ fn start_fake_server(response: &'static str) -> String {
 #[tokio::test]
 async fn a_server_that_is_not_postgresql_is_recognized() {
     for response in ["HTTP/1.1 400 Bad Request\r\n\r\n", "SSH-2.0-OpenSSH_9.6\r\n", "-E", "N\0\0\0\0\0"] {
-        let error = open_error(&start_fake_server(response)).await;
+        let error = open_and_expect_error(&start_fake_server(response)).await;
         assert!(matches!(error, OpenError::NotPostgres { .. }), "{response:?}: {error}");
     }
     for response in ["", "N"] {
-        let error = open_error(&start_fake_server(response)).await;
+        let error = open_and_expect_error(&start_fake_server(response)).await;
         assert!(matches!(error, OpenError::Unreachable { .. }), "{response:?}: {error}");
     }
 }
@@ -189,17 +189,17 @@ async fn the_error_for_a_role_that_cannot_create_the_schema_contains_the_grant()
     let (server, database, url) = create_fresh_database();
     let role = format!("limited_{database}");
     server.query(&database, &format!("CREATE ROLE {role} LOGIN")).unwrap();
-    let url = with_role(&url, &role);
-    let error = open_error(&url).await;
+    let url = url_with_role(&url, &role);
+    let error = open_and_expect_error(&url).await;
     let OpenError::MissingPrivilege { grant, .. } = &error else { panic!("{error}") };
     server.query(&database, grant).unwrap();
     open_store(&url).await.unwrap().close();
     let other = format!("other_{database}");
     server.query(&database, &format!("CREATE ROLE {other} LOGIN")).unwrap();
-    let error = open_error(&with_role(&url, &other)).await;
+    let error = open_and_expect_error(&url_with_role(&url, &other)).await;
     let OpenError::MissingPrivilege { grant, .. } = &error else { panic!("{error}") };
     server.query(&database, grant).unwrap();
-    open_store(&with_role(&url, &other)).await.unwrap().close();
+    open_store(&url_with_role(&url, &other)).await.unwrap().close();
 }
 
 #[tokio::test]
@@ -209,14 +209,14 @@ async fn a_prepared_empty_schema_is_used() {
     server
         .query(&database, &format!("CREATE ROLE {role} LOGIN; CREATE SCHEMA pointsman AUTHORIZATION {role}"))
         .unwrap();
-    open_store(&with_role(&url, &role)).await.unwrap().close();
+    open_store(&url_with_role(&url, &role)).await.unwrap().close();
 }
 
 #[tokio::test]
 async fn a_schema_pointsman_of_another_program_is_left_unchanged() {
     let (server, database, url) = create_fresh_database();
     server.query(&database, "CREATE SCHEMA pointsman; CREATE TABLE pointsman.theirs (n integer)").unwrap();
-    let error = open_error(&url).await;
+    let error = open_and_expect_error(&url).await;
     assert!(matches!(error, OpenError::ForeignSchema { .. }), "{error}");
     let tables = "SELECT string_agg(tablename, ',') FROM pg_tables WHERE schemaname = 'pointsman'";
     assert_eq!(query_value(server, &database, tables), "theirs");
@@ -229,7 +229,7 @@ async fn a_newer_or_altered_layout_is_rejected() {
     let insert_newer_sql = "INSERT INTO pointsman.migration SELECT max(version) + 1, 'later.sql', '', now()
                  FROM pointsman.migration";
     server.query(&database, insert_newer_sql).unwrap();
-    let error = open_error(&url).await;
+    let error = open_and_expect_error(&url).await;
     assert!(
         matches!(error, OpenError::SchemaTooNew { found, supported } if found == supported + 1),
         "{error}"
@@ -237,7 +237,7 @@ async fn a_newer_or_altered_layout_is_rejected() {
     let delete_newer_sql = "DELETE FROM pointsman.migration WHERE name = 'later.sql'";
     server.query(&database, delete_newer_sql).unwrap();
     server.query(&database, "UPDATE pointsman.migration SET checksum = 'another' WHERE version = 1").unwrap();
-    let error = open_error(&url).await;
+    let error = open_and_expect_error(&url).await;
     assert!(matches!(&error, OpenError::MigrationChanged { name } if name == "0001_initial"), "{error}");
 }
 
@@ -247,7 +247,7 @@ async fn a_database_without_utf8_is_rejected() {
     let other = format!("latin_{database}");
     let create_sql = format!("CREATE DATABASE {other} TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'");
     server.query("postgres", &create_sql).unwrap();
-    let error = open_error(&server.url(&other)).await;
+    let error = open_and_expect_error(&server.url(&other)).await;
     assert!(matches!(&error, OpenError::NotUtf8 { found, .. } if found == "LATIN1"), "{error}");
 }
 
@@ -294,8 +294,8 @@ async fn a_role_that_does_not_own_the_tables_is_rejected() {
             ),
         )
         .unwrap();
-    let url = with_role(&url, &role.replace(' ', "%20").replace('"', "%22"));
-    let error = open_error(&url).await;
+    let url = url_with_role(&url, &role.replace(' ', "%20").replace('"', "%22"));
+    let error = open_and_expect_error(&url).await;
     let OpenError::MissingPrivilege { grant, reason, .. } = &error else { panic!("{error}") };
     assert!(reason.contains("tables and functions"), "{error}");
     assert!(!grant.contains("GRANT"), "the owner is a superuser: {grant}");
@@ -313,7 +313,7 @@ async fn an_incomplete_schema_is_rejected() {
         let (server, database, url) = create_fresh_database();
         open_store(&url).await.unwrap().close();
         server.query(&database, removed).unwrap();
-        let error = open_error(&url).await;
+        let error = open_and_expect_error(&url).await;
         let table = removed.rsplit('.').next().unwrap();
         assert!(
             matches!(&error, OpenError::SchemaIncomplete { problem } if problem.contains(table)),
@@ -329,7 +329,7 @@ async fn an_undeclared_pooler_is_reported() {
     let direct = server.create_database().unwrap();
     let pooler =
         PgBouncer::start_refusing_unknown_parameters(&server, direct.rsplit('/').next().unwrap()).unwrap();
-    let error = open_error(&pooler.url().unwrap()).await;
+    let error = open_and_expect_error(&pooler.url().unwrap()).await;
     assert!(matches!(error, OpenError::UndeclaredPooler { .. }), "{error}");
     assert!(error.to_string().contains("pooler=transaction"), "{error}");
 }
@@ -347,7 +347,7 @@ async fn the_error_names_the_session_that_has_the_migration_lock() {
         )
         .await
         .unwrap();
-    let error = open_error(&url).await;
+    let error = open_and_expect_error(&url).await;
     let OpenError::SchemaLocked { holders, pid } = &error else { panic!("{error}") };
     assert!(holders.starts_with("holder of "), "{holders}");
     server.query(&database, &format!("SELECT pg_terminate_backend({pid})")).unwrap();
@@ -362,7 +362,7 @@ async fn foreign_objects_in_the_schema_are_ignored() {
     server
         .query(&database, &format!("CREATE ROLE {owner} LOGIN; ALTER DATABASE {database} OWNER TO {owner}"))
         .unwrap();
-    let url = with_role(&url, &owner);
+    let url = url_with_role(&url, &owner);
     open_store(&url).await.unwrap().close();
     let foreign_objects = "CREATE VIEW pointsman.report AS SELECT 1; CREATE TABLE pointsman.notes ();
                   CREATE FUNCTION pointsman.help() RETURNS int LANGUAGE sql AS 'SELECT 1';
@@ -381,10 +381,10 @@ async fn a_member_of_the_owner_role_may_migrate_the_schema() {
          CREATE ROLE {member} LOGIN; GRANT {owner} TO {member}"
     );
     server.query(&database, &roles).unwrap();
-    Postgres::migrate(&with_role(&url, &owner), &MIGRATIONS_FROM_OLDER_LAYOUT[..1]).await.unwrap();
-    open_from_older_layout(&with_role(&url, &member)).await.unwrap().close();
+    Postgres::migrate(&url_with_role(&url, &owner), &MIGRATIONS_FROM_OLDER_LAYOUT[..1]).await.unwrap();
+    open_from_older_layout(&url_with_role(&url, &member)).await.unwrap().close();
     for role in [&owner, &member] {
         server.query(&database, &format!("SET ROLE {role}; SELECT * FROM pointsman.events")).unwrap();
     }
-    open_from_older_layout(&with_role(&url, &owner)).await.unwrap().close();
+    open_from_older_layout(&url_with_role(&url, &owner)).await.unwrap().close();
 }

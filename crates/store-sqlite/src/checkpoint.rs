@@ -73,7 +73,7 @@ fn run_checkpoints(conn: &Connection, writer_status: &WriterStatus, is_stop_requ
         // Whatever makes a checkpoint fail (a full disk, a damaged file) makes writes fail too, and they report the
         // error.
         if let Err(error) = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
-            tracing::debug!(error = %ErrorChain(&error), "WAL checkpoint failed; it is retried after further writes");
+            tracing::debug!(error = %ErrorChain(&error), "WAL checkpoint failed; it is retried after further writes, and the WAL grows until then");
         }
     }
 }

@@ -17,9 +17,9 @@ use rusqlite::{Connection, OpenFlags};
 use crate::open::{LATEST_LAYOUT, read_layout, sibling_path};
 
 /// Less free space than this is a warning.
-const LOW_DISK_SPACE: u64 = 1 << 30;
+const LOW_DISK_SPACE_BYTES: u64 = 1 << 30;
 /// Less free space than this is a fault.
-const CRITICAL_DISK_SPACE: u64 = 64 << 20;
+const CRITICAL_DISK_SPACE_BYTES: u64 = 64 << 20;
 /// The WAL is checkpointed at 128 MB. If it is larger than this, something prevents checkpoints.
 const LARGE_WAL_BYTES: u64 = 512 << 20;
 /// The maximum number of integrity errors that are listed.
@@ -134,11 +134,11 @@ fn check_disk_space(path: &Path) -> Finding {
         );
     }
     match free_bytes {
-        free_bytes if free_bytes < CRITICAL_DISK_SPACE => Finding::fault("disk", observation).with_advice(
+        free_bytes if free_bytes < CRITICAL_DISK_SPACE_BYTES => Finding::fault("disk", observation).with_advice(
             "Free some space now: on a full disk every commit fails. A shorter retention of journal and history \
              helps too.",
         ),
-        free_bytes if free_bytes < LOW_DISK_SPACE => Finding::warning("disk", observation)
+        free_bytes if free_bytes < LOW_DISK_SPACE_BYTES => Finding::warning("disk", observation)
             .with_advice("Free some space, or shorten the retention of journal and history in the configuration."),
         _ => Finding::ok("disk", observation),
     }

@@ -142,25 +142,25 @@ mod tests {
     /// SQLite would take a name that was not replaced for a parameter.
     #[test]
     fn every_name_in_sql_is_replaced() {
-        check_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+        assert_names_replaced_in_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
     }
 
-    fn check_folder(folder: &Path) {
+    fn assert_names_replaced_in_folder(folder: &Path) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             match path.is_dir() {
-                true => check_folder(&path),
-                false => check_file(&path, &std::fs::read_to_string(&path).unwrap()),
+                true => assert_names_replaced_in_folder(&path),
+                false => assert_names_replaced_in_file(&path, &std::fs::read_to_string(&path).unwrap()),
             }
         }
     }
 
-    fn check_file(path: &Path, code: &str) {
+    fn assert_names_replaced_in_file(path: &Path, code: &str) {
         for (position, _) in code.match_indices(':') {
             let (before, after) = (&code[..position], &code[position + 1..]);
             let end = after.find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap_or(after.len());
             let name = &after[..end];
-            if is_name(name) && !before.ends_with(':') {
+            if is_expanded_name(name) && !before.ends_with(':') {
                 let statement = &before[before.rfind([';', '{', '}']).unwrap_or(0)..];
                 assert!(statement.contains("expand_sql!("), "{}: :{name} is not replaced", path.display());
             }
@@ -168,7 +168,7 @@ mod tests {
     }
 
     /// Returns whether this is the name of a code, or of the columns or parameters of a row.
-    fn is_name(name: &str) -> bool {
+    fn is_expanded_name(name: &str) -> bool {
         SQL_CODES.iter().any(|(code_name, _)| *code_name == name)
             || ["_columns", "_parameters"].iter().any(|suffix| name.ends_with(suffix))
     }

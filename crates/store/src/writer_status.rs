@@ -77,12 +77,16 @@ impl WriterStatus {
             Some(OutageNotice::Ongoing { failures }) => {
                 tracing::error!(
                     error,
-                    failures,
+                    failed_transactions = failures,
                     "the store still cannot be written; callers get errors; check the database"
                 );
             }
             Some(OutageNotice::Ended { duration, failures }) => {
-                tracing::info!(failures, seconds = duration.as_secs(), "the store can be written again");
+                tracing::info!(
+                    failed_transactions = failures,
+                    outage_seconds = duration.as_secs(),
+                    "the store can be written again"
+                );
             }
         }
     }
@@ -115,12 +119,16 @@ impl ReadOutageLog {
             Some(OutageNotice::Ongoing { failures }) => {
                 tracing::warn!(
                     error,
-                    failures,
+                    failed_reads = failures,
                     "the store still cannot be read; readers get errors; check the database"
                 );
             }
             Some(OutageNotice::Ended { duration, failures }) => {
-                tracing::info!(failures, seconds = duration.as_secs(), "the store can be read again");
+                tracing::info!(
+                    failed_reads = failures,
+                    outage_seconds = duration.as_secs(),
+                    "the store can be read again"
+                );
             }
         }
     }

@@ -98,7 +98,7 @@ const SETTING_CHECKS: [SettingCheck; 10] = [
 ];
 
 /// Settings without a check, which the conditions of checks read.
-const CONDITION_ONLY_SETTINGS: [&str; 1] = ["synchronous_standby_names"];
+const SETTINGS_READ_BY_CONDITIONS: [&str; 1] = ["synchronous_standby_names"];
 
 /// The settings of this session by name, each with its value and its source.
 struct ServerSettings(HashMap<String, (String, String)>);
@@ -112,7 +112,7 @@ impl ServerSettings {
 impl Doctor {
     pub(super) async fn check_settings(&self) -> CheckResult<()> {
         let names: Vec<&str> =
-            SETTING_CHECKS.iter().map(|check| check.name).chain(CONDITION_ONLY_SETTINGS).collect();
+            SETTING_CHECKS.iter().map(|check| check.name).chain(SETTINGS_READ_BY_CONDITIONS).collect();
         let mut settings = ServerSettings(HashMap::new());
         // Not in a read-only transaction as the other queries, because that changes some settings.
         for row in self.session.query(query!("doctor/list_settings", TEXT_ARRAY), &[&names]).await? {

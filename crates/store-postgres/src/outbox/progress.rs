@@ -28,7 +28,8 @@ pub(crate) struct OutboxProgress {
 /// The next write to the progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgressStep {
-    Nothing,
+    /// The progress stays as it is stored.
+    NoWrite,
     SetEmptyUpTo(i64),
     /// Records the last number as the candidate, with a new transaction id.
     RecordCandidate,
@@ -53,7 +54,7 @@ impl OutboxProgress {
             return if self.last_number - self.empty_up_to >= MIN_PROGRESS_ADVANCE {
                 ProgressStep::RecordCandidate
             } else {
-                ProgressStep::Nothing
+                ProgressStep::NoWrite
             };
         }
         let new_empty_up_to = self
@@ -64,7 +65,7 @@ impl OutboxProgress {
         if self.oldest_active_xact >= self.candidate_xact && is_worth_writing {
             ProgressStep::SetEmptyUpTo(new_empty_up_to)
         } else {
-            ProgressStep::Nothing
+            ProgressStep::NoWrite
         }
     }
 }
@@ -91,7 +92,7 @@ mod tests {
             oldest_active_xact: 9,
             ..OutboxProgress::default()
         };
-        assert_eq!(before_min_advance.next_step(), ProgressStep::Nothing);
+        assert_eq!(before_min_advance.next_step(), ProgressStep::NoWrite);
         assert_eq!(
             OutboxProgress { last_number: MIN_PROGRESS_ADVANCE, ..before_min_advance }.next_step(),
             ProgressStep::RecordCandidate
@@ -106,7 +107,7 @@ mod tests {
     fn progress_waits_while_an_older_transaction_is_open() {
         assert_eq!(
             OutboxProgress { oldest_active_xact: 699, ..PROGRESS_WITH_CANDIDATE }.next_step(),
-            ProgressStep::Nothing
+            ProgressStep::NoWrite
         );
         assert_eq!(PROGRESS_WITH_CANDIDATE.next_step(), ProgressStep::SetEmptyUpTo(MIN_PROGRESS_ADVANCE));
     }
@@ -127,7 +128,7 @@ mod tests {
                 ..PROGRESS_WITH_CANDIDATE
             }
             .next_step(),
-            ProgressStep::Nothing
+            ProgressStep::NoWrite
         );
         let far_ahead = OutboxProgress {
             candidate_number: 5 * MIN_PROGRESS_ADVANCE,

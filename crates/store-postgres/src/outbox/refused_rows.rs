@@ -44,9 +44,9 @@ impl RefusedRowTracker {
     /// Logs the rows that were set aside since the last such log line, if that is long enough ago.
     pub(crate) fn log_if_due(&self) {
         let due = self.log.lock().unwrap_or_else(PoisonError::into_inner).take_due_summary(Instant::now());
-        if let Some((rows, example)) = due {
+        if let Some((row_count, example)) = due {
             tracing::warn!(
-                rows,
+                row_count,
                 example,
                 "rows of the outbox cannot become events; moved them to pointsman.outbox_refused with the reason; correct \
                  the programs that insert them"

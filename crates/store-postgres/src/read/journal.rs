@@ -49,7 +49,7 @@ pub(super) async fn read_event_page(session: &Session, read: &JournalQuery) -> T
         if chunk_size.is_last_chunk(&rows, bytes) {
             return Ok(page.into_page());
         }
-        chunk_size = chunk_size.grown();
+        chunk_size = chunk_size.next_larger();
         rows = fetch_event_chunk(session, read, after, until, chunk_size).await?;
     }
 }

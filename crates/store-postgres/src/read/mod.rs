@@ -46,7 +46,7 @@ impl ChunkSize {
         self.0 as i64
     }
 
-    fn grown(self) -> Self {
+    fn next_larger(self) -> Self {
         Self((self.0 * 4).min(MAX_CHUNK_ROWS))
     }
 

@@ -124,7 +124,7 @@ async fn list_matching_orders(
         if chunk_size.is_last_chunk(&rows, bytes) {
             return Ok(page.into_page());
         }
-        chunk_size = chunk_size.grown();
+        chunk_size = chunk_size.next_larger();
         rows = fetch_order_chunk(session, &query, chunk_size).await?;
     }
 }

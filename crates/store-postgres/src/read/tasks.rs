@@ -268,7 +268,7 @@ impl TaskCursor {
         if self.chunk_size.is_last_chunk(&rows, 0) {
             self.query = None;
         }
-        self.chunk_size = self.chunk_size.grown();
+        self.chunk_size = self.chunk_size.next_larger();
         Ok(())
     }
 

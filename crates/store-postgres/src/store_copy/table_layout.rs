@@ -11,7 +11,7 @@ pub(super) struct TableLayout {
     /// Selects the rows to copy.
     pub(super) row_filter: &'static str,
     /// A column that only PostgreSQL has, and that is written.
-    pub(super) postgres_column: Option<&'static str>,
+    pub(super) postgres_only_column: Option<&'static str>,
 }
 
 /// Selects unexpired events, and expired ones that unfinished tasks need; other expired events are in the table until
@@ -34,13 +34,13 @@ impl TableLayout {
             table_name,
             key_columns: table_kind.key_columns().iter().map(|column| column.name).collect(),
             row_filter: "true",
-            postgres_column: None,
+            postgres_only_column: None,
         };
         match table_kind {
             TableKind::Counters => all_rows("last_commit"),
             TableKind::NamedTexts => Self { row_filter: COPIED_TEXTS_FILTER, ..all_rows("meta") },
             TableKind::Handlers => all_rows("handler"),
-            TableKind::Queues => Self { postgres_column: Some("canvas_id"), ..all_rows("queue") },
+            TableKind::Queues => Self { postgres_only_column: Some("canvas_id"), ..all_rows("queue") },
             TableKind::Chains => all_rows("chain"),
             TableKind::Rules | TableKind::UnknownTenantRules => all_rows("scheduling_rules"),
             TableKind::FileDigests => all_rows("file_digest"),
@@ -48,7 +48,7 @@ impl TableLayout {
             TableKind::ScheduleProgress => all_rows("schedule"),
             TableKind::Journal => Self {
                 row_filter: NEEDED_EVENTS_FILTER,
-                postgres_column: Some("number"),
+                postgres_only_column: Some("number"),
                 ..all_rows("journal")
             },
             TableKind::Objects => all_rows("object"),
@@ -59,17 +59,17 @@ impl TableLayout {
             TableKind::ArchivedTasks => Self {
                 key_columns: vec!["n"],
                 row_filter: "t.n > (SELECT expired_archive_number FROM pointsman.last_commit)",
-                postgres_column: Some("n"),
+                postgres_only_column: Some("n"),
                 ..all_rows("history")
             },
             TableKind::Attempts => Self {
                 row_filter: ROWS_OF_UNEXPIRED_TASKS_FILTER,
-                postgres_column: Some("partition_key"),
+                postgres_only_column: Some("partition_key"),
                 ..all_rows("attempt")
             },
             TableKind::Logs => Self {
                 row_filter: ROWS_OF_UNEXPIRED_TASKS_FILTER,
-                postgres_column: Some("partition_key"),
+                postgres_only_column: Some("partition_key"),
                 ..all_rows("log")
             },
             // Ordered by time, because another store may find the oldest records by their position.
@@ -98,7 +98,7 @@ impl TableLayout {
     /// Returns the columns that a row is written to: first the one that only PostgreSQL has.
     pub(super) fn column_list(&self, table_kind: TableKind) -> String {
         let names = table_kind.columns().iter().map(|column| column.name);
-        self.postgres_column.into_iter().chain(names).collect::<Vec<_>>().join(", ")
+        self.postgres_only_column.into_iter().chain(names).collect::<Vec<_>>().join(", ")
     }
 }
 

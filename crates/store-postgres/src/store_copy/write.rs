@@ -124,9 +124,10 @@ impl CopyConnection {
     /// Replaces the stored progress; returns false if another copy has changed it.
     async fn write_progress(&self, progress: &str) -> TableResult<bool> {
         let written = match &self.progress {
-            None => self.query(query!("store_copy/insert_progress", TEXT), &[&progress]).await?,
+            None => self.query(query!("store_copy/insert_copy_progress", TEXT), &[&progress]).await?,
             Some(before) => {
-                self.query(query!("store_copy/update_progress", TEXT, TEXT), &[&progress, before]).await?
+                self.query(query!("store_copy/update_copy_progress", TEXT, TEXT), &[&progress, before])
+                    .await?
             }
         };
         Ok(!written.is_empty())
@@ -143,7 +144,7 @@ impl CopyConnection {
         }
         self.query(query!("store_copy/insert_final_commit_version"), &[]).await?;
         self.query(query!("store_copy/update_audit_and_outbox_sequences"), &[]).await?;
-        self.query(query!("store_copy/delete_progress", TEXT), &[&self.progress]).await?;
+        self.query(query!("store_copy/delete_copy_progress", TEXT), &[&self.progress]).await?;
         self.client.batch_execute("COMMIT").await?;
         Ok(true)
     }

@@ -20,9 +20,11 @@ impl ActiveTaskTable for PgTables {
         let written = self.write_batch.find_task(seq);
         match written {
             Some(task) => Ok(task),
-            None => {
-                self.query_optional(query!("task/read_active_task", INT8), params![seq.0], decode_active_task)
-            }
+            None => self.query_and_decode_first(
+                query!("task/read_active_task", INT8),
+                params![seq.0],
+                decode_active_task,
+            ),
         }
     }
 
@@ -90,36 +92,46 @@ impl ActiveTaskTable for PgTables {
     }
 
     fn list_scheduled_tasks(&mut self) -> TableResult<Vec<ActiveTaskRow>> {
-        self.query_all(query!("task/list_scheduled_tasks"), vec![], decode_active_task)
+        self.query_and_decode_rows(query!("task/list_scheduled_tasks"), vec![], decode_active_task)
     }
 
     fn list_due_tasks(&mut self, now: Timestamp, limit: usize) -> TableResult<Vec<WaitingTask>> {
         let params = params![now.micros(), limit as i64];
-        self.query_all(query!("task/list_due_tasks", INT8, INT8), params, |row| decode_waiting_task(row, 0))
+        self.query_and_decode_rows(query!("task/list_due_tasks", INT8, INT8), params, |row| {
+            decode_waiting_task(row, 0)
+        })
     }
 
     fn read_earliest_due_time(&mut self) -> TableResult<Option<Timestamp>> {
-        self.query_optional(query!("task/read_earliest_due_time"), vec![], |row| read_time(row, 0))
+        self.query_and_decode_first(query!("task/read_earliest_due_time"), vec![], |row| read_time(row, 0))
     }
 
     fn list_sync_gated_tasks(&mut self, event: EventId) -> TableResult<Vec<SyncGatedTask>> {
-        self.query_all(query!("task/list_sync_gated_tasks", INT8), params![event.as_i64()], |row| {
-            Ok(SyncGatedTask {
-                task: decode_waiting_task(row, 0)?,
-                lane: read_column(row, 6)?,
-                lane_position: read_column(row, 7)?,
-                sync_stage: read_column(row, 8)?,
-            })
-        })
+        self.query_and_decode_rows(
+            query!("task/list_sync_gated_tasks", INT8),
+            params![event.as_i64()],
+            |row| {
+                Ok(SyncGatedTask {
+                    task: decode_waiting_task(row, 0)?,
+                    lane: read_column(row, 6)?,
+                    lane_position: read_column(row, 7)?,
+                    sync_stage: read_column(row, 8)?,
+                })
+            },
+        )
     }
 
     fn list_active_tasks_of_event(&mut self, event: EventId) -> TableResult<Vec<ActiveTaskRow>> {
         let query = query!("task/list_active_tasks_of_event", INT8);
-        self.query_all(query, params![event.as_i64()], decode_active_task)
+        self.query_and_decode_rows(query, params![event.as_i64()], decode_active_task)
     }
 
     fn list_tasks_locked_by_node(&mut self, node: NodeId) -> TableResult<Vec<ActiveTaskRow>> {
-        self.query_all(query!("task/list_tasks_locked_by_node", INT8), params![node], decode_active_task)
+        self.query_and_decode_rows(
+            query!("task/list_tasks_locked_by_node", INT8),
+            params![node],
+            decode_active_task,
+        )
     }
 
     fn list_expired_worker_leases(
@@ -128,7 +140,11 @@ impl ActiveTaskTable for PgTables {
         now: Timestamp,
     ) -> TableResult<Vec<ActiveTaskRow>> {
         let params = params![now.micros(), since.micros()];
-        self.query_all(query!("task/list_expired_worker_leases", INT8, INT8), params, decode_active_task)
+        self.query_and_decode_rows(
+            query!("task/list_expired_worker_leases", INT8, INT8),
+            params,
+            decode_active_task,
+        )
     }
 
     fn list_tasks_in_phases(
@@ -140,14 +156,14 @@ impl ActiveTaskTable for PgTables {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         match phases {
             [TaskPhase::Scheduled] => {
-                return self.query_all(
+                return self.query_and_decode_rows(
                     query!("task/list_scheduled_tasks_of_queue", INT8, INT8),
                     params![queue, limit],
                     |row| read_task_seq(row, 0),
                 );
             }
             [TaskPhase::Missing] => {
-                return self.query_all(
+                return self.query_and_decode_rows(
                     query!("task/list_missing_tasks_of_queue", INT8, INT8),
                     params![queue, limit],
                     |row| read_task_seq(row, 0),
@@ -157,9 +173,11 @@ impl ActiveTaskTable for PgTables {
         }
         let codes: Vec<i16> = phases.iter().map(|phase| phase.code()).collect();
         let params = params![queue, codes, limit];
-        self.query_all(query!("task/list_tasks_in_phases", INT8, INT2_ARRAY, INT8), params, |row| {
-            read_task_seq(row, 0)
-        })
+        self.query_and_decode_rows(
+            query!("task/list_tasks_in_phases", INT8, INT2_ARRAY, INT8),
+            params,
+            |row| read_task_seq(row, 0),
+        )
     }
 
     fn list_running_tasks_of_handler(
@@ -167,7 +185,7 @@ impl ActiveTaskTable for PgTables {
         handler: HandlerId,
         limit: usize,
     ) -> TableResult<Vec<TaskSeq>> {
-        self.query_all(
+        self.query_and_decode_rows(
             query!("task/list_running_tasks_of_handler", INT8, INT8),
             params![handler, limit as i64],
             |row| read_task_seq(row, 0),
@@ -176,7 +194,7 @@ impl ActiveTaskTable for PgTables {
 
     fn list_tasks_to_rescore(&mut self, queue: QueueId) -> TableResult<Vec<(TaskSeq, i64, Timestamp)>> {
         let decode = |row: &_| Ok((read_task_seq(row, 0)?, read_column(row, 1)?, read_time(row, 2)?));
-        self.query_all(query!("task/list_tasks_to_rescore", INT8), params![queue], decode)
+        self.query_and_decode_rows(query!("task/list_tasks_to_rescore", INT8), params![queue], decode)
     }
 
     fn list_tasks_to_regroup(
@@ -184,7 +202,7 @@ impl ActiveTaskTable for PgTables {
         queue: QueueId,
     ) -> TableResult<Vec<(WaitingTask, TaskPhase, String)>> {
         let decode = |row: &_| Ok((decode_waiting_task(row, 0)?, read_phase(row, 6)?, read_column(row, 7)?));
-        self.query_all(query!("task/list_tasks_to_regroup", INT8), params![queue], decode)
+        self.query_and_decode_rows(query!("task/list_tasks_to_regroup", INT8), params![queue], decode)
     }
 
     fn prefetch_task_subjects(&mut self, events: &[EventId], orders: &[i64]) -> TableResult<()> {

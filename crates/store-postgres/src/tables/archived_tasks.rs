@@ -18,7 +18,7 @@ impl ArchivedTaskTable for PgTables {
             return Ok(Some(archived_row.clone()));
         }
         let expired_archive_number = self.commit_version_row.expired_archive_number;
-        self.query_optional(
+        self.query_and_decode_first(
             query!("history/read_archived_task", INT8, INT8),
             params![seq.0, expired_archive_number],
             |row| read_columns::<ArchivedTaskColumns<'_>>(row, 0)?.into_row(),
@@ -44,7 +44,7 @@ impl ArchivedTaskTable for PgTables {
     }
 
     fn list_attempt_outcomes(&mut self, task: TaskSeq) -> TableResult<Vec<AttemptOutcome>> {
-        self.query_all(query!("attempt/list_attempt_outcomes", INT8), params![task.0], |row| {
+        self.query_and_decode_rows(query!("attempt/list_attempt_outcomes", INT8), params![task.0], |row| {
             decode_attempt_outcome(read_column(row, 0)?)
         })
     }

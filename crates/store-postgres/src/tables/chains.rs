@@ -13,7 +13,7 @@ use crate::writer_connection::{SqlCommand, params};
 
 impl ChainTable for PgTables {
     fn list_chains(&mut self) -> TableResult<Vec<ChainRow>> {
-        self.query_all(query!("chain/list_chains"), vec![], |row| {
+        self.query_and_decode_rows(query!("chain/list_chains"), vec![], |row| {
             read_columns::<ChainColumns<'_>>(row, 0)?.into_row()
         })
     }
@@ -39,9 +39,13 @@ impl ChainTable for PgTables {
     }
 
     fn find_reevaluation_cursor(&mut self) -> TableResult<Option<(ChainPath, i64)>> {
-        let pending = self.query_optional(query!("chain/find_reevaluation_cursor"), vec![], |row| {
-            Ok((ChainPath::new(read_column::<&str>(row, 0)?).map_err(Fault::damaged)?, read_column(row, 1)?))
-        })?;
+        let pending =
+            self.query_and_decode_first(query!("chain/find_reevaluation_cursor"), vec![], |row| {
+                Ok((
+                    ChainPath::new(read_column::<&str>(row, 0)?).map_err(Fault::damaged)?,
+                    read_column(row, 1)?,
+                ))
+            })?;
         Ok(pending)
     }
 

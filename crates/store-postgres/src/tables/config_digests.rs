@@ -12,10 +12,11 @@ use crate::writer_connection::{SqlCommand, params};
 
 impl ConfigDigestTable for PgTables {
     fn list_configured_object_digests(&mut self) -> TableResult<BTreeMap<String, String>> {
-        let digests =
-            self.query_all(query!("file_digest/list_configured_object_digests"), vec![], |row| {
-                Ok((read_column(row, 0)?, read_column(row, 1)?))
-            })?;
+        let digests = self.query_and_decode_rows(
+            query!("file_digest/list_configured_object_digests"),
+            vec![],
+            |row| Ok((read_column(row, 0)?, read_column(row, 1)?)),
+        )?;
         Ok(digests.into_iter().collect())
     }
 

@@ -38,24 +38,28 @@ impl EventTable for PgTables {
         }
         let expired_up_to = self.commit_version_row.counters.expired_up_to;
         let params = params![id.as_i64(), expired_up_to.as_i64()];
-        self.query_optional(query!("journal/read_event", INT8, INT8), params, decode_event)
+        self.query_and_decode_first(query!("journal/read_event", INT8, INT8), params, decode_event)
     }
 
     fn list_events_between(&mut self, from: EventId, to: EventId, limit: usize) -> TableResult<Vec<Event>> {
         let expired_up_to = self.commit_version_row.counters.expired_up_to;
         let params = params![from.as_i64(), to.as_i64(), expired_up_to.as_i64(), limit as i64];
-        self.query_all(query!("journal/list_events_between", INT8, INT8, INT8, INT8), params, decode_event)
+        self.query_and_decode_rows(
+            query!("journal/list_events_between", INT8, INT8, INT8, INT8),
+            params,
+            decode_event,
+        )
     }
 
     fn find_event_near_number(&mut self, number: i64) -> TableResult<Option<EventId>> {
-        self.query_optional(query!("journal/find_event_near_number", INT8), params![number], |row| {
+        self.query_and_decode_first(query!("journal/find_event_near_number", INT8), params![number], |row| {
             read_event_id(row, 0)
         })
     }
 
     fn find_last_event_up_to(&mut self, id: EventId) -> TableResult<EventId> {
         let query = query!("journal/find_last_event_up_to", INT8);
-        let last = self.query_optional(query, params![id.as_i64()], |row| read_event_id(row, 0))?;
+        let last = self.query_and_decode_first(query, params![id.as_i64()], |row| read_event_id(row, 0))?;
         Ok(last.unwrap_or(EventId::ZERO))
     }
 }
@@ -65,7 +69,7 @@ impl PgTables {
         let ids: Vec<i64> = ids.iter().map(|id| id.as_i64()).collect();
         let (from, to) = self.event_number_range(&ids)?;
         let query = query!("journal/prefetch_events", INT8_ARRAY, INT8, INT8);
-        let found = self.query_all(query, params![ids, from, to], decode_event)?;
+        let found = self.query_and_decode_rows(query, params![ids, from, to], decode_event)?;
         self.cache.events.extend(found.into_iter().map(|event| (event.id, event)));
         Ok(())
     }
@@ -75,9 +79,10 @@ impl PgTables {
         let journal_end = self.commit_version_row.journal_partitions_end_number;
         if self.journal_partition_starts.0 != journal_end {
             let params = params![self.rows_per_partition];
-            let starts = self.query_all(query!("journal/list_partition_starts", INT8), params, |row| {
-                Ok((read_column::<i64>(row, 0)?, read_column::<i64>(row, 1)?))
-            })?;
+            let starts =
+                self.query_and_decode_rows(query!("journal/list_partition_starts", INT8), params, |row| {
+                    Ok((read_column::<i64>(row, 0)?, read_column::<i64>(row, 1)?))
+                })?;
             self.journal_partition_starts = (journal_end, starts);
         }
         let (_, partitions) = &self.journal_partition_starts;

@@ -15,7 +15,7 @@ use crate::writer_connection::{SqlCommand, params};
 
 impl HandlerTable for PgTables {
     fn list_handlers(&mut self) -> TableResult<Vec<HandlerRow>> {
-        self.query_all(query!("handler/list_handlers"), vec![], |row| {
+        self.query_and_decode_rows(query!("handler/list_handlers"), vec![], |row| {
             Ok(HandlerRow {
                 id: read_column(row, 0)?,
                 def: serde_json::from_str(read_column(row, 1)?).map_err(Fault::damaged)?,
@@ -51,7 +51,7 @@ impl HandlerTable for PgTables {
     }
 
     fn read_missed_event_ranges_json(&mut self, handler: HandlerId) -> TableResult<String> {
-        let gaps = self.query_optional(
+        let gaps = self.query_and_decode_first(
             query!("handler/read_missed_event_ranges_json", INT8),
             params![handler],
             |row| read_column(row, 0),
@@ -78,9 +78,11 @@ impl PgTables {
             |row: &Row| Ok((read_column(row, 0)?, decode_limiter_state(read_column(row, 1)?)?));
         match ids.is_empty() {
             true => Ok(vec![]),
-            false => {
-                self.query_all(query!("handler/list_limiter_states", INT8_ARRAY), params![ids], decode_state)
-            }
+            false => self.query_and_decode_rows(
+                query!("handler/list_limiter_states", INT8_ARRAY),
+                params![ids],
+                decode_state,
+            ),
         }
     }
 }

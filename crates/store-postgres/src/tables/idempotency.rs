@@ -24,7 +24,7 @@ impl IdempotencyTable for PgTables {
         }
         let query = query!("idempotency/list_idempotency_records", TEXT_ARRAY, TEXT_ARRAY);
         let params = params![vec![tenant_and_key.0.to_string()], vec![tenant_and_key.1.clone()]];
-        let found = self.query_optional(query, params, |row| {
+        let found = self.query_and_decode_first(query, params, |row| {
             read_columns::<IdempotencyRecordColumns<'_>>(row, 0)?.into_digest_and_response()
         })?;
         self.cache.idempotency_records.insert(tenant_and_key, found.clone());

@@ -18,10 +18,11 @@ impl LaneTable for PgTables {
             return Ok(cached);
         }
         let query = query!("task/list_lane_heads", INT8_ARRAY, INT8);
-        let first_tasks =
-            self.query_all(query, params![vec![lane], MAX_CACHED_TASKS_PER_LANE as i64], |row| {
-                decode_optional_lane_head(row, 1)
-            })?;
+        let first_tasks = self.query_and_decode_rows(
+            query,
+            params![vec![lane], MAX_CACHED_TASKS_PER_LANE as i64],
+            |row| decode_optional_lane_head(row, 1),
+        )?;
         let first_tasks: Vec<LaneHead> = first_tasks.into_iter().flatten().collect();
         let first = first_tasks.first().cloned();
         self.cache.lanes.insert_lane(lane, first_tasks, MAX_CACHED_TASKS_PER_LANE);
@@ -30,7 +31,7 @@ impl LaneTable for PgTables {
 
     fn list_lane_tasks(&mut self, lane: i64) -> TableResult<Vec<(TaskSeq, QueueId)>> {
         let decode_lane_task = |row: &_| Ok((read_task_seq(row, 0)?, read_column(row, 1)?));
-        self.query_all(query!("task/list_lane_tasks", INT8), params![lane], decode_lane_task)
+        self.query_and_decode_rows(query!("task/list_lane_tasks", INT8), params![lane], decode_lane_task)
     }
 
     fn list_counted_tasks_of_concurrency_group(
@@ -39,7 +40,7 @@ impl LaneTable for PgTables {
         limit: usize,
     ) -> TableResult<Vec<TaskSeq>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.query_all(
+        self.query_and_decode_rows(
             query!("task/list_counted_tasks_of_concurrency_group", INT8, INT8),
             params![group, limit],
             |row| read_task_seq(row, 0),
@@ -47,7 +48,7 @@ impl LaneTable for PgTables {
     }
 
     fn find_oldest_blocked_in_concurrency_group(&mut self, group: i64) -> TableResult<Option<WaitingTask>> {
-        self.query_optional(
+        self.query_and_decode_first(
             query!("task/find_oldest_blocked_in_concurrency_group", INT8),
             params![group],
             |row| decode_waiting_task(row, 0),

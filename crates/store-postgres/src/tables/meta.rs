@@ -33,7 +33,7 @@ impl MetaTable for PgTables {
     }
 
     fn read_named_text(&mut self, name: &str) -> TableResult<Option<String>> {
-        self.query_optional(query!("meta/read_named_text", TEXT), params![name.to_string()], |row| {
+        self.query_and_decode_first(query!("meta/read_named_text", TEXT), params![name.to_string()], |row| {
             read_column(row, 0)
         })
     }

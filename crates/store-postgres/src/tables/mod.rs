@@ -155,7 +155,7 @@ impl PgTables {
     }
 
     /// Runs a query after the buffered writes, and decodes its first row, if there is one.
-    fn query_optional<R>(
+    fn query_and_decode_first<R>(
         &mut self,
         query: &'static Query,
         params: Vec<BoxedParam>,
@@ -165,7 +165,7 @@ impl PgTables {
     }
 
     /// Runs a query after the buffered writes, and decodes all its rows.
-    fn query_all<R>(
+    fn query_and_decode_rows<R>(
         &mut self,
         query: &'static Query,
         params: Vec<BoxedParam>,

@@ -19,15 +19,16 @@ impl NodeTable for PgTables {
     }
 
     fn list_live_nodes(&mut self) -> TableResult<Vec<NodeId>> {
-        self.query_all(query!("node/list_live_nodes"), vec![], |row| read_column(row, 0))
+        self.query_and_decode_rows(query!("node/list_live_nodes"), vec![], |row| read_column(row, 0))
     }
 
     fn insert_node(&mut self, name: &str, now: Timestamp) -> TableResult<NodeId> {
         self.mark_registry_changed();
         self.caller_time.record_reported_time(now);
         let params = params![replace_nul(name).into_owned(), now.micros()];
-        let id =
-            self.query_optional(query!("node/insert_node", TEXT, INT8), params, |row| read_column(row, 0))?;
+        let id = self.query_and_decode_first(query!("node/insert_node", TEXT, INT8), params, |row| {
+            read_column(row, 0)
+        })?;
         id.ok_or_else(|| Fault::damaged("a node without a number"))
     }
 
@@ -43,9 +44,10 @@ impl NodeTable for PgTables {
     fn record_node_heartbeat(&mut self, node: NodeId, now: Timestamp) -> TableResult<bool> {
         self.caller_time.record_reported_time(now);
         let params = params![node, now.micros()];
-        let found = self.query_optional(query!("node/record_node_heartbeat", INT8, INT8), params, |row| {
-            read_column::<i64>(row, 0)
-        })?;
+        let found =
+            self.query_and_decode_first(query!("node/record_node_heartbeat", INT8, INT8), params, |row| {
+                read_column::<i64>(row, 0)
+            })?;
         Ok(found.is_some())
     }
 
@@ -56,8 +58,10 @@ impl NodeTable for PgTables {
     }
 
     fn list_nodes_silent_since(&mut self, before: Timestamp) -> TableResult<Vec<NodeId>> {
-        self.query_all(query!("node/list_nodes_silent_since", INT8), params![before.micros()], |row| {
-            read_column(row, 0)
-        })
+        self.query_and_decode_rows(
+            query!("node/list_nodes_silent_since", INT8),
+            params![before.micros()],
+            |row| read_column(row, 0),
+        )
     }
 }

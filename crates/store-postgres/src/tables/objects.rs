@@ -18,7 +18,7 @@ impl ObjectTable for PgTables {
             return Ok(cached.cloned());
         }
         let params = params![tenant.to_string(), key.to_string()];
-        let found = self.query_optional(query!("object/read_object", TEXT, TEXT), params, |row| {
+        let found = self.query_and_decode_first(query!("object/read_object", TEXT, TEXT), params, |row| {
             Ok(read_columns::<ObjectColumns<'_>>(row, 0)?.into_row())
         })?;
         self.cache.insert_object(tenant_and_key, found.clone());
@@ -34,7 +34,7 @@ impl ObjectTable for PgTables {
 
     fn list_idle_objects(&mut self, up_to: EventId, limit: usize) -> TableResult<Vec<IdleObject>> {
         let params = params![up_to.as_i64(), limit as i64];
-        self.query_all(query!("object/list_idle_objects", INT8, INT8), params, |row| {
+        self.query_and_decode_rows(query!("object/list_idle_objects", INT8, INT8), params, |row| {
             let columns: ObjectColumns<'_> = read_columns(row, 0)?;
             Ok(IdleObject {
                 tenant: Tenant::new(&*columns.tenant).map_err(Fault::damaged)?,

@@ -23,12 +23,12 @@ impl OrderTable for PgTables {
         if let Some(cached) = self.cache.orders.remove(&number) {
             return Ok(Some(cached));
         }
-        self.query_optional(query!("orders/read_order", INT8), params![number], decode_order)
+        self.query_and_decode_first(query!("orders/read_order", INT8), params![number], decode_order)
     }
 
     fn find_order_by_key(&mut self, tenant: &Tenant, key: &OrderKey) -> TableResult<Option<OrderRow>> {
         let params = params![key.to_string(), tenant.to_string()];
-        self.query_optional(query!("orders/find_order_by_key", TEXT, TEXT), params, decode_order)
+        self.query_and_decode_first(query!("orders/find_order_by_key", TEXT, TEXT), params, decode_order)
     }
 
     fn list_order_numbers_after(
@@ -38,9 +38,11 @@ impl OrderTable for PgTables {
         limit: usize,
     ) -> TableResult<Vec<i64>> {
         let params = params![path.to_string(), number, limit as i64];
-        self.query_all(query!("orders/list_order_numbers_after", TEXT, INT8, INT8), params, |row| {
-            read_column(row, 0)
-        })
+        self.query_and_decode_rows(
+            query!("orders/list_order_numbers_after", TEXT, INT8, INT8),
+            params,
+            |row| read_column(row, 0),
+        )
     }
 
     fn insert_order(&mut self, number: i64, order: &Order) -> TableResult<()> {
@@ -66,7 +68,7 @@ impl OrderTable for PgTables {
             return Ok(written);
         }
         let params = params![key.to_string(), tenant.to_string()];
-        self.query_optional(query!("ended_order/read_ended_order", TEXT, TEXT), params, |row| {
+        self.query_and_decode_first(query!("ended_order/read_ended_order", TEXT, TEXT), params, |row| {
             read_columns::<EndedOrderColumns<'_>>(row, 0)?.into_ended_order()
         })
     }
@@ -80,7 +82,8 @@ impl OrderTable for PgTables {
 impl PgTables {
     pub(super) fn prefetch_orders(&mut self, orders: &[i64]) -> TableResult<()> {
         let params = params![orders.to_vec()];
-        let found = self.query_all(query!("orders/prefetch_orders", INT8_ARRAY), params, decode_order)?;
+        let found =
+            self.query_and_decode_rows(query!("orders/prefetch_orders", INT8_ARRAY), params, decode_order)?;
         self.cache.orders.extend(found.into_iter().map(|order| (order.number, order)));
         Ok(())
     }

@@ -18,7 +18,7 @@ use crate::writer_connection::{SqlCommand, params};
 
 impl QueueTable for PgTables {
     fn list_queues(&mut self) -> TableResult<Vec<QueueRow>> {
-        self.query_all(query!("queue/list_queues"), vec![], decode_queue_row)
+        self.query_and_decode_rows(query!("queue/list_queues"), vec![], decode_queue_row)
     }
 
     fn create_queue(
@@ -30,7 +30,7 @@ impl QueueTable for PgTables {
         let params =
             params![handler, tenant.to_string(), subject.to_text(), canvas_id_of_tenant(Some(tenant))];
         let query = query!("queue/create_queue", INT8, TEXT, TEXT, UUID);
-        let id = self.query_optional(query, params, |row| read_column(row, 0))?;
+        let id = self.query_and_decode_first(query, params, |row| read_column(row, 0))?;
         let id = id.ok_or_else(|| Fault::damaged("a queue without a number"))?;
         self.record_invalidation(Invalidation::Queue(id));
         Ok(id)
@@ -67,14 +67,14 @@ impl QueueTable for PgTables {
 
     fn read_queue_head(&mut self, queue: QueueId) -> TableResult<Option<(i64, TaskSeq)>> {
         let decode_head = |row: &Row| Ok((read_column(row, 0)?, read_task_seq(row, 1)?));
-        self.query_optional(query!("task/read_queue_head", INT8), params![queue], decode_head)
+        self.query_and_decode_first(query!("task/read_queue_head", INT8), params![queue], decode_head)
     }
 
     fn list_rank_ranges(&mut self, queue: QueueId) -> TableResult<Vec<RankRange>> {
         let decode_rank_range = |row: &Row| {
             Ok((read_column(row, 0)?, read_key_bucket(row, 1)?, read_column(row, 2)?, read_column(row, 3)?))
         };
-        self.query_all(query!("task/list_rank_ranges", INT8), params![queue], decode_rank_range)
+        self.query_and_decode_rows(query!("task/list_rank_ranges", INT8), params![queue], decode_rank_range)
     }
 
     fn list_first_ready_tasks_of_queues(
@@ -86,14 +86,14 @@ impl QueueTable for PgTables {
         }
         let (queues, shares): (Vec<i64>, Vec<i64>) = shares.iter().copied().unzip();
         let query = query!("task/list_first_ready_tasks_of_queues", INT8_ARRAY, INT8_ARRAY);
-        self.query_all(query, params![queues, shares], decode_active_task)
+        self.query_and_decode_rows(query, params![queues, shares], decode_active_task)
     }
 
     fn count_ready_tasks_before(&mut self, task_row: &ActiveTaskRow, limit: u64) -> TableResult<u64> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let params = params![task_row.queue, task_row.score, task_row.rank, task_row.seq.0, limit];
         let query = query!("task/count_ready_tasks_before", INT8, INT8, INT8, INT8, INT8);
-        let count = self.query_optional(query, params, |row| read_column::<i64>(row, 0))?;
+        let count = self.query_and_decode_first(query, params, |row| read_column::<i64>(row, 0))?;
         Ok(count.unwrap_or(0).max(0) as u64)
     }
 }
@@ -102,9 +102,11 @@ impl PgTables {
     pub(super) fn list_queues_by_id(&mut self, ids: Vec<QueueId>) -> TableResult<Vec<QueueRow>> {
         match ids.is_empty() {
             true => Ok(vec![]),
-            false => {
-                self.query_all(query!("queue/list_queues_by_id", INT8_ARRAY), params![ids], decode_queue_row)
-            }
+            false => self.query_and_decode_rows(
+                query!("queue/list_queues_by_id", INT8_ARRAY),
+                params![ids],
+                decode_queue_row,
+            ),
         }
     }
 }

@@ -31,7 +31,7 @@ impl RetentionTables for PgTables {
     ) -> TableResult<(u64, Option<EventId>)> {
         let query = query!("journal/read_event_number", INT8);
         let number: Option<i64> =
-            self.query_optional(query, params![expired_up_to.as_i64()], |row| read_column(row, 0))?;
+            self.query_and_decode_first(query, params![expired_up_to.as_i64()], |row| read_column(row, 0))?;
         let before = self.commit_version_row.expired_event_number;
         let Some(number) = number.filter(|number| *number > before) else { return Ok((0, None)) };
         self.commit_version_row.expired_event_number = number;
@@ -49,7 +49,7 @@ impl RetentionTables for PgTables {
         limit: usize,
     ) -> TableResult<(Vec<EventId>, Option<EventId>)> {
         let params = params![after.as_i64(), up_to.as_i64(), MAX_EVENTS_VISITED as i64];
-        let visited = self.query_all(
+        let visited = self.query_and_decode_rows(
             query!("journal/list_events_of_unfinished_tasks", INT8, INT8, INT8),
             params,
             |row| Ok((EventId::from_i64(read_column(row, 0)?), read_column::<bool>(row, 1)?)),
@@ -73,7 +73,7 @@ impl RetentionTables for PgTables {
             before.micros()
         ];
         let query = query!("history/list_archive_numbers_with_expiry", INT8, INT8, INT8);
-        let rows = self.query_all(query, params, |row| {
+        let rows = self.query_and_decode_rows(query, params, |row| {
             Ok((read_column::<i64>(row, 0)?, read_column::<bool>(row, 1)?))
         })?;
         let surplus = usize::try_from(surplus).unwrap_or(0);

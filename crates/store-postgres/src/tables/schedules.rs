@@ -16,14 +16,14 @@ use crate::writer_connection::{SqlCommand, params};
 
 impl ScheduleTable for PgTables {
     fn list_schedule_progress(&mut self) -> TableResult<BTreeMap<String, ScheduleProgressRow>> {
-        let rows = self.query_all(query!("schedule/list_schedule_progress"), vec![], |row| {
+        let rows = self.query_and_decode_rows(query!("schedule/list_schedule_progress"), vec![], |row| {
             Ok(read_columns::<ScheduleProgressColumns<'_>>(row, 0)?.into_row())
         })?;
         Ok(rows.into_iter().collect())
     }
 
     fn read_schedule_progress(&mut self, name: &str) -> TableResult<Option<ScheduleProgressRow>> {
-        self.query_optional(
+        self.query_and_decode_first(
             query!("schedule/read_schedule_progress", TEXT),
             params![name.to_string()],
             |row| Ok(read_columns::<ScheduleProgressColumns<'_>>(row, 0)?.into_row().1),
@@ -47,7 +47,7 @@ impl ScheduleTable for PgTables {
 
     fn read_fire(&mut self, schedule: &ScheduleName, planned_at: Timestamp) -> TableResult<Option<Fire>> {
         let params = params![schedule.to_string(), planned_at.micros()];
-        self.query_optional(query!("fire/read_fire", TEXT, INT8), params, |row| {
+        self.query_and_decode_first(query!("fire/read_fire", TEXT, INT8), params, |row| {
             read_columns::<FireColumns<'_>>(row, 0)?.into_fire()
         })
     }
@@ -68,6 +68,6 @@ impl ScheduleTable for PgTables {
         let outcome = serde_json::to_string(outcome).map_err(Fault::damaged)?;
         let params = params![schedule.to_string(), after.micros(), outcome];
         let query = query!("fire/find_planned_time_with_outcome", TEXT, INT8, TEXT);
-        self.query_optional(query, params, |row| read_time(row, 0))
+        self.query_and_decode_first(query, params, |row| read_time(row, 0))
     }
 }

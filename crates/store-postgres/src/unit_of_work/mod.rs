@@ -99,7 +99,7 @@ impl UnitOfWorkPool {
         let (runtime, work_runtime) = (Handle::current(), Handle::current());
         let done = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            let result = run_work(&session, &work_runtime, work);
+            let result = run_work_and_catch_panic(&session, &work_runtime, work);
             runtime.block_on(pool.finish_transaction(session, result))
         });
         done.await.unwrap_or_else(|error| Err(TransactError::WorkFailed(error.into())))
@@ -137,14 +137,15 @@ impl UnitOfWorkPool {
             Err(error) if !session.is_closed() && error.code().is_some() => {
                 Err(TransactError::WorkFailed(SqlError::StatementFailed(DriverError(error).into()).into()))
             }
-            Err(error) => {
-                self.resolve_lost_commit(transaction_id, DriverError(error)).await.map(|()| receipts)
-            }
+            Err(error) => self
+                .wait_for_outcome_of_lost_commit(transaction_id, DriverError(error))
+                .await
+                .map(|()| receipts),
         }
     }
 
     /// Queries the outcome of a commit whose reply was lost, on other connections, until it is known.
-    async fn resolve_lost_commit(
+    async fn wait_for_outcome_of_lost_commit(
         &self,
         transaction_id: Option<String>,
         cause: DriverError,
@@ -219,7 +220,11 @@ impl UnitOfWorkPool {
 }
 
 /// Runs the work, which blocks this thread, and turns a panic into an error.
-fn run_work<F>(session: &Session, runtime: &Handle, work: F) -> Result<Vec<NewEvent>, TransactError>
+fn run_work_and_catch_panic<F>(
+    session: &Session,
+    runtime: &Handle,
+    work: F,
+) -> Result<Vec<NewEvent>, TransactError>
 where
     F: FnOnce(&mut dyn SqlTransaction) -> UnitOfWorkResult,
 {
