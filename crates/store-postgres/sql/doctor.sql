@@ -1,6 +1,6 @@
 -- Checks of `pointsman doctor`.
 
--- name: read_server
+-- name: read_server_properties
 -- Version, encoding and access mode of the server, and encryption of the connection. Through a pooler the latter is
 -- that of the pooler's connection.
 SELECT current_setting('server_version_num')::integer,

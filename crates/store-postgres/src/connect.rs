@@ -335,7 +335,7 @@ impl UrlParameters {
 
     /// Returns the value of a parameter that the driver does not support; of several values the last, as libpq does.
     fn get_non_driver_value(&self, name: &str) -> Option<&str> {
-        self.non_driver.iter().rfind(|(given, _)| given == name).map(|(_, value)| value.as_str())
+        self.non_driver_parameters.iter().rfind(|(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 }
 

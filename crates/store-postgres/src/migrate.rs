@@ -208,12 +208,12 @@ impl<'a> Migrator<'a> {
         self.check_privileges()?;
         let applied_count = self.create_schema_or_count_migrations().await?;
         for (index, (name, sql)) in self.migrations.iter().enumerate().skip(applied_count) {
-            let (version, checksum) = (index as i32 + 1, migration_checksum(sql));
+            let (version, checksum) = (index as i32 + 1, compute_migration_checksum(sql));
             self.execute_batch(sql).await?;
             let query = query!("migration/insert_migration", INT4, TEXT, TEXT);
             let recorded = self.session.execute(query, &[&version, name, &checksum]).await;
             recorded.map_err(|error| self.to_open_error(error))?;
-            tracing::info!(name, database = %self.endpoint, "applied a schema migration");
+            tracing::info!(migration = name, database = %self.endpoint, "applied a schema migration");
         }
         let inserted = self.insert_random_store_numbers().await?;
         Ok(applied_count < self.migrations.len() || inserted)
@@ -255,7 +255,7 @@ impl<'a> Migrator<'a> {
             return Err(OpenError::SchemaTooNew { found, supported });
         }
         for (row, (name, sql)) in rows.iter().zip(self.migrations) {
-            if row.get::<_, &str>(2) != migration_checksum(sql) {
+            if row.get::<_, &str>(2) != compute_migration_checksum(sql) {
                 return Err(OpenError::MigrationChanged { name: (*name).into() });
             }
         }
@@ -301,6 +301,6 @@ impl<'a> Migrator<'a> {
 }
 
 /// Returns the SHA-256 of a migration, in hex.
-fn migration_checksum(sql: &str) -> String {
+fn compute_migration_checksum(sql: &str) -> String {
     Sha256::digest(sql).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -10,7 +10,7 @@
 
 use pointsman_store::expand_sql::is_text_at;
 
-/// The files, by name.
+/// The texts of the query files, by name.
 const QUERY_FILES: &[(&str, &str)] = &[
     ("attempt", include_str!("../sql/attempt.sql")),
     ("audit", include_str!("../sql/audit.sql")),

@@ -74,7 +74,7 @@ fn assert_same_schema(found: &str, expected: &str, description: &str) {
 }
 
 #[tokio::test]
-async fn the_schema_matches_the_file() {
+async fn the_schema_of_a_new_database_matches_schema_sql() {
     let url = new_database();
     // Not opened, because opening checks the objects that the file lists.
     Postgres::migrate(&url, MIGRATIONS).await.unwrap();

@@ -280,7 +280,7 @@ fn rescans_parameters(plan: &[String]) -> bool {
 
 /// A statement is planned once, maybe while its tables are empty, and the plan is used when they have grown.
 #[tokio::test(flavor = "multi_thread")]
-async fn plans_made_on_empty_tables_use_indexes() {
+async fn plans_made_on_empty_tables_scan_array_parameters_once() {
     let url = shared_postgres().unwrap().create_database().unwrap();
     Postgres::open(&url, Timestamp::from_micros(1)).await.unwrap().close();
     shared_postgres().unwrap().query(url.rsplit('/').next().unwrap(), "VACUUM ANALYZE").unwrap();

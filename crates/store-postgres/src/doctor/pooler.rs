@@ -31,19 +31,19 @@ impl Doctor {
     /// True if the server's backend process changes between two transactions of a session: then another session gets
     /// the process that this session had, or this session gets another process.
     async fn detect_pooler(&self) -> Result<bool, Error> {
-        let own_pid = backend_pid(&self.session).await?;
+        let own_pid = read_backend_pid(&self.session).await?;
         let pooled_endpoint = self.endpoint.without_prepared_statements();
         let mut others = Vec::new();
         for _ in 0..MAX_POOLER_PROBES {
             // Another check reports a server without free connections.
             let Ok(other) = pooled_endpoint.connect_with_timeout().await else { return Ok(false) };
             other.execute_batch("BEGIN READ ONLY").await?;
-            if backend_pid(&other).await? == own_pid {
+            if read_backend_pid(&other).await? == own_pid {
                 return Ok(true);
             }
             // The open transaction keeps its backend process, so that the next probe gets another.
             others.push(other);
-            if backend_pid(&self.session).await? != own_pid {
+            if read_backend_pid(&self.session).await? != own_pid {
                 return Ok(true);
             }
         }
@@ -66,7 +66,7 @@ impl Doctor {
                     .with_advice("Until then nodes find new work by polling twice a second."));
             }
         };
-        if database_identity(&session).await? != database_identity(&self.session).await? {
+        if read_database_identity(&session).await? != read_database_identity(&self.session).await? {
             return Ok(Finding::fault("listening", format!("listen={direct} is another database"))
                 .with_advice("Name the same database there, without the pooler."));
         }
@@ -83,12 +83,12 @@ pub(super) fn undeclared_pooler_finding(endpoint: &Endpoint) -> Finding {
     Finding::from_open_error("pooler", &OpenError::UndeclaredPooler { address: endpoint.address() })
 }
 
-async fn backend_pid(session: &Session) -> Result<i32, Error> {
+async fn read_backend_pid(session: &Session) -> Result<i32, Error> {
     let rows = session.query(query!("server/read_backend_pid"), &[]).await?;
     rows.first().map_or(Ok(0), |row| row.try_get(0))
 }
 
-async fn database_identity(session: &Session) -> Result<String, Error> {
+async fn read_database_identity(session: &Session) -> Result<String, Error> {
     let rows = query_read_only(session, query!("server/read_database_identity"), &[]).await?;
     rows.first().map_or(Ok(String::new()), |row| row.try_get(0))
 }

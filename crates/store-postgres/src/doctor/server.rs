@@ -17,7 +17,7 @@ impl Doctor {
     /// Checks connection, version, encoding and access mode; returns whether the version is supported.
     pub(super) async fn check_server(&self) -> CheckResult<bool> {
         let round_trip = self.measure_round_trip().await?;
-        let rows = self.query_read_only(query!("doctor/read_server"), &[]).await?;
+        let rows = self.query_read_only(query!("doctor/read_server_properties"), &[]).await?;
         let Some(row) = rows.first() else { return Ok((vec![], false)) };
         let (tls, is_local): (&str, bool) = (row.try_get(5)?, row.try_get(6)?);
         let mut findings = vec![self.connection_finding(round_trip, tls, is_local)];

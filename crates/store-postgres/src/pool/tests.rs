@@ -9,7 +9,7 @@ fn open_pool(url: &str, max_concurrent_reads: usize) -> SessionPool {
 }
 
 /// Returns the process id of the server's backend for the connection that the pool uses next.
-async fn backend_pid(pool: &SessionPool) -> StoreResult<i32> {
+async fn read_backend_pid(pool: &SessionPool) -> StoreResult<i32> {
     pool.run_read_transaction((), |session, ()| {
         Box::pin(async move {
             let rows = session.query(query!("server/read_backend_pid"), &[]).await?;
@@ -22,9 +22,9 @@ async fn backend_pid(pool: &SessionPool) -> StoreResult<i32> {
 #[tokio::test]
 async fn connections_are_reused() {
     let pool = open_pool(&shared_postgres().unwrap().create_database().unwrap(), 1);
-    let first = backend_pid(&pool).await.unwrap();
+    let first = read_backend_pid(&pool).await.unwrap();
     for _ in 0..10 {
-        assert_eq!(backend_pid(&pool).await.unwrap(), first);
+        assert_eq!(read_backend_pid(&pool).await.unwrap(), first);
     }
 }
 
@@ -62,24 +62,24 @@ async fn a_read_is_retried_on_a_new_connection_after_a_disconnect() {
     let database = url.rsplit('/').next().unwrap().to_string();
     let proxy = FaultProxy::start(server.address()).unwrap();
     let pool = open_pool(&server.url_through_proxy(&proxy, &database).unwrap(), 1);
-    let first = backend_pid(&pool).await.unwrap();
+    let first = read_backend_pid(&pool).await.unwrap();
     proxy.close_connections();
-    assert_ne!(backend_pid(&pool).await.unwrap(), first);
-    let second = backend_pid(&pool).await.unwrap();
+    assert_ne!(read_backend_pid(&pool).await.unwrap(), first);
+    let second = read_backend_pid(&pool).await.unwrap();
     server.query("postgres", &format!("SELECT pg_terminate_backend({second})")).unwrap();
-    assert_ne!(backend_pid(&pool).await.unwrap(), second);
+    assert_ne!(read_backend_pid(&pool).await.unwrap(), second);
     proxy.set_refuse_connections(true).unwrap();
     proxy.close_connections();
-    assert!(matches!(backend_pid(&pool).await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(read_backend_pid(&pool).await, Err(StoreError::Unavailable(_))));
     proxy.set_refuse_connections(false).unwrap();
-    backend_pid(&pool).await.unwrap();
+    read_backend_pid(&pool).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_canceled_read_leaves_no_open_transaction() {
     let url = shared_postgres().unwrap().create_database().unwrap();
     let pool = open_pool(&url, 1);
-    let first = backend_pid(&pool).await.unwrap();
+    let first = read_backend_pid(&pool).await.unwrap();
     let (started, has_started) = tokio::sync::oneshot::channel::<()>();
     let started = Mutex::new(Some(started));
     let slow = pool.run_read_transaction(started, |session, started| {
@@ -96,7 +96,7 @@ async fn a_canceled_read_leaves_no_open_transaction() {
         _ = slow => panic!("the read is not canceled"),
         _ = has_started => {}
     }
-    assert_eq!(backend_pid(&pool).await.unwrap(), first, "the connection is reused");
+    assert_eq!(read_backend_pid(&pool).await.unwrap(), first, "the connection is reused");
     let _permit = pool.read_permits.acquire().await.unwrap();
     let state = format!("SELECT state FROM pg_stat_activity WHERE pid = {first}");
     let state = shared_postgres().unwrap().query("postgres", &state).unwrap();
@@ -117,7 +117,7 @@ async fn connecting_is_retried_while_the_server_has_too_many_connections() {
     while let Ok(session) = endpoint.connect().await {
         taken_connections.push(session);
     }
-    let waiting = tokio::spawn(async move { backend_pid(&pool).await });
+    let waiting = tokio::spawn(async move { read_backend_pid(&pool).await });
     tokio::time::sleep(CONNECT_RETRY_DELAY * 3).await;
     assert!(!waiting.is_finished());
     drop(taken_connections);

@@ -6,9 +6,9 @@ use pointsman_store::store_copy::CopyRow;
 
 use crate::column_arrays::{put_cell, put_null, put_number, put_text};
 
-/// The signature, no flags, and no extension.
+/// The header of a binary COPY: the signature, no flags, and no extension.
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
-/// Stands for the number of fields of a row after the last one.
+/// Ends a binary COPY: it stands after the last row, where another row would have its number of fields.
 const TRAILER: i16 = -1;
 
 /// Rows to be sent to the database.
@@ -38,7 +38,7 @@ impl CopyData {
         self.0.split().freeze()
     }
 
-    /// Takes the last rows.
+    /// Adds the trailer; returns what was not taken before.
     pub(super) fn finish(mut self) -> Bytes {
         self.0.put_i16(TRAILER);
         self.0.freeze()

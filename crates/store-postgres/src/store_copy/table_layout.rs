@@ -3,12 +3,12 @@
 use pointsman_store::columns::Column;
 use pointsman_store::store_copy::TableKind;
 
-/// A table of PostgreSQL.
+/// Where a copied table is stored in PostgreSQL, and which of its rows and columns are copied.
 pub(super) struct TableLayout {
     pub(super) table_name: &'static str,
-    /// The columns that order its rows.
+    /// The columns by which the rows are read in order.
     pub(super) key_columns: Vec<&'static str>,
-    /// Selects the rows to copy.
+    /// The SQL condition that selects the rows to copy.
     pub(super) row_filter: &'static str,
     /// A column that only PostgreSQL has, and that is written.
     pub(super) postgres_only_column: Option<&'static str>,

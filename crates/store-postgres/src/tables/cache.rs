@@ -30,13 +30,13 @@ const TASKS_PER_PREFETCHED_LANE: usize = 2;
 /// Rows that a transaction has read or written.
 #[derive(Default)]
 pub(crate) struct TransactionCache {
-    /// By tenant and key.
+    /// Object numbers by tenant and key.
     numbers_by_key: HashMap<(Tenant, String), ObjectNumber>,
     /// Objects by number; none if a peer has written the object since.
     objects: HashMap<ObjectNumber, Option<ObjectRow>>,
     /// Tenants and keys of objects that do not exist.
     absent_objects: HashSet<(Tenant, String)>,
-    /// By tenant and key; none if the key was not used.
+    /// Idempotency records by tenant and key; none if the key was not used.
     pub(crate) idempotency_records: HashMap<(Tenant, String), Option<IdempotencyRecord>>,
     pub(crate) lanes: LaneCache,
     pub(crate) events: HashMap<EventId, Event>,

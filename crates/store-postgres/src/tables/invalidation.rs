@@ -33,16 +33,17 @@ pub(crate) struct ObjectInvalidation {
 /// The change of an object itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum ObjectChange {
-    /// It was not written.
+    /// The object itself was not written.
     #[default]
     Unchanged,
     Written(ObjectRow),
-    /// It was written, but its new state is not in the record.
+    /// The object was written, but its new state is not in the record.
     Unknown,
 }
 
 impl ObjectChange {
-    fn code(&self) -> u64 {
+    /// Encodes the variant; the new state of a written object follows separately.
+    fn encode_variant(&self) -> u64 {
         match self {
             Self::Unchanged => 0,
             Self::Written(_) => 1,
@@ -71,7 +72,7 @@ impl InvalidationBuilder {
         }
     }
 
-    /// Gives up collecting, because a task was written whose lane is unknown. Peers then drop their whole cache.
+    /// Discards the collected objects, because a task was written whose lane is unknown. Peers then drop their whole cache.
     pub(crate) fn mark_incomplete(&mut self) {
         self.written_objects = None;
     }
@@ -135,7 +136,7 @@ impl InvalidationEncoder {
                 } else {
                     ObjectChange::Unknown
                 }
-                .code(),
+                .encode_variant(),
             );
         }
     }
@@ -143,7 +144,8 @@ impl InvalidationEncoder {
     /// Encodes everything except the object number.
     fn push_change_and_empty_lanes(&mut self, invalidation: &ObjectInvalidation) {
         self.push_varint(
-            (invalidation.handlers_with_empty_lane.len() as u64) << 2 | invalidation.object_change.code(),
+            (invalidation.handlers_with_empty_lane.len() as u64) << 2
+                | invalidation.object_change.encode_variant(),
         );
         if let ObjectChange::Written(object) = &invalidation.object_change {
             let last = object.last_event.as_i64();

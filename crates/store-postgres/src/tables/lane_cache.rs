@@ -16,9 +16,9 @@ const MIN_CACHED_TASKS_PER_LANE: usize = 2;
 /// The first tasks of a lane.
 #[derive(Debug, Default)]
 struct CachedLane {
-    /// By position.
+    /// The first tasks, by lane position.
     first_tasks: BTreeMap<i64, LaneHead>,
-    /// The lane has no other tasks.
+    /// Whether the lane has no other tasks than these.
     is_complete: bool,
 }
 

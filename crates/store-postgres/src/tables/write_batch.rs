@@ -50,7 +50,7 @@ enum OrderWrite {
 #[derive(Default)]
 pub(crate) struct WriteBatch {
     events: Vec<EventInsert>,
-    /// Number and id of an event each.
+    /// The number and the id of each event that gets an entry in the sparse index.
     sparse_index_entries: Vec<(i64, i64)>,
     objects: HashMap<(Tenant, String), ObjectRow>,
     idempotency_records: Vec<IdempotencyRecordColumns<'static>>,
@@ -63,13 +63,13 @@ pub(crate) struct WriteBatch {
     concurrency_group_updates: BTreeMap<TaskSeq, Option<i64>>,
     /// New scores of existing tasks.
     score_updates: BTreeMap<TaskSeq, i64>,
-    /// Each with its archive number.
+    /// Archived tasks, each with its archive number.
     archived_tasks: BTreeMap<TaskSeq, (i64, ArchivedTaskRow)>,
     attempts: Vec<AttemptColumns<'static>>,
     log_lines: Vec<(TaskSeq, LogLine)>,
-    /// By order number.
+    /// Writes of orders, by order number.
     orders: BTreeMap<i64, OrderWrite>,
-    /// By key and tenant.
+    /// Outcomes of ended orders, by key and tenant.
     ended_orders: BTreeMap<(OrderKey, Tenant), EndedOrder>,
     /// Statements for tables that change rarely.
     other_commands: Vec<SqlCommand>,

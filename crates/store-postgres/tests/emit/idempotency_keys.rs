@@ -144,7 +144,7 @@ async fn error_of_event_of(client: &Client, receipt: Uuid) -> String {
 
 /// An emit in SQL uses a key, stays open, and commits after an emit over HTTP has used the key for other content.
 #[tokio::test]
-async fn other_content_that_commits_after_http_used_the_key_is_set_aside_with_the_reason() {
+async fn an_emit_in_sql_with_other_content_is_set_aside_if_http_has_used_its_key() {
     let store_node = TestStore::new().await;
     let client = store_node.connect_client().await;
     for (n, call) in [

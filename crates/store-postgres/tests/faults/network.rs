@@ -54,7 +54,7 @@ async fn writes_without_a_reply_exist_at_most_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_commit_whose_reply_is_lost_is_found_afterwards() {
+async fn an_event_is_journaled_although_the_reply_to_its_commit_is_lost() {
     let (_server, proxy, url, proxied_url) = start_server_with_proxy();
     let store = Opened::open(&proxied_url, now()).await.unwrap();
     store.register_definitions(RegistrationBuilder::single_handler().build(), now()).await.unwrap();

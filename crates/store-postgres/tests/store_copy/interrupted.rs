@@ -12,7 +12,7 @@ use crate::store_location::{LocationKind, TestStoreLocation};
 use crate::test_store::connect;
 
 #[tokio::test]
-async fn a_broken_connection_loses_nothing() {
+async fn a_copy_into_a_database_continues_after_a_broken_connection() {
     let database = TestStoreLocation::create_empty(LocationKind::Database).await;
     let (login, location) = database.database_url().split_once('@').unwrap();
     let (address, name) = location.split_once('/').unwrap();
@@ -26,7 +26,7 @@ async fn a_broken_connection_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_rejected_second_copy_leaves_nothing_even_in_a_sequence() {
+async fn a_rejected_second_copy_does_not_advance_the_sequence_of_node_ids() {
     let database: TestStoreLocation = copy_into_concurrently_written_target().await;
     let client = connect(database.database_url()).await;
     let nodes = client.query_one("SELECT is_called FROM pointsman.node_id_seq", &[]).await;
