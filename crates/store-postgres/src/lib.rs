@@ -70,7 +70,7 @@ pub use migrate::{MIGRATIONS, Migration};
 pub use store_copy::PgStoreCopy;
 
 /// The name under which `pointsman.meta` stores the hash of the first token.
-const FIRST_TOKEN_HASH_NAME: &str = "first_token";
+const FIRST_TOKEN_HASH_TEXT_NAME: &str = "first_token";
 
 /// The PostgreSQL store. Cheap to clone; all clones are the same store.
 pub type PostgresStore = BackendStore<Postgres>;
@@ -155,7 +155,7 @@ impl Postgres {
     /// Returns the hash of the token that all nodes on this database accept: the stored hash, or `sha256`, which is
     /// stored if there is none.
     pub async fn share_first_token_hash(&self, sha256: &str) -> pointsman_core::store::StoreResult<String> {
-        self.writer.get_or_init_named_text(FIRST_TOKEN_HASH_NAME, sha256).await
+        self.writer.get_or_init_named_text(FIRST_TOKEN_HASH_TEXT_NAME, sha256).await
     }
 
     /// Returns the numbers of commits, of written rows and of sent notifications since the store was opened.

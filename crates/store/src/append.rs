@@ -89,7 +89,7 @@ impl<T: Tables> Txn<'_, T> {
             // Synchronous handlers come first in the list, so their index is their sync stage.
             let sync_stage = if *is_sync { index } else { sync_count } as i64;
             let prev_sent = object.as_ref().and_then(|object| object.previous_event_sent_to(*handler));
-            let task = NewTask {
+            let task = NewEventTask {
                 seq,
                 handler: *handler,
                 is_sync: *is_sync,
@@ -148,7 +148,7 @@ impl<T: Tables> Txn<'_, T> {
 
     fn create_event_task(
         &mut self,
-        task: NewTask,
+        task: NewEventTask,
         event: &Arc<Event>,
         object: Option<ObjectNumber>,
         slots: &mut PendingClaim,
@@ -213,7 +213,7 @@ impl<T: Tables> Txn<'_, T> {
         event: &Arc<Event>,
         now: Timestamp,
     ) -> TableResult<TaskId> {
-        let task = NewTask {
+        let task = NewEventTask {
             seq: self.state.allocate_task_numbers(1),
             handler,
             is_sync: false,
@@ -230,7 +230,7 @@ impl<T: Tables> Txn<'_, T> {
 }
 
 /// Input of [`Txn::create_event_task`].
-struct NewTask {
+struct NewEventTask {
     seq: TaskSeq,
     handler: HandlerId,
     is_sync: bool,

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clock_offset_is_a_warning_only_beyond_the_read_delay() {
+    fn clock_offset_more_than_a_second_beyond_the_read_delay_is_a_warning() {
         let check = |ahead_seconds, read_seconds| {
             let Finding { severity, observation, .. } = check_clock_offset(ahead_seconds, read_seconds);
             (severity, observation)

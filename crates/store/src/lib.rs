@@ -12,14 +12,16 @@
 //!
 //! A store is a [`BackendStore`]: it has a [`Writer`] over its [`tables::Tables`], and a [`StoreReader`].
 //!
-//! - `tables/`: operations that a database provides, a trait for each table; `row.rs` and `phase.rs`: its rows; `columns/`: the columns of each row; `store_reader.rs`: read
-//!   operations; `views/`: conversion of rows into views, shared by all readers.
+//! - `tables/`: operations that a database provides, a trait for each table; `row.rs` and `phase.rs`: its rows;
+//!   `columns/`: the columns of each row; `store_reader.rs`: read operations; `views/`: conversion of rows into views,
+//!   shared by all readers.
 //! - `writer.rs`: the writer thread and its group commit; `writer_status.rs`: its statistics and outages;
 //!   `writer_state.rs` and `recent_events.rs`: its cache of the tables; `read_set.rs`: the rows that a job will read.
-//! - `append.rs`, `claim.rs`, `finish_attempts.rs`, `collection_runs.rs`, `schedules.rs`, `registry.rs`, `registrations.rs`,
-//!   `replay.rs`, `prune.rs` and `prune_objects.rs`: write operations. `lifecycle.rs` applies lifecycle transitions,
-//!   `lanes.rs` decides which of an object's tasks may run, `reconcile.rs` applies a changed registration to waiting
-//!   tasks, `objects.rs` numbers the objects, and `idempotency.rs` records the answers to requests.
+//! - `append.rs`, `claim.rs`, `finish_attempts.rs`, `collection_runs.rs`, `schedules.rs`, `registry.rs`,
+//!   `registrations.rs`, `replay.rs`, `prune.rs` and `prune_objects.rs`: write operations. `lifecycle.rs` applies
+//!   lifecycle transitions, `lanes.rs` decides which of an object's tasks may run, `reconcile.rs` applies a changed
+//!   registration to waiting tasks, `objects.rs` numbers the objects, and `idempotency.rs` records the answers to
+//!   requests.
 //! - Selection of the next tasks: `queues/` has the counts and placement of queues, `fair_queue.rs` the round robin of
 //!   tenants and queues, `key_round_robin.rs` that of keys, `limiters.rs` the limits, and `selection.rs` selects.
 //!   `wait_reasons.rs` collects the same facts for one task.

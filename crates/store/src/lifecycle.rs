@@ -216,7 +216,7 @@ impl<T: Tables> Txn<'_, T> {
             return self.build_step_run_of_task(task_row, &order).map(TaskSubject::Step);
         }
         let Some(id) = task_row.event else {
-            return self.collection_run_of_queue(task_row.queue).map(TaskSubject::CollectionRun);
+            return self.build_collection_run_of_queue(task_row.queue).map(TaskSubject::CollectionRun);
         };
         if let Some(event) = self.state.recent_events.find_event(id) {
             return Ok(TaskSubject::Event(event));
@@ -227,7 +227,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(TaskSubject::Event(Arc::new(event)))
     }
 
-    fn collection_run_of_queue(&self, queue: QueueId) -> TableResult<CollectionRun> {
+    fn build_collection_run_of_queue(&self, queue: QueueId) -> TableResult<CollectionRun> {
         let queue = self.state.queue(queue)?;
         let collection = queue
             .collection()

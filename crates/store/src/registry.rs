@@ -207,7 +207,7 @@ impl<T: Tables> Txn<'_, T> {
             report.freed_tasks_with_status.extend(self.expire_lease(task_row, &error, now)?);
         }
         if sweep.mark_missing {
-            report.marked_missing_count = self.mark_undefined_tasks_missing(now)?;
+            report.marked_missing_count = self.mark_tasks_of_undefined_handlers_missing(now)?;
         }
         Ok(report)
     }
@@ -234,7 +234,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Marks tasks whose handler is no longer defined as `missing`; returns how many.
-    fn mark_undefined_tasks_missing(&mut self, now: Timestamp) -> TableResult<u64> {
+    fn mark_tasks_of_undefined_handlers_missing(&mut self, now: Timestamp) -> TableResult<u64> {
         let mut marked_count = 0;
         let has_waiting_tasks = |q: &&QueueState| q.counts.ready + q.counts.waiting + q.counts.scheduled > 0;
         let undefined = self.state.iter_queues().filter(|q| !q.is_defined).filter(has_waiting_tasks);

@@ -23,7 +23,7 @@ const DELETE_UNREGISTERED_AFTER: Duration = Duration::from_secs(24 * 3600);
 /// The registration of a schedule is recorded at most once in this time.
 const REGISTRATION_RECORD_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// What the processing of a planned time has resulted in: the outcome, and the event or task that it created.
+/// The result of processing a planned time: the outcome, and the event or task that was created.
 struct FireResult {
     outcome: FireOutcome,
     event: Option<EventId>,

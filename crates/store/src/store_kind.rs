@@ -35,7 +35,7 @@ impl StoreKind {
         Self::SCHEMES.iter().find(|(known, _)| *known == scheme).map(|(_, kind)| *kind)
     }
 
-    /// The kind as one word, which is also the Cargo feature that compiles it in.
+    /// Returns the kind as one word, which is also the Cargo feature that compiles it in.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sqlite => "sqlite",

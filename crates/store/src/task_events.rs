@@ -14,9 +14,9 @@ use crate::writer_state::RegisteredHandler;
 
 /// A task to which a command was just applied, with the output of the attempt.
 pub(crate) struct TaskAfterCommand<'a> {
-    /// Its row before the command.
+    /// The row of the task before the command.
     pub(crate) row_before: &'a ActiveTaskRow,
-    /// Its subject, if it is cached.
+    /// The subject of the task, if it is cached.
     pub(crate) subject: Option<&'a TaskSubject>,
     pub(crate) lifecycle: &'a TaskLifecycle,
     pub(crate) output: AttemptOutput<'a>,
@@ -62,7 +62,7 @@ impl<T: Tables> Txn<'_, T> {
             return Ok(());
         }
         let (handler_name, task) =
-            (handler.def.name.clone(), self.public_task_id(task_row, subject, handler)?);
+            (handler.def.name.clone(), self.build_public_task_id(task_row, subject, handler)?);
         if attempt_ended {
             let attempt_failed = attempt_failed || command == TaskCommand::Cancel;
             let return_code = if attempt_failed { output.return_code } else { 0 };
@@ -94,7 +94,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns the public id of a task that is unfinished or has just ended.
-    fn public_task_id(
+    fn build_public_task_id(
         &mut self,
         task_row: &ActiveTaskRow,
         subject: Option<&TaskSubject>,

@@ -38,7 +38,7 @@ pub(crate) struct QueueState {
     virtual_time: i64,
     /// Round robin of keys among tasks of the same score. `None` until it is needed: it is not loaded at the start.
     key_round_robin: Option<KeyRoundRobin>,
-    /// Rank of the one ready task of a source's queue.
+    /// Rank of the one ready task of a collection's queue.
     collection_task_rank: Option<CollectionTaskRank>,
     placement: QueuePlacement,
     /// Whether the counts have changed since they were last written.
@@ -46,13 +46,13 @@ pub(crate) struct QueueState {
 }
 
 impl QueueState {
-    /// Returns the collection of a source's queue.
+    /// Returns the collection whose tasks the queue contains; `None` for queues of events and of chain nodes.
     pub(crate) fn collection(&self) -> Option<&CollectionName> {
         self.subject.collection()
     }
 
-    /// Returns whether this is the queue of a source's collection. All collection queues of a tenant are one entry of the fair queue, in
-    /// which priority decides.
+    /// Returns whether this is the queue of a source's collection. All collection queues of a tenant are one entry of
+    /// the fair queue, in which priority decides.
     fn is_collection_queue(&self) -> bool {
         self.collection().is_some()
     }
@@ -61,10 +61,10 @@ impl QueueState {
 /// Where a queue is: its tasks are selected only while it is in the fair queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum QueuePlacement {
-    /// It is in neither: it has no ready task that is not selected yet, is paused, or is not defined.
+    /// The queue is in neither: it has no ready task that is not selected yet, is paused, or is not defined.
     Absent,
     InFairQueue,
-    /// It waits for a free slot of its handler.
+    /// The queue waits for a free slot of its handler.
     AtLimiter,
 }
 
@@ -253,7 +253,7 @@ impl WriterState {
         Ok(())
     }
 
-    /// Reads the rank of the ready task of a source's queue again, and removes the queue from the fair queue, which
+    /// Reads the rank of the ready task of a collection's queue again, and removes the queue from the fair queue, which
     /// orders it by its old rank. The caller updates its placement.
     pub(crate) fn reload_collection_task_rank(
         &mut self,
@@ -345,7 +345,7 @@ impl WriterState {
         Ok(key_ranks.assign_rank(score, key_bucket))
     }
 
-    /// Sets the rank of a source's queue whose task becomes ready. Called before the task is counted.
+    /// Sets the rank of a collection's queue whose task becomes ready. Called before the task is counted.
     pub(crate) fn set_collection_task_rank(
         &mut self,
         id: QueueId,
@@ -391,7 +391,7 @@ impl WriterState {
     }
 }
 
-/// Reads the rank of the ready task of a source's queue.
+/// Reads the rank of the ready task of a collection's queue.
 fn read_collection_task_rank(
     tables: &mut dyn QueueTable,
     queue: QueueId,
