@@ -105,7 +105,8 @@ pub(crate) async fn run_drainer(
             if let Err(error) = drainer.delete_expired_receipts_keys_refused().await {
                 tracing::debug!(
                     error = %ErrorChain(&error),
-                    "could not delete expired receipts, idempotency keys and refused rows of the outbox; retrying in a minute"
+                    "could not delete expired receipts, idempotency keys and refused rows of the outbox; retrying in a \
+                     minute"
                 );
             }
         }
@@ -117,7 +118,8 @@ pub(crate) async fn run_drainer(
 }
 
 impl OutboxDrainer {
-    /// Drains the outbox until it is empty, and lets the next emit notify the drainer. Returns the number of drained rows.
+    /// Drains the outbox until it is empty, and lets the next emit notify the drainer. Returns the number of drained
+    /// rows.
     async fn drain_until_empty(&self) -> Result<usize, StoreError> {
         let mut drained = 0;
         loop {

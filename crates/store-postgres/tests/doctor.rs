@@ -67,7 +67,7 @@ async fn close_store(store: pointsman_store_postgres::PostgresStore) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_healthy_database_has_no_fault_before_its_first_node_and_after() {
+async fn a_healthy_database_has_no_problems_before_and_after_its_first_node() {
     let server = start_durable_server();
     let url = server.create_database().unwrap();
     let fresh = examine(&url).await;

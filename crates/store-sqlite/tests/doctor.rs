@@ -90,7 +90,7 @@ async fn a_file_in_use_by_a_server_is_checked() {
 }
 
 #[tokio::test]
-async fn the_wal_of_a_killed_process_is_read() {
+async fn a_file_with_the_wal_of_a_crash_has_no_problems() {
     let (folder, path) = new_database_path();
     let store = Sqlite::open(&path, NOW).unwrap();
     emit_events(&store, 100).await;

@@ -200,7 +200,7 @@ async fn a_unit_of_work_writes_nothing_after_its_transaction_was_rolled_back() {
 }
 
 #[tokio::test]
-async fn writes_fail_on_a_full_disk_and_recover() {
+async fn writes_fail_at_a_limit_of_the_file_size_and_succeed_without_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.db");
     let store = Sqlite::open(&path, NOW).unwrap();

@@ -11,7 +11,7 @@ use crate::test_store::{TestStore, connect, emit_in_sql, find_event_of_receipt};
 const EMIT_WITH_KEY: &str = "emit('record', 'r:1', '1', idempotency_key => 'once')";
 
 #[tokio::test]
-async fn receipts_are_copied_where_the_target_has_them() {
+async fn receipts_are_copied_to_a_database_and_not_to_a_file() {
     let (from, to) = (
         TestStoreLocation::create_empty(LocationKind::Database).await,
         TestStoreLocation::create_empty(LocationKind::Database).await,

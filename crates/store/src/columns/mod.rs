@@ -328,7 +328,7 @@ mod tests {
     use crate::row::{ActiveTaskRow, TaskPhase};
 
     #[derive(Debug, PartialEq)]
-    enum Written {
+    enum WrittenCell {
         Null,
         Number(i64),
         Flag(bool),
@@ -338,33 +338,33 @@ mod tests {
 
     /// Keeps the cells that are written, to be read again.
     #[derive(Default)]
-    struct CellQueue(VecDeque<Written>);
+    struct CellQueue(VecDeque<WrittenCell>);
 
     impl CellWriter for CellQueue {
         fn write_null(&mut self) {
-            self.0.push_back(Written::Null);
+            self.0.push_back(WrittenCell::Null);
         }
 
         fn write_number(&mut self, number: i64) {
-            self.0.push_back(Written::Number(number));
+            self.0.push_back(WrittenCell::Number(number));
         }
 
         fn write_flag(&mut self, flag: bool) {
-            self.0.push_back(Written::Flag(flag));
+            self.0.push_back(WrittenCell::Flag(flag));
         }
 
         fn write_text(&mut self, text: &str) {
-            self.0.push_back(Written::Text(text.into()));
+            self.0.push_back(WrittenCell::Text(text.into()));
         }
 
         fn write_bytes(&mut self, bytes: &[u8]) {
-            self.0.push_back(Written::Bytes(bytes.into()));
+            self.0.push_back(WrittenCell::Bytes(bytes.into()));
         }
     }
 
     impl<'a> CellReader<'a> for CellQueue {
         fn skip_null(&mut self) -> TableResult<bool> {
-            let is_null = self.0.front() == Some(&Written::Null);
+            let is_null = self.0.front() == Some(&WrittenCell::Null);
             if is_null {
                 self.0.pop_front();
             }
@@ -372,22 +372,22 @@ mod tests {
         }
 
         fn read_number(&mut self, _cell_type: CellType) -> TableResult<i64> {
-            let Some(Written::Number(number)) = self.0.pop_front() else { panic!("not a number") };
+            let Some(WrittenCell::Number(number)) = self.0.pop_front() else { panic!("not a number") };
             Ok(number)
         }
 
         fn read_flag(&mut self) -> TableResult<bool> {
-            let Some(Written::Flag(flag)) = self.0.pop_front() else { panic!("not a flag") };
+            let Some(WrittenCell::Flag(flag)) = self.0.pop_front() else { panic!("not a flag") };
             Ok(flag)
         }
 
         fn read_text(&mut self) -> TableResult<Cow<'a, str>> {
-            let Some(Written::Text(text)) = self.0.pop_front() else { panic!("not a text") };
+            let Some(WrittenCell::Text(text)) = self.0.pop_front() else { panic!("not a text") };
             Ok(text.into())
         }
 
         fn read_bytes(&mut self) -> TableResult<Cow<'a, [u8]>> {
-            let Some(Written::Bytes(bytes)) = self.0.pop_front() else { panic!("not bytes") };
+            let Some(WrittenCell::Bytes(bytes)) = self.0.pop_front() else { panic!("not bytes") };
             Ok(bytes.into())
         }
     }
@@ -400,7 +400,7 @@ mod tests {
         C::read_cells(&mut cells).unwrap()
     }
 
-    fn active_task(phase: TaskPhase, state: TaskState) -> ActiveTaskRow {
+    fn active_task_row_in_state(phase: TaskPhase, state: TaskState) -> ActiveTaskRow {
         ActiveTaskRow {
             seq: TaskSeq(7),
             queue: 3,
@@ -445,7 +445,7 @@ mod tests {
             (TaskPhase::Halted, TaskState::Error { reason: ErrorReason::Crashed, halts_lane: true }),
             (TaskPhase::Missing, TaskState::Missing { due: Timestamp::from_micros(300) }),
         ] {
-            let row = active_task(phase, state);
+            let row = active_task_row_in_state(phase, state);
             let columns = write_and_read(&ActiveTaskColumns::from_row(&row));
             assert_eq!(columns.clone().into_owned(), columns);
             assert_eq!(columns.into_row().unwrap(), row);
@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn a_locked_task_without_a_lease_and_an_unknown_phase_are_damage() {
-        let row = active_task(TaskPhase::Scheduled, TaskState::Scheduled);
+        let row = active_task_row_in_state(TaskPhase::Scheduled, TaskState::Scheduled);
         let columns = ActiveTaskColumns::from_row(&row);
         for phase in [TaskPhase::Locked.code(), 99] {
             assert!(matches!(
@@ -466,7 +466,7 @@ mod tests {
 
     #[test]
     fn a_number_beyond_its_type_is_damage() {
-        let mut cells = CellQueue(VecDeque::from([Written::Number(1 << 40)]));
+        let mut cells = CellQueue(VecDeque::from([WrittenCell::Number(1 << 40)]));
         assert!(matches!(u16::read(&mut cells), Err(Fault::Damaged(_))));
     }
 

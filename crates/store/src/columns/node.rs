@@ -17,13 +17,13 @@ columns! {
         last_heartbeat: i64,
         /// Whether the node has left or was declared dead.
         gone: bool,
-        /// JSON; empty if the node never reported any.
+        /// The capabilities as JSON; empty if the node never reported any.
         capabilities: Cow<'a, str>,
     }
 }
 
 impl NodeColumns<'_> {
-    /// Converts the columns to a view. The number of running tasks is not one of them.
+    /// Converts the columns to a view. The number of running tasks is not stored in a column.
     pub fn into_view(self, running_task_count: u64) -> TableResult<NodeView> {
         let capabilities = match &*self.capabilities {
             "" => NodeCapabilities::default(),

@@ -13,7 +13,7 @@ columns! {
     /// The columns of an active task.
     ActiveTaskColumns<'a> key(seq) {
         seq: i64,
-        /// A script of the Redis store reads it.
+        /// The id of the task's event. A script of the Redis store reads this column.
         event: Option<i64>,
         queue: i64,
         order_number: Option<i64>,
