@@ -15,7 +15,7 @@ SELECT current_setting('server_version_num')::integer,
 -- These settings as they apply to this session, with their sources.
 SELECT name, setting, source FROM pg_settings WHERE name = ANY($1)
 
--- name: list_role_settings
+-- name: list_roles_with_asynchronous_commit
 -- Roles, or all roles in this database, whose commits do not wait for the disk. They commit their own emits in SQL.
 SELECT coalesce(r.rolname, '')::text, s.setdatabase <> 0, setting
 FROM pg_db_role_setting s

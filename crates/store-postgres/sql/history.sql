@@ -38,7 +38,7 @@ JOIN pointsman.queue q ON q.id = p.queue
 JOIN pointsman.handler h ON h.id = q.handler
 ORDER BY p.seq DESC
 
--- name: list_source_runs
+-- name: list_archived_collection_runs
 -- At most $2 archived tasks of sources before $1, the newest first.
 SELECT p.:archived_task_columns, h.name, q.tenant
 FROM (

@@ -8,7 +8,7 @@ WHERE j.id = $1
        OR EXISTS (SELECT 1 FROM pointsman.task t WHERE t.seq >= j.first_task AND t.seq < j.first_task + j.tasks)
        OR EXISTS (SELECT 1 FROM pointsman.task t WHERE t.late AND t.event = j.id))
 
--- name: find_event
+-- name: find_unexpired_event
 -- An event that has not expired.
 SELECT j.:event_columns FROM pointsman.journal j
 WHERE j.id = $1 AND j.id > (SELECT expired_up_to FROM pointsman.last_commit)

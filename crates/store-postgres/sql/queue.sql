@@ -21,7 +21,7 @@ WHERE ($1 IS NULL OR h.name = $1)
   AND q.ready + q.waiting + q.scheduled + q.running + q.halted + q.missing > 0
 ORDER BY h.name COLLATE "C", q.tenant COLLATE "C", q.collection COLLATE "C"
 
--- name: is_handler_a_source
+-- name: has_handler_only_collection_queues
 -- Whether all queues of a handler are those of a source.
 SELECT coalesce(bool_and(q.collection <> '' AND q.collection NOT LIKE '/%'), false)
 FROM pointsman.queue q

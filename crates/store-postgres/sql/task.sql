@@ -132,7 +132,7 @@ SELECT seq, queue, key_bucket, concurrency_group, score, due FROM pointsman.task
 WHERE concurrency_group = $1 AND phase = :blocked_by_task ORDER BY seq LIMIT 1
 
 -- name: list_first_ready_tasks_of_queues
--- The best ready tasks of each queue, as many as its share: by score, rank and age.
+-- The first ready tasks of each queue, as many as its share: by score, rank and age.
 SELECT t.:task_columns
 FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS w (queue, share, i)
 CROSS JOIN LATERAL (
@@ -168,7 +168,7 @@ SELECT :task_columns FROM pointsman.task WHERE phase = :scheduled ORDER BY score
 SELECT seq FROM pointsman.task WHERE phase = :scheduled AND queue = $1 ORDER BY seq LIMIT $2
 
 -- name: list_missing_tasks_of_queue
--- A queue's tasks that are parked as missing, the oldest first.
+-- A queue's missing tasks, the oldest first.
 SELECT seq FROM pointsman.task WHERE phase = :missing AND queue = $1 ORDER BY queue, seq LIMIT $2
 
 -- name: list_tasks_in_phases

@@ -1,6 +1,6 @@
 -- Transactions of programs, and their events.
 
--- name: insert_events
+-- name: insert_outbox_events
 -- Inserts the events of a unit of work into the outbox, in their order, and returns their receipts. The events are
 -- valid; a receipt has the format of `pointsman.emit`.
 WITH numbered AS MATERIALIZED (

@@ -43,7 +43,7 @@ fn decode_rule_scope(event_space: &str, name: &str) -> Option<RuleScope> {
 }
 
 /// Returns the query that writes a rule, and its parameters.
-pub(crate) fn write_rule_query(rule: &Rule) -> (&'static Query, Vec<BoxedParam>) {
+pub(crate) fn build_write_rule_query(rule: &Rule) -> (&'static Query, Vec<BoxedParam>) {
     let params = params![
         rule.kind.as_str(),
         canvas_id_of_tenant(rule.tenant.as_ref()),

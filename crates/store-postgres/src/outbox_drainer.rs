@@ -60,7 +60,8 @@ struct OutboxState {
 enum DrainError {
     /// The database rejects a value of the row with this number, or of a later one, with this message.
     RejectedRow(i64, String),
-    Store(StoreError),
+    /// The transaction failed for another reason; the rows stay in the outbox.
+    StoreFailed(StoreError),
 }
 
 /// Drains the outbox, as long as the store is open.
@@ -164,7 +165,7 @@ impl OutboxDrainer {
     ) -> Result<usize, StoreError> {
         match self.drain_batch(numbers.clone(), outbox::MAX_ROWS_PER_DRAIN, emits_to_prefetch).await {
             Err(DrainError::RejectedRow(..)) => {}
-            Err(DrainError::Store(error)) => return Err(error),
+            Err(DrainError::StoreFailed(error)) => return Err(error),
             Ok(drained_count) => return Ok(drained_count),
         }
         let mut drained_count = 0;
@@ -173,7 +174,7 @@ impl OutboxDrainer {
                 Ok(0) => return Ok(drained_count),
                 Ok(drained) => drained,
                 Err(DrainError::RejectedRow(number, reason)) => self.refuse_row(number, reason).await?,
-                Err(DrainError::Store(error)) => return Err(error),
+                Err(DrainError::StoreFailed(error)) => return Err(error),
             };
         }
     }
@@ -198,7 +199,7 @@ impl OutboxDrainer {
         match (self.writer.run_job(request, drain).await, rejected.get()) {
             (Ok(drained), _) => Ok(self.record_drain_result(&drained)),
             (Err(_), Some((number, reason))) => Err(DrainError::RejectedRow(*number, reason.clone())),
-            (Err(error), None) => Err(DrainError::Store(error)),
+            (Err(error), None) => Err(DrainError::StoreFailed(error)),
         }
     }
 

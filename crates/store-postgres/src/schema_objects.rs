@@ -80,14 +80,14 @@ fn parse_schema_objects(schema: &str) -> Vec<SchemaObject> {
 /// Parses a top-level line: the object that it creates, and the table that the next lines belong to.
 fn parse_top_level_line(line: &str) -> (Option<SchemaObject>, Option<String>) {
     let top_level = |kind: &str, rest: &str| SchemaObject {
-        kind_and_name: format!("{kind} {}", leading_name(rest)),
+        kind_and_name: format!("{kind} {}", parse_leading_name(rest)),
         table: None,
     };
     if let Some(rest) = line.strip_prefix("CREATE TABLE pointsman.") {
-        return (Some(top_level("table", rest)), Some(leading_name(rest)));
+        return (Some(top_level("table", rest)), Some(parse_leading_name(rest)));
     }
     if let Some(rest) = line.strip_prefix("ALTER TABLE ONLY pointsman.") {
-        return (None, Some(leading_name(rest)));
+        return (None, Some(parse_leading_name(rest)));
     }
     let kinds = ["VIEW", "SEQUENCE", "FUNCTION", "TYPE"];
     let object = kinds.iter().find_map(|kind| {
@@ -102,27 +102,28 @@ fn parse_index(line: &str) -> Option<SchemaObject> {
     let rest = line.strip_prefix("CREATE INDEX ").or_else(|| line.strip_prefix("CREATE UNIQUE INDEX "))?;
     let (index, rest) = rest.split_once(" ON ")?;
     let table = rest.strip_prefix("ONLY ").unwrap_or(rest).strip_prefix("pointsman.")?;
-    Some(SchemaObject { kind_and_name: format!("index {index}"), table: Some(leading_name(table)) })
+    Some(SchemaObject { kind_and_name: format!("index {index}"), table: Some(parse_leading_name(table)) })
 }
 
 /// Parses an indented line of a table: a column; or a primary or unique key, which is an index with the key's name.
 fn parse_table_line(table: &str, line: &str) -> Option<SchemaObject> {
     let table_name = Some(table.to_owned());
     match line.strip_prefix("ADD CONSTRAINT ") {
-        Some(rest) if rest.contains(" PRIMARY KEY ") || rest.contains(" UNIQUE ") => {
-            Some(SchemaObject { kind_and_name: format!("index {}", leading_name(rest)), table: table_name })
-        }
+        Some(rest) if rest.contains(" PRIMARY KEY ") || rest.contains(" UNIQUE ") => Some(SchemaObject {
+            kind_and_name: format!("index {}", parse_leading_name(rest)),
+            table: table_name,
+        }),
         Some(_) => None,
         None if line.starts_with("CONSTRAINT ") => None,
         None => Some(SchemaObject {
-            kind_and_name: format!("column {table}.{}", leading_name(line)),
+            kind_and_name: format!("column {table}.{}", parse_leading_name(line)),
             table: table_name,
         }),
     }
 }
 
 /// Returns the name at the start of a text, without quotes.
-fn leading_name(text: &str) -> String {
+fn parse_leading_name(text: &str) -> String {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').find(|word| !word.is_empty()).unwrap_or("").into()
 }
 

@@ -67,7 +67,7 @@ pub(crate) fn list_tasks(
 /// Returns the WHERE clauses for the rows of unfinished and of archived tasks.
 fn build_where_clauses(conn: &Connection, filter: &TaskFilter) -> TableResult<(&'static str, &'static str)> {
     let is_source = match &filter.handler {
-        Some(handler) => is_only_source_handler(conn, handler)?,
+        Some(handler) => has_handler_only_collection_queues(conn, handler)?,
         None => false,
     };
     let (active, archived) = choose_row_filters(filter, is_source);
@@ -87,7 +87,7 @@ fn build_where_clauses(conn: &Connection, filter: &TaskFilter) -> TableResult<(&
     Ok((active, archived))
 }
 
-fn is_only_source_handler(conn: &Connection, handler: &HandlerName) -> TableResult<bool> {
+fn has_handler_only_collection_queues(conn: &Connection, handler: &HandlerName) -> TableResult<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler
                               WHERE h.name = ?1 AND q.collection <> '' AND q.collection NOT LIKE '/%')
                   AND NOT EXISTS (SELECT 1 FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler

@@ -130,7 +130,7 @@ impl Doctor {
     /// Finds roles whose commits do not wait for the disk, whatever the server's setting is.
     async fn check_roles_with_asynchronous_commit(&self) -> Result<Option<Finding>, Error> {
         let mut roles = Vec::new();
-        for row in self.query_read_only(query!("doctor/list_role_settings"), &[]).await? {
+        for row in self.query_read_only(query!("doctor/list_roles_with_asynchronous_commit"), &[]).await? {
             let (role, is_database_only, setting): (&str, bool, &str) =
                 (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
             let owner = if role.is_empty() { "all roles".into() } else { quote_identifier(role) };

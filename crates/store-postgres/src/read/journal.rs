@@ -78,7 +78,7 @@ async fn fetch_event_chunk(
 pub(super) async fn read_event_view(session: &Session, id: EventId) -> TableResult<Option<EventView>> {
     let (journal_range, event, seqs, caused_events) = try_join4(
         read_journal_range(session),
-        find_event(session, id),
+        find_unexpired_event(session, id),
         list_task_seqs_of_event(session, id),
         list_caused_events(session, id),
     )
@@ -89,8 +89,8 @@ pub(super) async fn read_event_view(session: &Session, id: EventId) -> TableResu
 }
 
 /// Finds an event that has not expired.
-async fn find_event(session: &Session, id: EventId) -> TableResult<Option<Event>> {
-    let rows = session.query(query!("journal/find_event", INT8), &[&id.as_i64()]).await?;
+async fn find_unexpired_event(session: &Session, id: EventId) -> TableResult<Option<Event>> {
+    let rows = session.query(query!("journal/find_unexpired_event", INT8), &[&id.as_i64()]).await?;
     rows.first().map(decode_event).transpose()
 }
 

@@ -228,7 +228,7 @@ impl StoreReader for Postgres {
         let read = self.session_pool.run_read_transaction(
             (path.clone(), tenant.cloned(), now),
             |session, (path, tenant, now)| {
-                orders::read_statistics(session, path, tenant.as_ref(), *now).boxed()
+                orders::read_order_statistics(session, path, tenant.as_ref(), *now).boxed()
             },
         );
         read.await

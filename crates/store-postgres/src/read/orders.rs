@@ -197,7 +197,7 @@ fn decode_failed_task_id_and_error(
 }
 
 /// Counts the orders of a path by state.
-pub(super) async fn read_statistics(
+pub(super) async fn read_order_statistics(
     session: &Session,
     path: &PathFilter,
     tenant: Option<&Tenant>,

@@ -170,7 +170,7 @@ pub(super) async fn list_task_page(
     let (journal_range, task_id_namespace, is_of_source) = try_join3(
         read_journal_range(session),
         read_task_id_namespace(session),
-        is_handler_a_source(session, filter),
+        has_handler_only_collection_queues(session, filter),
     )
     .await?;
     let (active_filter, archived_filter) = choose_row_filters(filter, is_of_source);
@@ -208,9 +208,10 @@ pub(super) async fn list_lost_fences(session: &Session, leased: &[(TaskSeq, i64)
     rows.iter().map(|row| read_column(row, 0)).collect()
 }
 
-async fn is_handler_a_source(session: &Session, filter: &TaskFilter) -> TableResult<bool> {
+async fn has_handler_only_collection_queues(session: &Session, filter: &TaskFilter) -> TableResult<bool> {
     let Some(handler) = &filter.handler else { return Ok(false) };
-    let rows = session.query(query!("queue/is_handler_a_source", TEXT), &[&handler.as_str()]).await?;
+    let rows =
+        session.query(query!("queue/has_handler_only_collection_queues", TEXT), &[&handler.as_str()]).await?;
     rows.first().map_or(Ok(false), |row| read_column(row, 0))
 }
 
@@ -226,7 +227,9 @@ fn archived_tasks_query(filter: ArchivedRowFilter) -> Option<&'static Query> {
     match filter {
         ArchivedRowFilter::All => Some(query!("history/list_archived_tasks", INT8, INT8)),
         ArchivedRowFilter::None => None,
-        ArchivedRowFilter::CollectionRuns => Some(query!("history/list_source_runs", INT8, INT8)),
+        ArchivedRowFilter::CollectionRuns => {
+            Some(query!("history/list_archived_collection_runs", INT8, INT8))
+        }
         ArchivedRowFilter::Failed => Some(query!("history/list_failed_tasks", INT8, INT8)),
     }
 }

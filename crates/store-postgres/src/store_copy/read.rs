@@ -15,7 +15,7 @@ use crate::rows::{RowReader, read_column};
 use crate::session::query;
 
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-/// Fetches a few rows: each may have a megabyte.
+/// Fetches the next rows of the cursor: only 250, because each may have a megabyte.
 const FETCH_SQL: &str = "FETCH 250 FROM page";
 const ROWS_PER_FETCH: usize = 250;
 
@@ -68,12 +68,12 @@ impl CopyConnection {
             TableKind::Rules | TableKind::UnknownTenantRules if after.is_some() => Ok(CopyPage::default()),
             TableKind::Rules => {
                 let rules = self.list_rules().await?;
-                Ok(page_of_all_rows(
+                Ok(build_page_of_all_rows(
                     rules.iter().map(|rule| RuleColumns::from_rule(rule).into_owned().into()),
                 ))
             }
             TableKind::UnknownTenantRules => {
-                Ok(page_of_all_rows(self.list_rules_of_unknown_tenants().await?.into_iter()))
+                Ok(build_page_of_all_rows(self.list_rules_of_unknown_tenants().await?.into_iter()))
             }
             _ => self.read_table_page(table_kind, after).await,
         }
@@ -170,7 +170,7 @@ fn cursor_param(value: &CursorValue) -> (&(dyn ToSql + Sync), Type) {
 }
 
 /// Makes one page of all rows of a table.
-fn page_of_all_rows(rows: impl Iterator<Item = CopyRow>) -> CopyPage {
+fn build_page_of_all_rows(rows: impl Iterator<Item = CopyRow>) -> CopyPage {
     let mut page = CopyPage::default();
     rows.for_each(|row| page.push_row(vec![CursorValue::Number(1)], row));
     page

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::CopyConnection;
 use super::copy_data::CopyData;
 use super::table_layout::TableLayout;
-use crate::documented_tables::{canvas_id_of_tenant, write_rule_query};
+use crate::documented_tables::{build_write_rule_query, canvas_id_of_tenant};
 use crate::error::quote_identifier;
 use crate::rows::read_column;
 use crate::session::query;
@@ -210,7 +210,7 @@ impl CopyConnection {
     async fn write_rule(&self, row: CopyRow) -> TableResult<()> {
         match row {
             CopyRow::Rules(columns) => {
-                let (query, params) = write_rule_query(&columns.into_rule()?);
+                let (query, params) = build_write_rule_query(&columns.into_rule()?);
                 let params: Vec<_> =
                     params.iter().map(|param| param.as_ref() as &(dyn ToSql + Sync)).collect();
                 self.query(query, &params).await?;

@@ -5,7 +5,7 @@ use pointsman_store::error::TableResult;
 use pointsman_store::tables::RuleTable;
 
 use super::PgTables;
-use crate::documented_tables::{canvas_id_of_tenant, event_space_of_rule, write_rule_query};
+use crate::documented_tables::{build_write_rule_query, canvas_id_of_tenant, event_space_of_rule};
 use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
@@ -17,7 +17,7 @@ impl RuleTable for PgTables {
 
     fn write_rule(&mut self, rule: &Rule) -> TableResult<()> {
         self.mark_registry_changed();
-        let (query, params) = write_rule_query(rule);
+        let (query, params) = build_write_rule_query(rule);
         self.add_to_batch(SqlCommand::Query(query, params));
         Ok(())
     }

@@ -38,7 +38,7 @@ async fn insert_events_into_outbox(session: &Session, events: &[NewEvent]) -> Re
     }
     let contexts: Vec<Option<String>> = collect_column(events, encode_context);
     let query = query!(
-        "unit_of_work/insert_events",
+        "unit_of_work/insert_outbox_events",
         TEXT_ARRAY,
         TEXT_ARRAY,
         TEXT_ARRAY,
