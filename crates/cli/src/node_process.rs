@@ -115,13 +115,13 @@ pub(crate) fn start_failure(error: StartOrReloadError) -> Failure {
         #[cfg(feature = "postgres")]
         StartOrReloadError::Postgres(PostgresError::Unreachable { .. }) => Some(UNREACHABLE_DATABASE_HINT),
         #[cfg(feature = "postgres")]
-        StartOrReloadError::Postgres(PostgresError::AccessDenied { .. }) => Some(DATABASE_PASSWORD_HINT),
+        StartOrReloadError::Postgres(PostgresError::LoginRefused { .. }) => Some(DATABASE_PASSWORD_HINT),
         #[cfg(feature = "redis")]
         StartOrReloadError::Redis(RedisError::Unreachable { .. } | RedisError::SlotNotServed { .. }) => {
             Some(UNREACHABLE_DATABASE_HINT)
         }
         #[cfg(feature = "redis")]
-        StartOrReloadError::Redis(RedisError::AccessDenied { .. }) => Some(DATABASE_PASSWORD_HINT),
+        StartOrReloadError::Redis(RedisError::LoginRefused { .. }) => Some(DATABASE_PASSWORD_HINT),
         _ => None,
     };
     let mut message = ErrorChain(&error).to_string();
@@ -172,7 +172,7 @@ fn postgres_exit_reason(error: &PostgresError) -> ExitReason {
         | PostgresError::BadParameter { .. }
         | PostgresError::TlsFailed { .. }
         | PostgresError::NotPostgres { .. }
-        | PostgresError::AccessDenied { .. }
+        | PostgresError::LoginRefused { .. }
         | PostgresError::DatabaseNotFound { .. }
         | PostgresError::DefaultDatabaseNotFound { .. }
         | PostgresError::ServerTooOld { .. }
@@ -195,7 +195,7 @@ fn redis_exit_reason(error: &RedisError) -> ExitReason {
         RedisError::BadUrl(_)
         | RedisError::BadParameter { .. }
         | RedisError::NotRedis { .. }
-        | RedisError::AccessDenied { .. }
+        | RedisError::LoginRefused { .. }
         | RedisError::TlsFailed { .. }
         | RedisError::NoDatabase { .. }
         | RedisError::ServerTooOld { .. }

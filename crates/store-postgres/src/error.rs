@@ -28,7 +28,7 @@ pub enum OpenError {
     )]
     NotPostgres { address: String, reason: String },
     #[error("PostgreSQL at {address} denies access to the role {role}: {reason}; {advice}")]
-    AccessDenied { address: String, role: String, reason: String, advice: String },
+    LoginRefused { address: String, role: String, reason: String, advice: String },
     #[error(
         "the TLS connection to PostgreSQL at {address} failed: {reason}; check sslmode and sslrootcert in the URL, \
          and the certificate of the server"
@@ -110,7 +110,7 @@ impl OpenError {
                 false => Self::DefaultDatabaseNotFound { address, role },
             },
             Some(code) if code.code().starts_with("28") => {
-                Self::access_denied_error(endpoint, &reason, credentials_advice(endpoint))
+                Self::login_refused_error(endpoint, &reason, credentials_advice(endpoint))
             }
             Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
                 let grant = format!(
@@ -124,11 +124,11 @@ impl OpenError {
             None => match driver.to_string().as_str() {
                 // The server requires another authentication method.
                 "authentication error" => {
-                    Self::access_denied_error(endpoint, &reason, credentials_advice(endpoint))
+                    Self::login_refused_error(endpoint, &reason, credentials_advice(endpoint))
                 }
                 "invalid configuration" if reason.ends_with("password missing") => {
                     let advice = "give one in PGPASSWORD, or in the URL, as in postgres://user:password@host";
-                    Self::access_denied_error(
+                    Self::login_refused_error(
                         endpoint,
                         "it requires a password, and none was given",
                         advice.into(),
@@ -149,13 +149,13 @@ impl OpenError {
         }
     }
 
-    fn access_denied_error(endpoint: &Endpoint, reason: &str, advice: String) -> Self {
+    fn login_refused_error(endpoint: &Endpoint, reason: &str, advice: String) -> Self {
         let user_hint = match endpoint.has_url_user() {
             true => "",
             false => " (the URL names no user, so the operating system's user was tried)",
         };
         let (address, role) = (endpoint.address(), endpoint.role().into());
-        Self::AccessDenied { address, role, reason: format!("{reason}{user_hint}"), advice }
+        Self::LoginRefused { address, role, reason: format!("{reason}{user_hint}"), advice }
     }
 }
 

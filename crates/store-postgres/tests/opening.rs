@@ -113,7 +113,7 @@ async fn the_error_names_a_role_without_access() {
     let (_, _, url) = create_fresh_database();
     let error = open_error(&with_role(&url, "nobody_of_that_name")).await;
     assert!(
-        matches!(&error, OpenError::AccessDenied { role, .. } if role == "nobody_of_that_name"),
+        matches!(&error, OpenError::LoginRefused { role, .. } if role == "nobody_of_that_name"),
         "{error}"
     );
 }
@@ -155,7 +155,7 @@ async fn a_missing_password_or_user_is_reported() {
     assert!(error.contains("check user and password in the URL") && !error.contains("PGPASSWORD"), "{error}");
     let (_, location) = url.split_once('@').unwrap();
     let error = open_error(&format!("postgres://{location}")).await;
-    assert!(matches!(&error, OpenError::AccessDenied { role, .. } if !role.is_empty()), "{error}");
+    assert!(matches!(&error, OpenError::LoginRefused { role, .. } if !role.is_empty()), "{error}");
     assert!(error.to_string().contains("names no user"), "{error}");
 }
 

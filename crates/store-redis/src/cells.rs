@@ -64,7 +64,7 @@ pub(crate) fn decode_row_for_scripts<'b, C: Columns<'b>>(key: i64, bytes: &'b [u
 /// Splits the bytes of a row that [`encode_row_for_scripts`] has encoded into its first number and the rest.
 pub(crate) fn split_first_number(bytes: &[u8]) -> TableResult<(Option<i64>, &[u8])> {
     let mut row = RowDecoder::new(bytes);
-    let first = row.fixed_i64()?;
+    let first = row.read_fixed_i64()?;
     Ok((Some(first).filter(|first| *first != 0), row.remaining_bytes()))
 }
 
@@ -152,7 +152,7 @@ impl<'b> CellReader<'b> for RowReader<'_, 'b> {
         match self.leading_cells.as_slice().first() {
             Some(LeadingCell::Null) => Ok(self.leading_cells.next().is_some()),
             Some(LeadingCell::Number(_) | LeadingCell::Text(_)) => Ok(false),
-            None => Ok(!self.row().flag()?),
+            None => Ok(!self.row().read_flag()?),
         }
     }
 
@@ -160,24 +160,24 @@ impl<'b> CellReader<'b> for RowReader<'_, 'b> {
         match self.leading_cells.next() {
             Some(LeadingCell::Number(number)) => Ok(*number),
             Some(LeadingCell::Null | LeadingCell::Text(_)) => Err(wrong_key_fault()),
-            None => self.row().varint(),
+            None => self.row().read_varint(),
         }
     }
 
     fn read_flag(&mut self) -> TableResult<bool> {
-        self.row().flag()
+        self.row().read_flag()
     }
 
     fn read_text(&mut self) -> TableResult<Cow<'b, str>> {
         match self.leading_cells.next() {
             Some(LeadingCell::Text(text)) => Ok(Cow::Borrowed(text)),
             Some(LeadingCell::Null | LeadingCell::Number(_)) => Err(wrong_key_fault()),
-            None => self.row().text().map(Cow::Borrowed),
+            None => self.row().read_text().map(Cow::Borrowed),
         }
     }
 
     fn read_bytes(&mut self) -> TableResult<Cow<'b, [u8]>> {
-        self.row().bytes().map(Cow::Borrowed)
+        self.row().read_bytes().map(Cow::Borrowed)
     }
 }
 

@@ -29,9 +29,9 @@ pub(crate) enum Table {
     Queues,
     QueueCounts,
     Handlers,
-    RateLimiters,
+    LimiterStates,
     /// Ranges of the journal in which a handler was not defined, by handler.
-    HandlerGaps,
+    MissedEventRanges,
     FileDigests,
     Rules,
     Nodes,
@@ -66,13 +66,13 @@ pub(crate) enum Index {
     /// Lane, lane position, task number.
     LanePositions,
     /// Concurrency group, whether the task is blocked, task number.
-    ConcurrencyGroups,
+    TasksByConcurrencyGroup,
     /// Due time, task number.
     DueTasks,
     /// Time when the lease expires, task number.
     LeaseExpiries,
     /// Event, stage among the synchronous tasks of the event, task number.
-    GatedTasks,
+    SyncGatedTasks,
     /// Event, task number, for active and archived tasks that run out of order.
     OutOfOrderTasks,
     /// Task number, for the scheduled tasks of all queues.
@@ -82,7 +82,7 @@ pub(crate) enum Index {
     /// Task number, for archived tasks that ended in error.
     FailedTasks,
     /// Task number, for archived tasks without event and without key.
-    ArchivedSourceRuns,
+    ArchivedCollectionRuns,
     /// Number of an event in the journal and its id, for every thousandth event.
     EventNumberSamples,
     /// Id of an event, id of an event that it caused.
@@ -147,8 +147,8 @@ impl Keys {
             Table::Queues => "queues",
             Table::QueueCounts => "queue-counts",
             Table::Handlers => "handlers",
-            Table::RateLimiters => "rate-limiters",
-            Table::HandlerGaps => "handler-gaps",
+            Table::LimiterStates => "rate-limiters",
+            Table::MissedEventRanges => "handler-gaps",
             Table::FileDigests => "file-digests",
             Table::Rules => "rules",
             Table::Nodes => "nodes",
@@ -182,15 +182,15 @@ impl Keys {
                 return self.with_prefix(&format!("pointsman:fires:{schedule}:times"));
             }
             Index::LanePositions => "lane-positions",
-            Index::ConcurrencyGroups => "concurrency-groups",
+            Index::TasksByConcurrencyGroup => "concurrency-groups",
             Index::DueTasks => "due-tasks",
             Index::LeaseExpiries => "lease-expiries",
-            Index::GatedTasks => "gated-tasks",
+            Index::SyncGatedTasks => "gated-tasks",
             Index::OutOfOrderTasks => "late-tasks",
             Index::TasksInScheduledPhase => "scheduled-tasks",
             Index::HaltedOrMissingTasks => "halted-or-missing-tasks",
             Index::FailedTasks => "failed-tasks",
-            Index::ArchivedSourceRuns => "archived-source-runs",
+            Index::ArchivedCollectionRuns => "archived-source-runs",
             Index::EventNumberSamples => "event-number-samples",
             Index::CausedEvents => "caused-events",
             Index::ActiveTaskBuckets => "active-task-buckets",

@@ -126,7 +126,7 @@ fn unit_of_work_command(
         arguments.extend([to_arg(object_name(&event.tenant, key.as_str())), encode_entry(event)?]);
     }
     Ok(script::UNIT_OF_WORK
-        .call_command(vec![marker_key, keys.with_prefix("objects.with.events")], arguments))
+        .build_evalsha_command(vec![marker_key, keys.with_prefix("objects.with.events")], arguments))
 }
 
 /// Sends a unit, and sends it again if there is no reply: the script recognises a repetition.

@@ -121,7 +121,7 @@ impl OutboxDrainer {
         let claimed = self
             .execute(
                 script::CLAIM_OBJECTS
-                    .call_command(vec![self.keys.with_prefix("objects.with.events")], arguments),
+                    .build_evalsha_command(vec![self.keys.with_prefix("objects.with.events")], arguments),
             )
             .await?;
         let claimed: Vec<Vec<u8>> = redis::from_redis_value(claimed)?;
@@ -203,7 +203,7 @@ fn requeue_command_from_keys(keys: &Keys, found: &[Vec<u8>]) -> Option<CommandAr
 async fn connect_with_scripts(endpoint: &Endpoint) -> Result<MultiplexedConnection, BoxError> {
     let mut connection = endpoint.connect().await?;
     for script in script::ALL_SCRIPTS {
-        let _: String = redis_command(&script.load_command()).query_async(&mut connection).await?;
+        let _: String = redis_command(&script.build_load_command()).query_async(&mut connection).await?;
     }
     Ok(connection)
 }

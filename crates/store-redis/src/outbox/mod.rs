@@ -80,7 +80,7 @@ fn journal_fetched_outboxes(txn: &mut Txn<'_, RedisTables>) -> TableResult<bool>
         outboxes.into_iter().map(|outbox| parse_outbox(outbox, now)).collect();
     prefetch_rows_for_events(txn, &parsed)?;
     for (outbox, events) in &parsed {
-        let headers = set_aside_headers(outbox, events, now, &mut txn.tables.set_aside_log);
+        let headers = build_set_aside_headers(outbox, events, now, &mut txn.tables.set_aside_log);
         txn.tables.acknowledge_outbox_entries(outbox, headers);
     }
     let events = parsed.into_iter().flat_map(|(_, events)| events);
@@ -133,7 +133,7 @@ fn journal_entries(
 }
 
 /// Returns a header for each entry: the line written before an entry that is set aside; empty for an event.
-fn set_aside_headers(
+fn build_set_aside_headers(
     outbox: &OutboxContents,
     events: &[ParsedEntry],
     now: Timestamp,

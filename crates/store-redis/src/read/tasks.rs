@@ -74,7 +74,7 @@ pub(super) fn read_object_lanes(
     let arguments =
         vec![bound(lanes.start()), bound(lanes.end()), to_arg(LANES_READ_PER_OBJECT_VIEW.to_string())];
     let command =
-        script::OBJECT_LANES.call_command(vec![overlay.keys.index_key(&Index::LanePositions)], arguments);
+        script::OBJECT_LANES.build_evalsha_command(vec![overlay.keys.index_key(&Index::LanePositions)], arguments);
     let (mut heads, mut waiting_counts) = (Vec::new(), Vec::new());
     let mut parts = decode_list(overlay.connection.execute(command)?)?.into_iter();
     while let (Some(member), Some(count)) = (parts.next(), parts.next()) {

@@ -20,7 +20,7 @@ use crate::overlay::{decode_list, decode_optional_bytes, decode_strings};
 use crate::rows;
 
 /// Target number of objects per partition.
-const OBJECTS_PER_PARTITION: u64 = 100_000;
+const OBJECTS_PER_PASS: u64 = 100_000;
 /// Number of rows that each HSCAN looks through.
 const SCAN_PAGE_SIZE: &str = "1000";
 const LAST_EVENT_ID_SUFFIX: &[u8] = b":last.event.id";
@@ -29,26 +29,26 @@ const AFTER_ALL_FIELDS: &[u8] = &[0xff];
 
 /// A partition of the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ObjectPartition {
+struct ObjectScanPass {
     /// Partition of external objects, which have only a last event id.
     is_without_rows: bool,
     number: u64,
-    partition_count: u64,
+    pass_count: u64,
 }
 
 /// A collected partition: objects by field.
 #[derive(Debug)]
-pub(super) struct CollectedObjectPartition {
-    partition: ObjectPartition,
+pub(super) struct CollectedScanPass {
+    partition: ObjectScanPass,
     objects: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-impl ObjectPartition {
+impl ObjectScanPass {
     fn first(is_external: bool, object_count: u64) -> Self {
         Self {
             is_without_rows: is_external,
             number: 0,
-            partition_count: object_count.div_ceil(OBJECTS_PER_PARTITION).max(1),
+            pass_count: object_count.div_ceil(OBJECTS_PER_PASS).max(1),
         }
     }
 
@@ -57,7 +57,7 @@ impl ObjectPartition {
         let [
             CursorValue::Number(is_external),
             CursorValue::Number(number),
-            CursorValue::Number(partition_count),
+            CursorValue::Number(pass_count),
             CursorValue::Bytes(field),
         ] = cursor.as_slice()
         else {
@@ -66,7 +66,7 @@ impl ObjectPartition {
         let partition = Self {
             is_without_rows: *is_external == 1,
             number: number.unsigned_abs(),
-            partition_count: partition_count.unsigned_abs().max(1),
+            pass_count: pass_count.unsigned_abs().max(1),
         };
         Ok((partition, field.clone()))
     }
@@ -75,13 +75,13 @@ impl ObjectPartition {
         vec![
             CursorValue::Number(self.is_without_rows.into()),
             CursorValue::Number(self.number.cast_signed()),
-            CursorValue::Number(self.partition_count.cast_signed()),
+            CursorValue::Number(self.pass_count.cast_signed()),
             CursorValue::Bytes(field.to_vec()),
         ]
     }
 
     fn contains(self, field: &[u8]) -> bool {
-        fnv1a(field) % self.partition_count == self.number
+        fnv1a(field) % self.pass_count == self.number
     }
 }
 
@@ -116,42 +116,42 @@ impl RedisStoreCopy {
     pub(super) fn read_page_of_objects(&mut self, after: Option<&CopyCursor>) -> TableResult<CopyPage> {
         let (mut partition, mut after) = match after {
             Some(cursor) => {
-                ObjectPartition::from_cursor(cursor).map(|(partition, field)| (partition, Some(field)))?
+                ObjectScanPass::from_cursor(cursor).map(|(partition, field)| (partition, Some(field)))?
             }
-            None => (ObjectPartition::first(false, self.count_object_rows()?), None),
+            None => (ObjectScanPass::first(false, self.count_object_rows()?), None),
         };
         let mut page = CopyPage::default();
         loop {
             let collected =
-                match self.collected_partition.take().filter(|collected| collected.partition == partition) {
+                match self.collected_pass.take().filter(|collected| collected.partition == partition) {
                     Some(collected) => collected,
-                    None => self.collect_object_partition(partition)?,
+                    None => self.collect_objects_of_pass(partition)?,
                 };
             let start = after.take().map_or(Bound::Unbounded, Bound::Excluded);
             for (field, row) in collected.objects.range::<Vec<u8>, _>((start, Bound::Unbounded)) {
                 page.push_row(partition.to_cursor(field), decode_object(field, row)?);
                 if page.is_full() {
-                    self.collected_partition = Some(collected);
+                    self.collected_pass = Some(collected);
                     return Ok(page);
                 }
             }
-            partition = match (partition.number + 1 < partition.partition_count, partition.is_without_rows) {
-                (true, _) => ObjectPartition { number: partition.number + 1, ..partition },
-                (false, false) => ObjectPartition::first(true, self.count_objects_without_row()?),
+            partition = match (partition.number + 1 < partition.pass_count, partition.is_without_rows) {
+                (true, _) => ObjectScanPass { number: partition.number + 1, ..partition },
+                (false, false) => ObjectScanPass::first(true, self.count_objects_without_row()?),
                 (false, true) => {
                     // With this cursor the next call does not collect a partition again.
                     page.next_cursor = partition.to_cursor(AFTER_ALL_FIELDS);
-                    self.collected_partition = Some(collected);
+                    self.collected_pass = Some(collected);
                     return Ok(page);
                 }
             };
         }
     }
 
-    fn collect_object_partition(
+    fn collect_objects_of_pass(
         &mut self,
-        partition: ObjectPartition,
-    ) -> TableResult<CollectedObjectPartition> {
+        partition: ObjectScanPass,
+    ) -> TableResult<CollectedScanPass> {
         let mut objects = BTreeMap::new();
         let mut visit = |field: Vec<u8>, row: Vec<u8>| {
             if partition.contains(&field) {
@@ -163,7 +163,7 @@ impl RedisStoreCopy {
             false => self.for_each_object_row(&mut visit)?,
             true => self.for_each_object_without_row(&mut visit)?,
         }
-        Ok(CollectedObjectPartition { partition, objects })
+        Ok(CollectedScanPass { partition, objects })
     }
 
     /// Calls `visit` with all objects that have a row in the table. One may occur twice.
@@ -253,11 +253,11 @@ mod tests {
     #[test]
     fn each_object_is_in_one_partition_of_similar_size() {
         let fields: Vec<Vec<u8>> = (0..10_000).map(|n| format!("/order:{n}").into_bytes()).collect();
-        let partition = ObjectPartition::first(false, 7 * OBJECTS_PER_PARTITION);
-        assert_eq!((partition.partition_count, ObjectPartition::first(true, 0).partition_count), (7, 1));
-        let sizes: Vec<usize> = (0..partition.partition_count)
+        let partition = ObjectScanPass::first(false, 7 * OBJECTS_PER_PASS);
+        assert_eq!((partition.pass_count, ObjectScanPass::first(true, 0).pass_count), (7, 1));
+        let sizes: Vec<usize> = (0..partition.pass_count)
             .map(|number| {
-                fields.iter().filter(|field| ObjectPartition { number, ..partition }.contains(field)).count()
+                fields.iter().filter(|field| ObjectScanPass { number, ..partition }.contains(field)).count()
             })
             .collect();
         assert_eq!(sizes.iter().sum::<usize>(), fields.len());
@@ -266,11 +266,11 @@ mod tests {
 
     #[test]
     fn partition_cursors_decode_to_the_same() {
-        let partition = ObjectPartition { is_without_rows: true, number: 3, partition_count: 9 };
+        let partition = ObjectScanPass { is_without_rows: true, number: 3, pass_count: 9 };
         assert_eq!(
-            ObjectPartition::from_cursor(&partition.to_cursor(b"/a")).unwrap(),
+            ObjectScanPass::from_cursor(&partition.to_cursor(b"/a")).unwrap(),
             (partition, b"/a".to_vec())
         );
-        assert!(ObjectPartition::from_cursor(&vec![CursorValue::Number(1)]).is_err());
+        assert!(ObjectScanPass::from_cursor(&vec![CursorValue::Number(1)]).is_err());
     }
 }

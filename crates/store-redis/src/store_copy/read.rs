@@ -153,8 +153,8 @@ impl RedisStoreCopy {
                 Some(text) => decode_text(&text),
                 None => Ok(default.to_string()),
             };
-            let limiter_state = read_text(Table::RateLimiters, "")?.into();
-            let gaps = read_text(Table::HandlerGaps, "[]")?.into();
+            let limiter_state = read_text(Table::LimiterStates, "")?.into();
+            let gaps = read_text(Table::MissedEventRanges, "[]")?.into();
             let handler = rows::decode_handler(id, &row)?.into_owned();
             rows.push(HandlerColumns { limiter_state, gaps, ..handler }.into());
         }

@@ -129,7 +129,7 @@ impl ActiveTaskTable for RedisTables {
 
     fn list_sync_gated_tasks(&mut self, event: EventId) -> TableResult<Vec<SyncGatedTask>> {
         let seqs = self.overlay.read_task_seqs_from_index(
-            &Index::GatedTasks,
+            &Index::SyncGatedTasks,
             &MemberBuilder::from_i64(event.as_i64()).finish(),
             2,
             usize::MAX,

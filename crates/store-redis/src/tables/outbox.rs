@@ -182,7 +182,7 @@ impl RedisTables {
         let owned_names: HashSet<&[u8]> = owned.iter().map(|(_, object)| &**object).collect();
         let written = &self.outbox_state.objects_emitted_to;
         arguments.extend(written.iter().filter(|object| !owned_names.contains(&***object)).cloned());
-        script::READ_OUTBOXES.call_command(vec![keys.with_prefix("next.event.id")], arguments)
+        script::READ_OUTBOXES.build_evalsha_command(vec![keys.with_prefix("next.event.id")], arguments)
     }
 
     /// Takes the outboxes that were read, and returns the last assigned id.
@@ -244,7 +244,7 @@ pub(crate) fn requeue_objects_of_dead_workers_command(
     objects: &[Vec<u8>],
 ) -> CommandArgs {
     let arguments = [&args![keys.with_prefix(""), workers.len().to_string()], workers, objects].concat();
-    script::REQUEUE_OBJECTS.call_command(vec![keys.with_prefix("objects.with.events")], arguments)
+    script::REQUEUE_OBJECTS.build_evalsha_command(vec![keys.with_prefix("objects.with.events")], arguments)
 }
 
 /// Returns the outbox names of the objects of a read set.

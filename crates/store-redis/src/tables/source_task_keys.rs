@@ -111,7 +111,7 @@ impl RedisTables {
         queue: i64,
         seq: pointsman_core::TaskSeq,
     ) -> TableResult<Option<(String, String, TaskId)>> {
-        if !self.overlay.is_source_queue(queue)? {
+        if !self.overlay.is_collection_queue(queue)? {
             return Ok(None);
         }
         let (handler, row) = self.overlay.read_queue_with_handler(queue)?;
