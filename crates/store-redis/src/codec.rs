@@ -5,7 +5,7 @@
 use pointsman_store::error::{Fault, TableResult};
 use smallvec::SmallVec;
 
-/// A member of a sorted set, or a field of a hash. Short ones are stored inline.
+/// A member of a sorted set, or a field of a hash. Short members and fields need no allocation.
 pub(crate) type MemberOrField = SmallVec<[u8; 32]>;
 
 /// Encodes the values of a row in sequence.
@@ -167,7 +167,7 @@ pub(crate) fn encode_decimal_field(number: i64) -> MemberOrField {
     digits
 }
 
-/// Decodes a number of an index member: the one at `index` if the member consists of numbers of eight bytes.
+/// Decodes the number at `index` of an index member that consists of numbers of eight bytes.
 pub(crate) fn decode_member_i64(member: &[u8], index: usize) -> TableResult<i64> {
     let bytes = member.get(index * 8..).and_then(|rest| rest.first_chunk::<8>());
     let bytes = bytes.ok_or_else(|| Fault::damaged("a member of an index is too short"))?;
@@ -198,7 +198,11 @@ mod tests {
         let bytes = encoder.finish();
         let mut decoder = RowDecoder::new(&bytes);
         assert_eq!(
-            (decoder.read_fixed_i64().unwrap(), decoder.read_text().unwrap(), decoder.read_optional_varint().unwrap()),
+            (
+                decoder.read_fixed_i64().unwrap(),
+                decoder.read_text().unwrap(),
+                decoder.read_optional_varint().unwrap()
+            ),
             (-7, "é", None)
         );
         assert_eq!((decoder.read_text().unwrap(), decoder.read_flag().unwrap()), ("", true));

@@ -35,7 +35,7 @@ pub(crate) fn to_arg(arg: impl AsRef<[u8]>) -> Vec<u8> {
 pub(crate) struct BlockingConnection {
     endpoint: Arc<Endpoint>,
     connection: Option<redis::Connection>,
-    /// Encoded renewal of the write lock, and when it was last sent.
+    /// Encoded command that renews the write lock, and when it was last sent.
     lock_renewal: Option<(Vec<u8>, Instant)>,
 }
 
@@ -44,7 +44,7 @@ impl BlockingConnection {
         Self { endpoint, connection: None, lock_renewal: None }
     }
 
-    /// Connects if necessary; returns whether the connection is new.
+    /// Connects unless there is a connection; returns whether it connected.
     pub(crate) fn connect_if_needed(&mut self) -> TableResult<bool> {
         if self.connection.is_some() {
             return Ok(false);
@@ -162,7 +162,8 @@ impl BlockingConnection {
 }
 
 fn load_scripts(connection: &mut redis::Connection) -> redis::RedisResult<()> {
-    let loads: Vec<CommandArgs> = script::ALL_SCRIPTS.iter().map(|script| script.build_load_command()).collect();
+    let loads: Vec<CommandArgs> =
+        script::ALL_SCRIPTS.iter().map(|script| script.build_load_command()).collect();
     send_and_receive(connection, &encode_commands(&loads), loads.len(), &mut || {}).map(drop)
 }
 

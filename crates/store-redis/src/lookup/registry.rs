@@ -38,18 +38,18 @@ impl TransactionOverlay {
         rows.into_iter().map(|(id, row)| self.decode_queue(id, &row)).collect()
     }
 
-    /// Returns whether the tasks of a queue synchronise a collection of a source.
+    /// Returns whether a queue is of a collection of a source.
     pub(crate) fn is_collection_queue(&mut self, id: QueueId) -> TableResult<bool> {
         let field = encode_decimal_field(id);
-        let is_source = |row: &[u8]| {
+        let is_collection = |row: &[u8]| {
             let subject = rows::decode_queue(id, row, None)?.collection;
             Ok(!subject.is_empty()
                 && QueueSubject::from_text(&subject).map_err(Fault::damaged)?.collection().is_some())
         };
-        if let Some(is_source) = self.with_cached_row(&Table::Queues, &field, is_source) {
-            return is_source;
+        if let Some(is_collection) = self.with_cached_row(&Table::Queues, &field, is_collection) {
+            return is_collection;
         }
-        self.read_row(Table::Queues, field)?.map_or(Ok(false), |row| is_source(&row))
+        self.read_row(Table::Queues, field)?.map_or(Ok(false), |row| is_collection(&row))
     }
 
     pub(crate) fn read_queue(&mut self, id: QueueId) -> TableResult<Option<QueueRow>> {

@@ -170,8 +170,8 @@ fn read_object_event_rows(
     let (last, expired_up_to) = (last.to_string(), journal_range.last_expired_event_id.to_string());
     let arguments = args![last, expired_up_to, limit.to_string(), MAX_PAGE_PAYLOAD_BYTES.to_string()];
     decode_strings(
-        overlay
-            .connection
-            .execute(script::OBJECT_EVENTS.build_evalsha_command(vec![overlay.keys.journal_key()], arguments))?,
+        overlay.connection.execute(
+            script::OBJECT_EVENTS.build_evalsha_command(vec![overlay.keys.journal_key()], arguments),
+        )?,
     )
 }

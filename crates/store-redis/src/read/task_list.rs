@@ -20,7 +20,7 @@ use crate::overlay::{Bytes, TransactionOverlay};
 use crate::rows;
 use crate::store_state::StoreState;
 
-/// Maximum number of events fetched together: they may be large.
+/// Maximum number of events fetched together: events may be large.
 const MAX_EVENTS_PER_FETCH: usize = 128;
 
 pub(crate) fn list_tasks(

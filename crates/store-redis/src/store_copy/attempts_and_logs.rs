@@ -192,7 +192,7 @@ impl RedisStoreCopy {
         Ok(keys)
     }
 
-    /// Fetches the names of queues and handlers.
+    /// Caches all queues, handlers and named texts: task ids and keys of logs are built from them.
     pub(super) fn prefetch_queue_and_handler_tables(&mut self) -> TableResult<()> {
         let tables = [Table::NamedTexts, Table::Queues, Table::QueueCounts, Table::Handlers];
         self.overlay().fetch_into_cache(tables.into_iter().map(CacheFetch::Table).collect())

@@ -49,7 +49,7 @@ pub struct RedisStoreCopy {
     /// The last commit when the store was opened, or the last one of this copy.
     last_commit_version: CommitVersion,
     cached_counts: CachedCounts,
-    /// The partition of objects that was collected last: the next page usually continues in it.
+    /// The last pass over the objects and what it collected: the next page usually continues in it.
     collected_pass: Option<CollectedScanPass>,
     /// Prefixes of other stores whose keys also begin with the prefix of this one.
     other_prefixes: Option<CommandArgs>,

@@ -101,7 +101,7 @@ impl RedisStoreCopy {
             CopyRow::Rules(rule) => self.tables.write_rule(&rule.into_rule()?)?,
             CopyRow::FileDigests(FileDigestColumns { key, digest }) => {
                 self.overlay().write_row(
-                    Table::FileDigests,
+                    Table::ConfiguredObjectDigests,
                     key.as_bytes(),
                     digest.into_owned().into_bytes(),
                 );

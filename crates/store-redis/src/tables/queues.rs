@@ -134,7 +134,7 @@ impl RedisTables {
         script::READY_TASKS.build_evalsha_command(key_args, arguments)
     }
 
-    /// Caches a task and its event that a script returned.
+    /// Caches a task and its event, which a script returned; does nothing without a task.
     fn cache_task_and_event(
         &mut self,
         seq: TaskSeq,

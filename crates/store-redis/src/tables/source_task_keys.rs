@@ -92,7 +92,7 @@ impl RedisTables {
         Ok(())
     }
 
-    /// Returns the keys of an expired task: its hash, its history, and its member there.
+    /// Returns the keys of an expired task: its hash, the history that contains it, and its member of the history.
     pub(super) fn keys_of_expired_source_task(
         &mut self,
         archived: &ArchivedTaskRow,

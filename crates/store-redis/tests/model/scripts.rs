@@ -81,14 +81,14 @@ impl Redis {
 
     /// Returns the object that the scan for dead workers has to queue: that of a worker without a heartbeat, unless it is
     /// queued already.
-    pub(crate) fn orphaned_object(&self, dead: WorkerId) -> Option<ObjectId> {
+    pub(crate) fn object_of_dead_worker_to_requeue(&self, dead: WorkerId) -> Option<ObjectId> {
         let keys = self.worker_keys(dead);
         keys.object.last().copied().filter(|object| !keys.heartbeat && !self.queue.contains(object))
     }
 
     /// Queues the object of a dead worker. If the worker is no longer its owner, the worker's key is deleted.
-    pub(crate) fn requeue_orphaned_object(&mut self, dead: WorkerId) -> Option<()> {
-        let object = self.orphaned_object(dead)?;
+    pub(crate) fn requeue_object_of_dead_worker(&mut self, dead: WorkerId) -> Option<()> {
+        let object = self.object_of_dead_worker_to_requeue(dead)?;
         self.queue.push(object);
         if self.object(object).owner != Some(dead) {
             self.worker_keys_mut(dead).object.clear();
