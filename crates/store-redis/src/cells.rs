@@ -124,27 +124,31 @@ impl CellWriter for CellEncoder {
 /// Reads the cells of a row: the leading ones, those in its bytes, and those in the bytes that follow, if any.
 pub(crate) struct RowReader<'k, 'b> {
     leading_cells: Iter<'k, LeadingCell<'b>>,
-    row: RowDecoder<'b>,
-    following: RowDecoder<'b>,
+    row_bytes: RowDecoder<'b>,
+    following_bytes: RowDecoder<'b>,
 }
 
 impl<'k, 'b> RowReader<'k, 'b> {
     pub(crate) fn new(leading_cells: &'k [LeadingCell<'b>], bytes: &'b [u8]) -> Self {
         Self {
             leading_cells: leading_cells.iter(),
-            row: RowDecoder::new(bytes),
-            following: RowDecoder::new(&[]),
+            row_bytes: RowDecoder::new(bytes),
+            following_bytes: RowDecoder::new(&[]),
         }
     }
 
-    /// Reads the last cells from other bytes.
+    /// Reads the cells after those of the row from these bytes.
     pub(crate) fn followed_by(self, bytes: &'b [u8]) -> Self {
-        Self { following: RowDecoder::new(bytes), ..self }
+        Self { following_bytes: RowDecoder::new(bytes), ..self }
     }
 
     /// Returns the decoder of the bytes that contain the next cell.
     fn decoder_of_next_cell(&mut self) -> &mut RowDecoder<'b> {
-        if self.row.remaining_bytes().is_empty() { &mut self.following } else { &mut self.row }
+        if self.row_bytes.remaining_bytes().is_empty() {
+            &mut self.following_bytes
+        } else {
+            &mut self.row_bytes
+        }
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct ServerSettings {
     has_failover: bool,
 }
 
-/// A finding, and whether acknowledged writes can be lost.
+/// A finding about a setting, and whether acknowledged writes can be lost because of it.
 struct SettingFinding {
     finding: Finding,
     can_lose_data: bool,

@@ -1,5 +1,6 @@
 //! Orphaned objects: they have events, but no producer queued them, or their dead owner does not name them. The scan for
-//! dead workers requeues the latter. The former may be lists of another application, so an operator decides.
+//! dead workers requeues objects with a dead owner. Lists that no producer queued may belong to another application, so an
+//! operator decides.
 
 use std::collections::BTreeSet;
 

@@ -152,7 +152,7 @@ impl OutboxModel {
             || !self.safeguards.unique_workers
             || !(0..process).any(|other| self.is_indistinguishable_from_new(state, other));
         let names_object = !state.redis.worker_keys(self.worker_id(process)).object.is_empty();
-        is_first && (names_object || !state.redis.queue.is_empty())
+        is_first && (names_object || !state.redis.queued_objects.is_empty())
     }
 
     /// Returns whether a worker is indistinguishable from one that has just been started.
