@@ -121,7 +121,7 @@ pub(crate) fn start_failure(error: StartOrReloadError) -> Failure {
             Some(UNREACHABLE_DATABASE_HINT)
         }
         #[cfg(feature = "redis")]
-        StartOrReloadError::Redis(RedisError::AccessDenied { .. }) => Some(DATABASE_PASSWORD_HINT),
+        StartOrReloadError::Redis(RedisError::LoginRefused { .. }) => Some(DATABASE_PASSWORD_HINT),
         _ => None,
     };
     let mut message = ErrorChain(&error).to_string();
@@ -195,7 +195,7 @@ fn redis_exit_reason(error: &RedisError) -> ExitReason {
         RedisError::BadUrl(_)
         | RedisError::BadParameter { .. }
         | RedisError::NotRedis { .. }
-        | RedisError::AccessDenied { .. }
+        | RedisError::LoginRefused { .. }
         | RedisError::TlsFailed { .. }
         | RedisError::NoDatabase { .. }
         | RedisError::ServerTooOld { .. }

@@ -30,9 +30,9 @@ pub(crate) fn encode_row<'a, C: Columns<'a>>(columns: &C) -> Vec<u8> {
     encode_columns(columns, C::KEY_LENGTH..C::COLUMNS.len())
 }
 
-/// Encodes a part of the columns of a row.
-pub(crate) fn encode_columns<'a, C: Columns<'a>>(columns: &C, part: Range<usize>) -> Vec<u8> {
-    append_columns(Vec::with_capacity(ROW_CAPACITY), columns, part)
+/// Encodes the columns of a row with these indexes.
+pub(crate) fn encode_columns<'a, C: Columns<'a>>(columns: &C, column_range: Range<usize>) -> Vec<u8> {
+    append_columns(Vec::with_capacity(ROW_CAPACITY), columns, column_range)
 }
 
 /// Encodes the columns of a row except its key. The first of them, which scripts read, becomes a number of eight bytes,
@@ -43,8 +43,8 @@ pub(crate) fn encode_row_for_scripts<'a, C: Columns<'a>>(first: Option<i64>, col
     append_columns(bytes, columns, C::KEY_LENGTH + 1..C::COLUMNS.len())
 }
 
-fn append_columns<'a, C: Columns<'a>>(bytes: Vec<u8>, columns: &C, part: Range<usize>) -> Vec<u8> {
-    let mut encoder = CellEncoder { bytes, position: 0, part };
+fn append_columns<'a, C: Columns<'a>>(bytes: Vec<u8>, columns: &C, column_range: Range<usize>) -> Vec<u8> {
+    let mut encoder = CellEncoder { bytes, position: 0, column_range };
     columns.write_cells(&mut encoder);
     encoder.bytes
 }
@@ -64,23 +64,24 @@ pub(crate) fn decode_row_for_scripts<'b, C: Columns<'b>>(key: i64, bytes: &'b [u
 /// Splits the bytes of a row that [`encode_row_for_scripts`] has encoded into its first number and the rest.
 pub(crate) fn split_first_number(bytes: &[u8]) -> TableResult<(Option<i64>, &[u8])> {
     let mut row = RowDecoder::new(bytes);
-    let first = row.fixed_i64()?;
+    let first = row.read_fixed_i64()?;
     Ok((Some(first).filter(|first| *first != 0), row.remaining_bytes()))
 }
 
-/// Encodes the cells of a part of the columns.
+/// Encodes the cells of the columns in a range, and skips the others.
 struct CellEncoder {
     bytes: Vec<u8>,
-    /// The position of the next cell.
+    /// The index of the next column.
     position: usize,
-    part: Range<usize>,
+    /// The indexes of the columns that are encoded.
+    column_range: Range<usize>,
 }
 
 impl CellEncoder {
     /// Moves to the next cell; returns whether this one is encoded.
     fn is_next_encoded(&mut self) -> bool {
         self.position += 1;
-        self.part.contains(&(self.position - 1))
+        self.column_range.contains(&(self.position - 1))
     }
 }
 
@@ -90,7 +91,7 @@ impl CellWriter for CellEncoder {
     }
 
     fn announce_non_null(&mut self) {
-        if self.part.contains(&self.position) {
+        if self.column_range.contains(&self.position) {
             self.bytes.push(1);
         }
     }
@@ -123,27 +124,31 @@ impl CellWriter for CellEncoder {
 /// Reads the cells of a row: the leading ones, those in its bytes, and those in the bytes that follow, if any.
 pub(crate) struct RowReader<'k, 'b> {
     leading_cells: Iter<'k, LeadingCell<'b>>,
-    row: RowDecoder<'b>,
-    following: RowDecoder<'b>,
+    row_bytes: RowDecoder<'b>,
+    following_bytes: RowDecoder<'b>,
 }
 
 impl<'k, 'b> RowReader<'k, 'b> {
     pub(crate) fn new(leading_cells: &'k [LeadingCell<'b>], bytes: &'b [u8]) -> Self {
         Self {
             leading_cells: leading_cells.iter(),
-            row: RowDecoder::new(bytes),
-            following: RowDecoder::new(&[]),
+            row_bytes: RowDecoder::new(bytes),
+            following_bytes: RowDecoder::new(&[]),
         }
     }
 
-    /// Reads the last cells from other bytes.
+    /// Reads the cells after those of the row from these bytes.
     pub(crate) fn followed_by(self, bytes: &'b [u8]) -> Self {
-        Self { following: RowDecoder::new(bytes), ..self }
+        Self { following_bytes: RowDecoder::new(bytes), ..self }
     }
 
-    /// Returns the bytes with the next cell.
-    fn row(&mut self) -> &mut RowDecoder<'b> {
-        if self.row.remaining_bytes().is_empty() { &mut self.following } else { &mut self.row }
+    /// Returns the decoder of the bytes that contain the next cell.
+    fn decoder_of_next_cell(&mut self) -> &mut RowDecoder<'b> {
+        if self.row_bytes.remaining_bytes().is_empty() {
+            &mut self.following_bytes
+        } else {
+            &mut self.row_bytes
+        }
     }
 }
 
@@ -152,7 +157,7 @@ impl<'b> CellReader<'b> for RowReader<'_, 'b> {
         match self.leading_cells.as_slice().first() {
             Some(LeadingCell::Null) => Ok(self.leading_cells.next().is_some()),
             Some(LeadingCell::Number(_) | LeadingCell::Text(_)) => Ok(false),
-            None => Ok(!self.row().flag()?),
+            None => Ok(!self.decoder_of_next_cell().read_flag()?),
         }
     }
 
@@ -160,24 +165,24 @@ impl<'b> CellReader<'b> for RowReader<'_, 'b> {
         match self.leading_cells.next() {
             Some(LeadingCell::Number(number)) => Ok(*number),
             Some(LeadingCell::Null | LeadingCell::Text(_)) => Err(wrong_key_fault()),
-            None => self.row().varint(),
+            None => self.decoder_of_next_cell().read_varint(),
         }
     }
 
     fn read_flag(&mut self) -> TableResult<bool> {
-        self.row().flag()
+        self.decoder_of_next_cell().read_flag()
     }
 
     fn read_text(&mut self) -> TableResult<Cow<'b, str>> {
         match self.leading_cells.next() {
             Some(LeadingCell::Text(text)) => Ok(Cow::Borrowed(text)),
             Some(LeadingCell::Null | LeadingCell::Number(_)) => Err(wrong_key_fault()),
-            None => self.row().text().map(Cow::Borrowed),
+            None => self.decoder_of_next_cell().read_text().map(Cow::Borrowed),
         }
     }
 
     fn read_bytes(&mut self) -> TableResult<Cow<'b, [u8]>> {
-        self.row().bytes().map(Cow::Borrowed)
+        self.decoder_of_next_cell().read_bytes().map(Cow::Borrowed)
     }
 }
 

@@ -5,7 +5,7 @@
 use pointsman_store::error::{Fault, TableResult};
 use smallvec::SmallVec;
 
-/// A member of a sorted set, or a field of a hash. Short ones are stored inline.
+/// A member of a sorted set, or a field of a hash. Short members and fields need no allocation.
 pub(crate) type MemberOrField = SmallVec<[u8; 32]>;
 
 /// Encodes the values of a row in sequence.
@@ -18,31 +18,31 @@ impl RowEncoder {
     }
 
     /// Appends a number as eight bytes, so that scripts can read it at a fixed offset.
-    pub(crate) fn fixed_i64(mut self, number: i64) -> Self {
+    pub(crate) fn push_fixed_i64(mut self, number: i64) -> Self {
         self.0.extend_from_slice(&number.to_be_bytes());
         self
     }
 
     /// Appends a number as [`push_varint`] encodes it.
-    pub(crate) fn varint(mut self, number: i64) -> Self {
+    pub(crate) fn push_varint(mut self, number: i64) -> Self {
         push_varint(&mut self.0, number);
         self
     }
 
-    pub(crate) fn optional_varint(self, number: Option<i64>) -> Self {
+    pub(crate) fn push_optional_varint(self, number: Option<i64>) -> Self {
         match number {
-            None => self.flag(false),
-            Some(number) => self.flag(true).varint(number),
+            None => self.push_flag(false),
+            Some(number) => self.push_flag(true).push_varint(number),
         }
     }
 
-    pub(crate) fn flag(mut self, yes: bool) -> Self {
+    pub(crate) fn push_flag(mut self, yes: bool) -> Self {
         self.0.push(yes.into());
         self
     }
 
-    pub(crate) fn bytes(mut self, bytes: &[u8]) -> Self {
-        self = self.varint(bytes.len() as i64);
+    pub(crate) fn push_bytes(mut self, bytes: &[u8]) -> Self {
+        self = self.push_varint(bytes.len() as i64);
         self.0.extend_from_slice(bytes);
         self
     }
@@ -71,16 +71,16 @@ impl<'b> RowDecoder<'b> {
         Self(bytes)
     }
 
-    pub(crate) fn fixed_i64(&mut self) -> TableResult<i64> {
+    pub(crate) fn read_fixed_i64(&mut self) -> TableResult<i64> {
         let (number, rest) = self.0.split_first_chunk().ok_or_else(truncated_row_fault)?;
         self.0 = rest;
         Ok(i64::from_be_bytes(*number))
     }
 
-    pub(crate) fn varint(&mut self) -> TableResult<i64> {
+    pub(crate) fn read_varint(&mut self) -> TableResult<i64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
+            let byte = self.read_byte()?;
             number |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
                 return Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed());
@@ -89,29 +89,29 @@ impl<'b> RowDecoder<'b> {
         Err(Fault::damaged("a varint without an end"))
     }
 
-    fn byte(&mut self) -> TableResult<u8> {
+    fn read_byte(&mut self) -> TableResult<u8> {
         let (byte, rest) = self.0.split_first().ok_or_else(truncated_row_fault)?;
         self.0 = rest;
         Ok(*byte)
     }
 
-    pub(crate) fn flag(&mut self) -> TableResult<bool> {
-        Ok(self.byte()? != 0)
+    pub(crate) fn read_flag(&mut self) -> TableResult<bool> {
+        Ok(self.read_byte()? != 0)
     }
 
-    pub(crate) fn optional_varint(&mut self) -> TableResult<Option<i64>> {
-        if self.flag()? { self.varint().map(Some) } else { Ok(None) }
+    pub(crate) fn read_optional_varint(&mut self) -> TableResult<Option<i64>> {
+        if self.read_flag()? { self.read_varint().map(Some) } else { Ok(None) }
     }
 
-    pub(crate) fn bytes(&mut self) -> TableResult<&'b [u8]> {
-        let length = usize::try_from(self.varint()?).map_err(Fault::damaged)?;
+    pub(crate) fn read_bytes(&mut self) -> TableResult<&'b [u8]> {
+        let length = usize::try_from(self.read_varint()?).map_err(Fault::damaged)?;
         let (bytes, rest) = self.0.split_at_checked(length).ok_or_else(truncated_row_fault)?;
         self.0 = rest;
         Ok(bytes)
     }
 
-    pub(crate) fn text(&mut self) -> TableResult<&'b str> {
-        std::str::from_utf8(self.bytes()?).map_err(Fault::damaged)
+    pub(crate) fn read_text(&mut self) -> TableResult<&'b str> {
+        std::str::from_utf8(self.read_bytes()?).map_err(Fault::damaged)
     }
 
     pub(crate) fn remaining_bytes(self) -> &'b [u8] {
@@ -167,7 +167,7 @@ pub(crate) fn encode_decimal_field(number: i64) -> MemberOrField {
     digits
 }
 
-/// Decodes a number of an index member: the one at `index` if the member consists of numbers of eight bytes.
+/// Decodes the number at `index` of an index member that consists of numbers of eight bytes.
 pub(crate) fn decode_member_i64(member: &[u8], index: usize) -> TableResult<i64> {
     let bytes = member.get(index * 8..).and_then(|rest| rest.first_chunk::<8>());
     let bytes = bytes.ok_or_else(|| Fault::damaged("a member of an index is too short"))?;
@@ -187,28 +187,32 @@ mod tests {
     fn encoded_values_decode_to_the_same() {
         let numbers = [0, 1, -1, 63, 64, -65, 1 << 40, i64::MAX, i64::MIN];
         let mut encoder = RowEncoder::default()
-            .fixed_i64(-7)
-            .bytes("é".as_bytes())
-            .optional_varint(None)
-            .bytes(b"")
-            .flag(true);
+            .push_fixed_i64(-7)
+            .push_bytes("é".as_bytes())
+            .push_optional_varint(None)
+            .push_bytes(b"")
+            .push_flag(true);
         for number in numbers {
-            encoder = encoder.varint(number).optional_varint(Some(number));
+            encoder = encoder.push_varint(number).push_optional_varint(Some(number));
         }
         let bytes = encoder.finish();
         let mut decoder = RowDecoder::new(&bytes);
         assert_eq!(
-            (decoder.fixed_i64().unwrap(), decoder.text().unwrap(), decoder.optional_varint().unwrap()),
+            (
+                decoder.read_fixed_i64().unwrap(),
+                decoder.read_text().unwrap(),
+                decoder.read_optional_varint().unwrap()
+            ),
             (-7, "é", None)
         );
-        assert_eq!((decoder.text().unwrap(), decoder.flag().unwrap()), ("", true));
+        assert_eq!((decoder.read_text().unwrap(), decoder.read_flag().unwrap()), ("", true));
         for number in numbers {
             assert_eq!(
-                (decoder.varint().unwrap(), decoder.optional_varint().unwrap()),
+                (decoder.read_varint().unwrap(), decoder.read_optional_varint().unwrap()),
                 (number, Some(number))
             );
         }
-        assert!(decoder.byte().is_err(), "the row is decoded completely");
+        assert!(decoder.read_byte().is_err(), "the row is decoded completely");
     }
 
     #[test]
@@ -221,20 +225,20 @@ mod tests {
     #[test]
     fn decoding_a_truncated_row_fails() {
         let bytes = RowEncoder::default()
-            .fixed_i64(1)
-            .varint(1 << 50)
-            .bytes(b"abc")
-            .optional_varint(Some(9))
+            .push_fixed_i64(1)
+            .push_varint(1 << 50)
+            .push_bytes(b"abc")
+            .push_optional_varint(Some(9))
             .finish();
         for end in 0..bytes.len() {
             let mut decoder = RowDecoder::new(&bytes[..end]);
-            let decoded_all = decoder.fixed_i64().is_ok()
-                && decoder.varint().is_ok()
-                && decoder.text().is_ok()
-                && decoder.optional_varint().is_ok();
+            let decoded_all = decoder.read_fixed_i64().is_ok()
+                && decoder.read_varint().is_ok()
+                && decoder.read_text().is_ok()
+                && decoder.read_optional_varint().is_ok();
             assert!(!decoded_all, "{end}");
         }
-        assert!(RowDecoder::new(&[0xff; 20]).varint().is_err());
+        assert!(RowDecoder::new(&[0xff; 20]).read_varint().is_err());
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(crate) fn to_arg(arg: impl AsRef<[u8]>) -> Vec<u8> {
 pub(crate) struct BlockingConnection {
     endpoint: Arc<Endpoint>,
     connection: Option<redis::Connection>,
-    /// Encoded renewal of the write lock, and when it was last sent.
+    /// Encoded command that renews the write lock, and when it was last sent.
     lock_renewal: Option<(Vec<u8>, Instant)>,
 }
 
@@ -44,7 +44,7 @@ impl BlockingConnection {
         Self { endpoint, connection: None, lock_renewal: None }
     }
 
-    /// Connects if necessary; returns whether the connection is new.
+    /// Connects unless there is a connection; returns whether it connected.
     pub(crate) fn connect_if_needed(&mut self) -> TableResult<bool> {
         if self.connection.is_some() {
             return Ok(false);
@@ -95,7 +95,7 @@ impl BlockingConnection {
         if let Some((command, _)) =
             self.lock_renewal.take_if(|(_, last)| last.elapsed() >= LOCK_RENEWAL_INTERVAL)
         {
-            let _ = self.exchange_once(&command, 1, &mut || {});
+            let _ = self.execute_encoded_once(&command, 1, &mut || {});
             self.lock_renewal = Some((command, Instant::now()));
         }
     }
@@ -111,19 +111,19 @@ impl BlockingConnection {
         self.renew_lock_if_due();
         let begun = Instant::now();
         for _ in 1..MAX_SEND_ATTEMPTS {
-            match self.exchange_once(encoded, command_count, meanwhile) {
+            match self.execute_encoded_once(encoded, command_count, meanwhile) {
                 Err(fault) if is_connection_fault(&fault) && begun.elapsed() < RETRY_WINDOW => {
                     std::thread::sleep(RETRY_DELAY)
                 }
                 replies => return replies,
             }
         }
-        self.exchange_once(encoded, command_count, meanwhile)
+        self.execute_encoded_once(encoded, command_count, meanwhile)
     }
 
     /// Sends encoded commands once and reads their replies. Drops the connection if it broke or its server must be resolved
     /// again.
-    fn exchange_once(
+    fn execute_encoded_once(
         &mut self,
         encoded: &[u8],
         command_count: usize,
@@ -162,7 +162,8 @@ impl BlockingConnection {
 }
 
 fn load_scripts(connection: &mut redis::Connection) -> redis::RedisResult<()> {
-    let loads: Vec<CommandArgs> = script::ALL_SCRIPTS.iter().map(|script| script.load_command()).collect();
+    let loads: Vec<CommandArgs> =
+        script::ALL_SCRIPTS.iter().map(|script| script.build_load_command()).collect();
     send_and_receive(connection, &encode_commands(&loads), loads.len(), &mut || {}).map(drop)
 }
 

@@ -20,7 +20,7 @@ pub enum OpenError {
     )]
     NotRedis { address: String, reason: String },
     #[error("Redis at {address} refused the login of user {role}: {reason}; {advice}")]
-    AccessDenied { address: String, role: String, reason: String, advice: String },
+    LoginRefused { address: String, role: String, reason: String, advice: String },
     #[error(
         "no trusted TLS connection to Redis at {address}: {reason}; check sslmode, sslrootcert, sslcert and sslkey \
          in the URL, and the certificate of the server"

@@ -16,7 +16,8 @@ use crate::memory_usage::MemoryUsage;
 use crate::server_settings::ServerSettings;
 use crate::tables::outbox::MAX_SET_ASIDE_ENTRIES;
 
-/// Each check reads the memory usage; one in this many (once a minute) and each on a new connection reads the settings, too.
+/// Each check reads the memory usage. One check in this many (once a minute), and each on a new connection, also reads
+/// the settings.
 const CHECKS_PER_SETTINGS_READ: u64 = 120;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -116,7 +117,10 @@ impl HealthMonitor {
     async fn check_and_log_failure(&mut self, read_settings: bool) {
         if let Err(error) = self.check(read_settings).await {
             self.connection = None;
-            tracing::debug!(error = %ErrorChain(&*error), "Redis health check failed; retrying");
+            tracing::debug!(
+                error = %ErrorChain(&*error),
+                "Redis health check failed; retrying, warnings and the refusal of emits stay as they were until then"
+            );
         }
     }
 

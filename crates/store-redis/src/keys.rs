@@ -29,10 +29,12 @@ pub(crate) enum Table {
     Queues,
     QueueCounts,
     Handlers,
-    RateLimiters,
+    /// States of the rate limiter and the circuit breaker of a handler, by handler.
+    LimiterStates,
     /// Ranges of the journal in which a handler was not defined, by handler.
-    HandlerGaps,
-    FileDigests,
+    MissedEventRanges,
+    /// Digests of the objects in the configuration, by key of the object.
+    ConfiguredObjectDigests,
     Rules,
     Nodes,
     AuditEntries,
@@ -57,22 +59,22 @@ pub(crate) enum Table {
 /// An index: a sorted set. The comment of a variant lists the parts of its members, in their order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Index {
-    /// Score (greatest first), rank, task number, key bucket. One set for each queue.
+    /// Score (greatest first), rank, task number, key bucket. A set for each queue.
     ReadyTasks(QueueId),
-    /// Task number. One set for each queue and phase, except the ready and locked phases.
+    /// Task number. A set for each queue and phase, except the ready and locked phases.
     TasksInPhase(QueueId, i16),
-    /// Task number. One set for each node, with the tasks that it has locked.
+    /// Task number. A set for each node, with the tasks that it has locked.
     LockedTasks(NodeId),
     /// Lane, lane position, task number.
     LanePositions,
-    /// Concurrency group, whether the task is blocked, task number.
-    ConcurrencyGroups,
+    /// Concurrency group (a handler and an object key), 1 if other tasks block the task or else 0, task number.
+    TasksByConcurrencyGroup,
     /// Due time, task number.
     DueTasks,
     /// Time when the lease expires, task number.
     LeaseExpiries,
-    /// Event, stage among the synchronous tasks of the event, task number.
-    GatedTasks,
+    /// Event, stage among the synchronous tasks of the event, task number; for tasks that wait for these.
+    SyncGatedTasks,
     /// Event, task number, for active and archived tasks that run out of order.
     OutOfOrderTasks,
     /// Task number, for the scheduled tasks of all queues.
@@ -81,8 +83,8 @@ pub(crate) enum Index {
     HaltedOrMissingTasks,
     /// Task number, for archived tasks that ended in error.
     FailedTasks,
-    /// Task number, for archived tasks without event and without key.
-    ArchivedSourceRuns,
+    /// Task number, for archived tasks without event and without key: the runs of collections of a source.
+    ArchivedCollectionRuns,
     /// Number of an event in the journal and its id, for every thousandth event.
     EventNumberSamples,
     /// Id of an event, id of an event that it caused.
@@ -97,7 +99,7 @@ pub(crate) enum Index {
     ActiveOrderKeys,
     /// Time when an order ended, its key and tenant ([`order_field`]).
     EndedOrdersByAge,
-    /// Planned time. One set for each schedule.
+    /// Planned time. A set for each schedule.
     FireTimes(String),
     /// Time when the fire was recorded, planned time, name of the schedule.
     FiresByAge,
@@ -147,9 +149,9 @@ impl Keys {
             Table::Queues => "queues",
             Table::QueueCounts => "queue-counts",
             Table::Handlers => "handlers",
-            Table::RateLimiters => "rate-limiters",
-            Table::HandlerGaps => "handler-gaps",
-            Table::FileDigests => "file-digests",
+            Table::LimiterStates => "rate-limiters",
+            Table::MissedEventRanges => "handler-gaps",
+            Table::ConfiguredObjectDigests => "file-digests",
             Table::Rules => "rules",
             Table::Nodes => "nodes",
             Table::AuditEntries => "audit-entries",
@@ -182,15 +184,15 @@ impl Keys {
                 return self.with_prefix(&format!("pointsman:fires:{schedule}:times"));
             }
             Index::LanePositions => "lane-positions",
-            Index::ConcurrencyGroups => "concurrency-groups",
+            Index::TasksByConcurrencyGroup => "concurrency-groups",
             Index::DueTasks => "due-tasks",
             Index::LeaseExpiries => "lease-expiries",
-            Index::GatedTasks => "gated-tasks",
+            Index::SyncGatedTasks => "gated-tasks",
             Index::OutOfOrderTasks => "late-tasks",
             Index::TasksInScheduledPhase => "scheduled-tasks",
             Index::HaltedOrMissingTasks => "halted-or-missing-tasks",
             Index::FailedTasks => "failed-tasks",
-            Index::ArchivedSourceRuns => "archived-source-runs",
+            Index::ArchivedCollectionRuns => "archived-source-runs",
             Index::EventNumberSamples => "event-number-samples",
             Index::CausedEvents => "caused-events",
             Index::ActiveTaskBuckets => "active-task-buckets",

@@ -34,7 +34,10 @@ pub(crate) async fn publish_notifications(notifier: Weak<PeerNotifier>, endpoint
             Ok(()) => notifier.record_sent_message(),
             Err(error) => {
                 connection = None;
-                tracing::debug!(error = %ErrorChain(&*error), "could not notify peers of a commit; they find it by polling");
+                tracing::debug!(
+                    error = %ErrorChain(&*error),
+                    "could not notify peers of a commit; they find it by polling, up to half a second later"
+                );
             }
         }
         tokio::time::sleep(NOTIFICATION_COALESCE_WINDOW).await;

@@ -73,7 +73,7 @@ impl SnapshotReader {
         self.read_under_write_lock(read)
     }
 
-    /// Runs `read` under the write lock. The lock may expire, and then it is repeated.
+    /// Runs `read` under the write lock. The lock may expire; if a peer has committed then, `read` is repeated.
     pub(crate) fn read_under_write_lock<T>(
         &mut self,
         read: impl Fn(&mut TransactionOverlay, &StoreState) -> TableResult<T>,

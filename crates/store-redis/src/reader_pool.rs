@@ -45,7 +45,7 @@ impl ReaderPool {
         }
     }
 
-    /// Runs `read` on a consistent snapshot. It is repeated if a node commits meanwhile, or if its connection breaks.
+    /// Runs `read` on a consistent snapshot. `read` is repeated if a node commits meanwhile, or if the connection breaks.
     pub(crate) async fn read_snapshot<T: Send + 'static>(
         &self,
         read: impl Fn(&mut TransactionOverlay, &StoreState) -> TableResult<T> + Send + 'static,
@@ -53,7 +53,8 @@ impl ReaderPool {
         self.read_without_snapshot(move |reader| reader.read_snapshot(&read)).await
     }
 
-    /// Runs a `read` that needs no consistent snapshot, or ensures consistency itself. It is repeated if its connection breaks.
+    /// Runs a `read` that needs no consistent snapshot, or ensures consistency itself. `read` is repeated if the
+    /// connection breaks.
     pub(crate) async fn read_without_snapshot<T: Send + 'static>(
         &self,
         read: impl Fn(&mut SnapshotReader) -> TableResult<T> + Send + 'static,

@@ -113,7 +113,7 @@ pub(crate) fn encode_queue(queue: &QueueColumns<'_>) -> Vec<u8> {
 pub(crate) fn encode_queue_counts(counts: &QueueCounts) -> Vec<u8> {
     let QueueCounts { ready, waiting, scheduled, running, halted, missing } = *counts;
     let counts = [ready, waiting, scheduled, running, halted, missing];
-    counts.into_iter().fold(RowEncoder::default(), RowEncoder::varint).finish()
+    counts.into_iter().fold(RowEncoder::default(), RowEncoder::push_varint).finish()
 }
 
 /// Decodes a queue from its row and that of its counts.

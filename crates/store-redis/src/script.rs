@@ -34,13 +34,13 @@ scripts! {
 }
 
 impl Script {
-    /// Returns the command that loads the script.
-    pub(crate) fn load_command(&self) -> Vec<Vec<u8>> {
+    /// Builds the `SCRIPT LOAD` command of the script.
+    pub(crate) fn build_load_command(&self) -> Vec<Vec<u8>> {
         vec![b"SCRIPT".to_vec(), b"LOAD".to_vec(), self.source.as_bytes().to_vec()]
     }
 
-    /// Returns the command that calls the script.
-    pub(crate) fn call_command(&self, keys: Vec<Vec<u8>>, arguments: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    /// Builds the `EVALSHA` command that calls the script with these keys and arguments.
+    pub(crate) fn build_evalsha_command(&self, keys: Vec<Vec<u8>>, arguments: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         let mut args = Vec::with_capacity(3 + keys.len() + arguments.len());
         args.push(b"EVALSHA".to_vec());
         args.push(self.hash.as_bytes().to_vec());

@@ -33,7 +33,7 @@ pub(crate) struct ServerSettings {
     has_failover: bool,
 }
 
-/// A finding, and whether acknowledged writes can be lost.
+/// A finding about a setting, and whether acknowledged writes can be lost because of it.
 struct SettingFinding {
     finding: Finding,
     can_lose_data: bool,
@@ -101,7 +101,7 @@ impl ServerSettings {
             self.check_last_aof_write(),
             self.check_last_aof_rewrite(),
         ];
-        checks.into_iter().chain([self.check_last_snapshot()]).flatten().collect()
+        checks.into_iter().chain([self.check_last_rdb_snapshot()]).flatten().collect()
     }
 
     fn info_text(&self, name: &str) -> &str {
@@ -205,7 +205,7 @@ impl ServerSettings {
 
     /// Checks whether the last snapshot failed. Redis then refuses writes, unless it is configured otherwise or takes no
     /// snapshots by itself.
-    fn check_last_snapshot(&self) -> Option<SettingFinding> {
+    fn check_last_rdb_snapshot(&self) -> Option<SettingFinding> {
         if self.info_text("rdb_last_bgsave_status") != "err" {
             return None;
         }

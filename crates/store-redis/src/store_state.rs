@@ -35,20 +35,20 @@ impl StoreState {
         let mut row = RowDecoder::new(bytes);
         Ok(Self {
             commit_version: decode_commit_version(&mut row)?,
-            registry_version: row.varint()?,
-            last_queue_id: row.varint()?,
-            last_node_id: row.varint()?,
-            last_audit_entry_number: row.varint()?,
+            registry_version: row.read_varint()?,
+            last_queue_id: row.read_varint()?,
+            last_node_id: row.read_varint()?,
+            last_audit_entry_number: row.read_varint()?,
             counters: decode_counters(&mut row)?,
         })
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
         let row = start_row_with_commit_version(self.commit_version)
-            .varint(self.registry_version)
-            .varint(self.last_queue_id)
-            .varint(self.last_node_id)
-            .varint(self.last_audit_entry_number);
+            .push_varint(self.registry_version)
+            .push_varint(self.last_queue_id)
+            .push_varint(self.last_node_id)
+            .push_varint(self.last_audit_entry_number);
         encode_counters(&self.counters, row).finish()
     }
 
@@ -63,38 +63,38 @@ impl StoreState {
 /// Appends the counters of the store to a row.
 fn encode_counters(counters: &Counters, encoder: RowEncoder) -> RowEncoder {
     encoder
-        .varint(counters.last_event.as_i64())
-        .varint(counters.expired_up_to.as_i64())
-        .varint(counters.last_task)
-        .varint(counters.last_fence)
-        .varint(counters.last_object)
-        .varint(counters.last_order)
-        .varint(counters.journaled_event_count)
-        .varint(counters.archived_task_count)
-        .optional_varint(counters.next_due.map(Timestamp::micros))
+        .push_varint(counters.last_event.as_i64())
+        .push_varint(counters.expired_up_to.as_i64())
+        .push_varint(counters.last_task)
+        .push_varint(counters.last_fence)
+        .push_varint(counters.last_object)
+        .push_varint(counters.last_order)
+        .push_varint(counters.journaled_event_count)
+        .push_varint(counters.archived_task_count)
+        .push_optional_varint(counters.next_due.map(Timestamp::micros))
 }
 
 fn decode_counters(row: &mut RowDecoder<'_>) -> TableResult<Counters> {
     Ok(Counters {
-        last_event: EventId::from_i64(row.varint()?),
-        expired_up_to: EventId::from_i64(row.varint()?),
-        last_task: row.varint()?,
-        last_fence: row.varint()?,
-        last_object: row.varint()?,
-        last_order: row.varint()?,
-        journaled_event_count: row.varint()?,
-        archived_task_count: row.varint()?,
-        next_due: row.optional_varint()?.map(Timestamp::from_micros),
+        last_event: EventId::from_i64(row.read_varint()?),
+        expired_up_to: EventId::from_i64(row.read_varint()?),
+        last_task: row.read_varint()?,
+        last_fence: row.read_varint()?,
+        last_object: row.read_varint()?,
+        last_order: row.read_varint()?,
+        journaled_event_count: row.read_varint()?,
+        archived_task_count: row.read_varint()?,
+        next_due: row.read_optional_varint()?.map(Timestamp::from_micros),
     })
 }
 
 /// Starts a row that begins with a commit version, in bytes that scripts can read.
 fn start_row_with_commit_version(commit_version: CommitVersion) -> RowEncoder {
-    RowEncoder::with_capacity(64).fixed_i64(commit_version.number).fixed_i64(commit_version.nonce)
+    RowEncoder::with_capacity(64).push_fixed_i64(commit_version.number).push_fixed_i64(commit_version.nonce)
 }
 
 fn decode_commit_version(row: &mut RowDecoder<'_>) -> TableResult<CommitVersion> {
-    Ok(CommitVersion { number: row.fixed_i64()?, nonce: row.fixed_i64()? })
+    Ok(CommitVersion { number: row.read_fixed_i64()?, nonce: row.read_fixed_i64()? })
 }
 
 /// Encodes only a commit version.
@@ -104,15 +104,15 @@ pub(crate) fn encode_commit_version(commit_version: CommitVersion) -> Vec<u8> {
 
 pub(crate) fn encode_commit_record(commit: &CommitRecord) -> Vec<u8> {
     let row = start_row_with_commit_version(commit.version)
-        .optional_varint(commit.invalidations.as_ref().map(|codes| codes.len() as i64));
-    commit.invalidations.iter().flatten().fold(row, |row, code| row.varint(*code)).finish()
+        .push_optional_varint(commit.invalidations.as_ref().map(|codes| codes.len() as i64));
+    commit.invalidations.iter().flatten().fold(row, |row, code| row.push_varint(*code)).finish()
 }
 
 pub(crate) fn decode_commit_record(bytes: &[u8]) -> TableResult<CommitRecord> {
     let mut row = RowDecoder::new(bytes);
     let commit_version = decode_commit_version(&mut row)?;
-    let invalidations = match row.optional_varint()? {
-        Some(count) => Some((0..count).map(|_| row.varint()).collect::<TableResult<_>>()?),
+    let invalidations = match row.read_optional_varint()? {
+        Some(count) => Some((0..count).map(|_| row.read_varint()).collect::<TableResult<_>>()?),
         None => None,
     };
     Ok(CommitRecord { version: commit_version, invalidations })

@@ -28,7 +28,7 @@ pub(crate) fn active_task_entries(active: &ActiveTaskRow) -> IndexEntries {
         )),
         TaskPhase::SyncGated => entries.extend(active.event.map(|event| {
             (
-                Index::GatedTasks,
+                Index::SyncGatedTasks,
                 MemberBuilder::from_i64(event.as_i64()).push_i64(active.sync_stage).push_i64(seq).finish(),
             )
         })),
@@ -80,7 +80,7 @@ fn concurrency_group_entry(group: i64, active: &ActiveTaskRow) -> Option<IndexEn
         TaskPhase::SyncGated | TaskPhase::Delayed | TaskPhase::Halted | TaskPhase::Missing => return None,
     };
     Some((
-        Index::ConcurrencyGroups,
+        Index::TasksByConcurrencyGroup,
         MemberBuilder::from_i64(group).push_i64(is_blocked).push_i64(active.seq.0).finish(),
     ))
 }
@@ -93,7 +93,7 @@ pub(crate) fn archived_task_entries(archived: &ArchivedTaskRow) -> IndexEntries 
         entries.push((Index::FailedTasks, number_member.clone()));
     }
     if archived.event.is_none() && archived.key.is_none() {
-        entries.push((Index::ArchivedSourceRuns, number_member));
+        entries.push((Index::ArchivedCollectionRuns, number_member));
     }
     entries.extend(out_of_order_task_entry(
         archived.lifecycle.out_of_order,

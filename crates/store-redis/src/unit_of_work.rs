@@ -98,8 +98,8 @@ impl UnitOfWorkRunner {
         let result = catch_unwind(AssertUnwindSafe(|| work(&mut collector)));
         let result = result.unwrap_or_else(|panic| Err(error_from_panic(panic.as_ref())));
         let events = result.map_err(TransactError::WorkFailed)?;
-        let args =
-            unit_of_work_command(&keys, &collector.commands, &events).map_err(TransactError::WorkFailed)?;
+        let args = build_unit_of_work_command(&keys, &collector.commands, &events)
+            .map_err(TransactError::WorkFailed)?;
         let idle = self.idle_connections.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut connection = idle.unwrap_or_else(|| BlockingConnection::new(self.endpoint.clone()));
         let outcome = send_unit_with_retries(&mut connection, &args, &collector.commands);
@@ -108,7 +108,7 @@ impl UnitOfWorkRunner {
     }
 }
 
-fn unit_of_work_command(
+fn build_unit_of_work_command(
     keys: &Keys,
     commands: &[CommandArgs],
     events: &[NewEvent],
@@ -126,7 +126,7 @@ fn unit_of_work_command(
         arguments.extend([to_arg(object_name(&event.tenant, key.as_str())), encode_entry(event)?]);
     }
     Ok(script::UNIT_OF_WORK
-        .call_command(vec![marker_key, keys.with_prefix("objects.with.events")], arguments))
+        .build_evalsha_command(vec![marker_key, keys.with_prefix("objects.with.events")], arguments))
 }
 
 /// Sends a unit, and sends it again if there is no reply: the script recognises a repetition.

@@ -31,7 +31,7 @@ pub(crate) fn acquire_command(keys: &Keys, lock_owner: &str, cached_version: Opt
     let cached_version = cached_version.map_or(String::new(), |version| version.to_string());
     let mut key_args = keys_of_lock_scripts(keys);
     key_args.push(keys.with_prefix("pointsman:write-lock:requested"));
-    script::BEGIN_TRANSACTION.call_command(
+    script::BEGIN_TRANSACTION.build_evalsha_command(
         key_args,
         vec![to_arg(lock_owner), to_arg(LOCK_LEASE_MS.to_string()), to_arg(cached_version)],
     )
@@ -95,7 +95,7 @@ pub(crate) fn commit_command(keys: &Keys, lock_owner: &str, request: CommitReque
         arguments.extend(args![object, owner, in_flight_id, event_count.to_string()]);
     }
     let mut command = CommandArgsBuffer::default();
-    command.push_args(script::COMMIT.call_command(key_args, arguments));
+    command.push_args(script::COMMIT.build_evalsha_command(key_args, arguments));
     request.writes.into_iter().for_each(|writes| command.append(writes));
     command
 }

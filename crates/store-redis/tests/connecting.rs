@@ -80,11 +80,11 @@ async fn refused_logins_explain_the_reason() {
         ("redis://eve:right@", "refused the login of user eve: WRONGPASS"),
     ] {
         let error = connection_error(&url_of(&server, scheme, "")).await;
-        assert!(matches!(error, OpenError::AccessDenied { .. }), "{error}");
+        assert!(matches!(error, OpenError::LoginRefused { .. }), "{error}");
         assert!(error.to_string().contains(expected), "{error}");
     }
     let listening = parse_endpoint(&url_of(&server, "redis://:wrong@", "")).connect_for_listening().await;
-    assert!(matches!(listening, Err(OpenError::AccessDenied { .. })));
+    assert!(matches!(listening, Err(OpenError::LoginRefused { .. })));
     let open = RedisServer::start(RedisSettings::default()).unwrap();
     let error = connection_error(&url_of(&open, "redis://:none@", "")).await;
     assert!(error.to_string().contains("without any password configured"), "{error}");

@@ -48,7 +48,7 @@ fn skip_task_numbers(server: &RedisServer) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sparse_tasks_keep_their_objects() {
+async fn objects_of_tasks_in_sparse_buckets_are_not_deleted() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
     let store: Arc<dyn Store> =
         Arc::new(pointsman_store_redis::Redis::open(&server.url(), START_TIME).await.unwrap());

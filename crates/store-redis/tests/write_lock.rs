@@ -5,8 +5,8 @@ mod common;
 
 use common::redis_location::{RawClient, RedisLocation};
 
-const BEGIN_SCRIPT: &str = include_str!("../src/lua/begin_transaction.lua");
-const COMMIT_SCRIPT: &str = include_str!("../src/lua/commit.lua");
+const BEGIN_TRANSACTION_LUA: &str = include_str!("../src/lua/begin_transaction.lua");
+const COMMIT_LUA: &str = include_str!("../src/lua/commit.lua");
 const COMMON_SCRIPT_KEYS: [&str; 5] =
     ["store-state", "commit-records", "write-lock", "write-lock:waiting", "invalidation-records"];
 
@@ -14,7 +14,7 @@ const COMMON_SCRIPT_KEYS: [&str; 5] =
 fn try_acquire_write_lock(client: &mut RawClient, node: &str) -> bool {
     let names = COMMON_SCRIPT_KEYS.into_iter().chain(["write-lock:requested"]);
     let keys: Vec<String> = names.map(|name| format!(":pointsman:{name}")).collect();
-    let args = ["EVAL", BEGIN_SCRIPT, "6"]
+    let args = ["EVAL", BEGIN_TRANSACTION_LUA, "6"]
         .into_iter()
         .chain(keys.iter().map(String::as_str))
         .chain([node, "60000", ""]);
@@ -26,7 +26,7 @@ fn release_write_lock(client: &mut RawClient, node: &str) -> Option<String> {
     let names = COMMON_SCRIPT_KEYS.into_iter().chain(["write-lock:wake:"]);
     let keys: Vec<String> = names.map(|name| format!(":pointsman:{name}")).collect();
     let prefix = client.prefix.clone();
-    let args = ["EVAL", COMMIT_SCRIPT, "6"].into_iter().chain(keys.iter().map(String::as_str));
+    let args = ["EVAL", COMMIT_LUA, "6"].into_iter().chain(keys.iter().map(String::as_str));
     let args = args.chain([node, "60000", "", "", "", "", &prefix, "", "0"]);
     client.run_command(&args.collect::<Vec<_>>());
     client.query_text(&["GET", ":pointsman:write-lock"])

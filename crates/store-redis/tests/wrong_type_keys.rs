@@ -14,7 +14,7 @@ use pointsman_store_redis::{OpenError, Redis, RedisStoreCopy};
 
 /// While an invalid entry cannot be set aside, no event of its object is journaled; afterwards all are.
 #[tokio::test(flavor = "multi_thread")]
-async fn entries_stay_in_the_outbox_while_set_aside_fails() {
+async fn events_wait_while_an_invalid_entry_cannot_be_set_aside() {
     let location = RedisLocation::on_shared_server();
     let node = TestNode::open(&location).await;
     let mut client = location.connect();
@@ -38,7 +38,7 @@ async fn entries_stay_in_the_outbox_while_set_aside_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn other_layouts_are_refused_with_advice() {
+async fn stores_of_other_layouts_are_refused_with_advice() {
     let location = RedisLocation::on_shared_server();
     TestNode::open(&location).await.close().await;
     let mut client = location.connect();

@@ -191,7 +191,7 @@ impl<'a> Handshake<'a> {
                 let role = self.user_name().into();
                 let advice = "set a password (requirepass), or disable protected-mode on a trusted network";
                 let reason = "it is in protected mode and accepts only local connections".into();
-                OpenError::AccessDenied { address: at, role, reason, advice: advice.into() }
+                OpenError::LoginRefused { address: at, role, reason, advice: advice.into() }
             }
             Some("NOPERM") => OpenError::MissingPrivilege {
                 role: self.user_name().into(),
@@ -249,7 +249,7 @@ impl<'a> Handshake<'a> {
             (Some(PasswordSource::Url), false) => "check user and password in the URL".into(),
         };
         let (at, role, reason) = (self.address.to_string(), self.user_name().into(), reason.into());
-        OpenError::AccessDenied { address: at, role, reason, advice }
+        OpenError::LoginRefused { address: at, role, reason, advice }
     }
 
     fn is_sentinel_login(&self) -> bool {

@@ -24,7 +24,7 @@ pub(super) const MAX_SCANNED_KEYS: usize = 1_000_000;
 pub(super) const SCAN_PAGE_SIZE: usize = 5_000;
 /// Maximum number of displayed characters of a reason.
 const MAX_REASON_CHARS: usize = 160;
-const SET_ASIDE_REASONS_SCRIPT: &str = include_str!("../lua/set_aside_reasons.lua");
+const SET_ASIDE_REASONS_LUA: &str = include_str!("../lua/set_aside_reasons.lua");
 
 /// Header of a set-aside entry.
 #[derive(Deserialize)]
@@ -46,7 +46,7 @@ impl Doctor {
         run_check("outbox", findings, self.check_outbox_queue(live_nodes)).await;
         run_check("event workers", findings, self.check_outbox_workers()).await;
         run_check("orphaned", findings, self.check_orphaned_objects()).await;
-        run_check("set aside", findings, self.check_set_aside()).await;
+        run_check("set aside", findings, self.check_set_aside_entries()).await;
     }
 
     /// Checks how many objects wait in `objects.with.events` for a node.
@@ -145,7 +145,7 @@ impl Doctor {
     }
 
     /// Checks for outbox entries that were set aside.
-    async fn check_set_aside(&self) -> CheckResult {
+    async fn check_set_aside_entries(&self) -> CheckResult {
         let count = match self.read_list_length("set aside", "events.set.aside").await? {
             Ok(0) => return Ok(vec![Finding::ok("set aside", "nothing")]),
             Ok(count) => count,
@@ -153,7 +153,7 @@ impl Doctor {
         };
         let key = Keys::new(self.endpoint.key_prefix()).with_prefix("events.set.aside");
         let mut newest = redis::cmd("EVAL_RO");
-        newest.arg(SET_ASIDE_REASONS_SCRIPT).arg(1).arg(&key).arg(1);
+        newest.arg(SET_ASIDE_REASONS_LUA).arg(1).arg(&key).arg(1);
         let newest: Vec<Vec<u8>> = newest.query_async(&mut self.connection()).await?;
         let newest = newest.first().and_then(|header| serde_json::from_slice(header).ok());
         let (command, key) = (self.endpoint.redis_cli_command().await, shell_quote(&key));

@@ -9,11 +9,11 @@ use crate::keys::{Keys, STORE_STATE_KEY};
 use crate::{LAYOUT_TEXT_NAME, unsupported_layout_error};
 
 /// Key of the named texts, which stores of every layout have.
-const TEXTS_KEY: &str = "pointsman:texts";
+const NAMED_TEXTS_KEY: &str = "pointsman:texts";
 /// Keys of a store and their types: another type means that another application uses the name.
 const EXPECTED_KEY_TYPES: [(&str, &str); 6] = [
     (STORE_STATE_KEY, "string"),
-    (TEXTS_KEY, "hash"),
+    (NAMED_TEXTS_KEY, "hash"),
     ("pointsman:journal", "stream"),
     ("objects.with.events", "list"),
     ("next.event.id", "string"),
@@ -46,7 +46,7 @@ impl Doctor {
                 format!("a store is there, at {}", self.endpoint.display_location()),
             )]);
         }
-        if ours.iter().any(|((name, _), _)| *name == TEXTS_KEY)
+        if ours.iter().any(|((name, _), _)| *name == NAMED_TEXTS_KEY)
             && let Some(error) = self.find_layout_error().await?
         {
             return Ok(vec![Finding::from_open_error("keys", &error)]);
@@ -70,7 +70,7 @@ impl Doctor {
     /// Returns an error if the stored layout version is one that this version of Pointsman does not support.
     async fn find_layout_error(&self) -> RedisResult<Option<OpenError>> {
         let mut read = redis::cmd("HGET");
-        read.arg(Keys::new(self.endpoint.key_prefix()).with_prefix(TEXTS_KEY)).arg(LAYOUT_TEXT_NAME);
+        read.arg(Keys::new(self.endpoint.key_prefix()).with_prefix(NAMED_TEXTS_KEY)).arg(LAYOUT_TEXT_NAME);
         let layout: Option<String> = read.query_async(&mut self.connection()).await?;
         let layout = layout.and_then(|layout| layout.parse().ok());
         Ok(layout.and_then(|layout| unsupported_layout_error(layout, &self.endpoint.display_location())))

@@ -18,7 +18,7 @@ const PROBE_COUNT: u32 = 5;
 /// Timeout for receiving a published message.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A script that writes one key: commits write with a script, too.
-const WRITE_SCRIPT: &str = "return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])";
+const WRITE_LUA: &str = "return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])";
 
 impl Doctor {
     pub(super) async fn check_writes(&self) -> CheckResult {
@@ -61,7 +61,7 @@ impl Doctor {
             let begun = Instant::now();
             let mut write = redis::cmd("EVAL");
             write
-                .arg(WRITE_SCRIPT)
+                .arg(WRITE_LUA)
                 .arg(1)
                 .arg(key)
                 .arg(round)

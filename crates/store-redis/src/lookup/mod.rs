@@ -50,7 +50,7 @@ impl TransactionOverlay {
         self.has_cached_row(&Table::Objects, &object_field(tenant, key))
     }
 
-    /// Reads an object. One that had events before the store existed has only its last event id.
+    /// Reads an object. An object that had events before the store existed has only its last event id.
     pub(crate) fn read_object(&mut self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>> {
         let field = object_field(tenant, key);
         let decode = |row: &[u8]| rows::decode_object(tenant.as_str(), key, row).map(ObjectColumns::into_row);

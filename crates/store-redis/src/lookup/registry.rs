@@ -38,18 +38,18 @@ impl TransactionOverlay {
         rows.into_iter().map(|(id, row)| self.decode_queue(id, &row)).collect()
     }
 
-    /// Returns whether the tasks of a queue synchronise a collection of a source.
-    pub(crate) fn is_source_queue(&mut self, id: QueueId) -> TableResult<bool> {
+    /// Returns whether a queue is of a collection of a source.
+    pub(crate) fn is_collection_queue(&mut self, id: QueueId) -> TableResult<bool> {
         let field = encode_decimal_field(id);
-        let is_source = |row: &[u8]| {
+        let is_collection = |row: &[u8]| {
             let subject = rows::decode_queue(id, row, None)?.collection;
             Ok(!subject.is_empty()
                 && QueueSubject::from_text(&subject).map_err(Fault::damaged)?.collection().is_some())
         };
-        if let Some(is_source) = self.with_cached_row(&Table::Queues, &field, is_source) {
-            return is_source;
+        if let Some(is_collection) = self.with_cached_row(&Table::Queues, &field, is_collection) {
+            return is_collection;
         }
-        self.read_row(Table::Queues, field)?.map_or(Ok(false), |row| is_source(&row))
+        self.read_row(Table::Queues, field)?.map_or(Ok(false), |row| is_collection(&row))
     }
 
     pub(crate) fn read_queue(&mut self, id: QueueId) -> TableResult<Option<QueueRow>> {
@@ -71,15 +71,15 @@ impl TransactionOverlay {
         Ok((HandlerName::new(name).map_err(Fault::damaged)?, queue))
     }
 
-    pub(crate) fn read_rate_limiter(&mut self, id: HandlerId) -> TableResult<LimiterAndBreakerState> {
-        let row = self.read_row(Table::RateLimiters, id.to_string())?;
+    pub(crate) fn read_limiter_state(&mut self, id: HandlerId) -> TableResult<LimiterAndBreakerState> {
+        let row = self.read_row(Table::LimiterStates, id.to_string())?;
         Ok(row.map(|row| rows::decode_json(&row)).transpose()?.unwrap_or_default())
     }
 
     pub(crate) fn read_handlers(&mut self) -> TableResult<Vec<HandlerRow>> {
         self.fetch_into_cache(vec![
             CacheFetch::Table(Table::Handlers),
-            CacheFetch::Table(Table::RateLimiters),
+            CacheFetch::Table(Table::LimiterStates),
         ])?;
         let rows = self.read_numbered_rows(Table::Handlers)?;
         let decode_handler = |(id, row): (HandlerId, Bytes)| {
@@ -88,7 +88,7 @@ impl TransactionOverlay {
                 id,
                 def: serde_json::from_str(&handler.def).map_err(Fault::damaged)?,
                 is_defined: handler.defined,
-                limiter_state: self.read_rate_limiter(id)?,
+                limiter_state: self.read_limiter_state(id)?,
             })
         };
         rows.into_iter().map(decode_handler).collect()

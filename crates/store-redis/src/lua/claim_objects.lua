@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Renews the heartbeats of event workers; each worker without an object claims a queued one. A worker that owns an object
--- gets it again. An object whose owner has no heartbeat is taken over together with its event in flight and its id.
+-- gets it again. An object whose owner has no heartbeat is taken over, with the event in flight and its id.
 --
 -- KEYS  1 objects.with.events
 -- ARGV  1 key prefix

@@ -18,7 +18,8 @@ use crate::script;
 use crate::tables::RedisTables;
 use crate::tables::outbox::{WORKER_HEARTBEAT_TTL_MS, requeue_objects_of_dead_workers_command};
 
-/// Maximum number of queued names read per claim: those of objects with another live owner are dropped.
+/// Maximum number of queued names read per claim; names of objects that another live worker owns are dropped from the
+/// queue.
 const MAX_NAMES_PER_CLAIM: u64 = 1_000;
 /// Time to wait for a queued object before heartbeats are renewed.
 const QUEUE_WAIT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -121,7 +122,7 @@ impl OutboxDrainer {
         let claimed = self
             .execute(
                 script::CLAIM_OBJECTS
-                    .call_command(vec![self.keys.with_prefix("objects.with.events")], arguments),
+                    .build_evalsha_command(vec![self.keys.with_prefix("objects.with.events")], arguments),
             )
             .await?;
         let claimed: Vec<Vec<u8>> = redis::from_redis_value(claimed)?;
@@ -151,7 +152,10 @@ fn add_owned_objects_to_read_set(owned: &OwnedObjects, _: &mut WriterState, read
 pub(crate) async fn requeue_objects_of_dead_workers(endpoint: Arc<Endpoint>) {
     loop {
         if let Err(error) = requeue_objects_of_dead_workers_once(&endpoint).await {
-            tracing::debug!(error = %ErrorChain(&*error), "could not scan for objects of dead event workers; retrying");
+            tracing::debug!(
+                error = %ErrorChain(&*error),
+                "could not scan for objects of dead event workers; retrying, their events stay in the outbox until then"
+            );
             sleep(RETRY_DELAY).await;
         }
     }
@@ -173,7 +177,7 @@ async fn requeue_objects_of_dead_workers_once(endpoint: &Endpoint) -> Result<(),
             let requeued: u64 = redis_command(&args).query_async(&mut connection).await?;
             if requeued > 0 {
                 tracing::info!(
-                    objects = requeued,
+                    object_count = requeued,
                     "requeued outbox objects of event workers without a heartbeat, whose nodes died or lost Redis; live nodes journal their events"
                 );
             }
@@ -203,7 +207,7 @@ fn requeue_command_from_keys(keys: &Keys, found: &[Vec<u8>]) -> Option<CommandAr
 async fn connect_with_scripts(endpoint: &Endpoint) -> Result<MultiplexedConnection, BoxError> {
     let mut connection = endpoint.connect().await?;
     for script in script::ALL_SCRIPTS {
-        let _: String = redis_command(&script.load_command()).query_async(&mut connection).await?;
+        let _: String = redis_command(&script.build_load_command()).query_async(&mut connection).await?;
     }
     Ok(connection)
 }

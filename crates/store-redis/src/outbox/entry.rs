@@ -11,13 +11,13 @@ use crate::tables::outbox::{MAX_ENTRY_BYTES, OutboxEntry};
 /// Parses an outbox entry of an object into an event, or returns why it is not one.
 pub(super) fn parse_entry(object: &[u8], entry: &OutboxEntry, now: Timestamp) -> Result<NewEvent, String> {
     let bytes = match entry {
-        OutboxEntry::Event(bytes) => bytes,
+        OutboxEntry::Unparsed(bytes) => bytes,
         OutboxEntry::TooLong(bytes) => {
             return Err(format!("it has {bytes} bytes, and may have {MAX_ENTRY_BYTES}"));
         }
     };
     let text = std::str::from_utf8(bytes).map_err(|error| format!("it is not UTF-8: {error}"))?;
-    let (cause, text) = split_cause(text)?;
+    let (cause, text) = split_cause_and_event(text)?;
     let body = RawEmitBody::parse(text).map_err(|fault| match fault.pointer.is_empty() {
         true => format!("it is not the JSON of an event: {fault}"),
         false => fault.to_string(),
@@ -35,8 +35,8 @@ pub(super) fn parse_entry(object: &[u8], entry: &OutboxEntry, now: Timestamp) ->
 /// First character of the line with the cause, which a unit of work writes before an event. No JSON begins with it.
 const CAUSE_MARKER: char = '\u{1}';
 
-/// Splits an entry into the cause, if given, and the event.
-fn split_cause(text: &str) -> Result<(Option<Cause>, &str), String> {
+/// Splits an entry into its cause, if it has a line with one, and the JSON of its event.
+fn split_cause_and_event(text: &str) -> Result<(Option<Cause>, &str), String> {
     let Some(cause_line) = text.strip_prefix(CAUSE_MARKER) else { return Ok((None, text)) };
     let (cause_line, event) = cause_line.split_once('\n').ok_or("no event after the line with its cause")?;
     let numbers: Vec<i64> = cause_line.split(' ').filter_map(|number| number.parse().ok()).collect();
@@ -98,7 +98,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
     fn parse_text_entry(object: &str, text: &str) -> Result<NewEvent, String> {
-        parse_entry(object.as_bytes(), &OutboxEntry::Event(text.as_bytes().into()), NOW)
+        parse_entry(object.as_bytes(), &OutboxEntry::Unparsed(text.as_bytes().into()), NOW)
     }
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
         event.context.insert("ip".into(), "::1".into());
         for cause in [None, Some(Cause { event: Some(EventId::from_i64(5)), task: TaskSeq(7), depth: 2 })] {
             event.cause = cause;
-            let entry = OutboxEntry::Event(encode_entry(&event).unwrap().into());
+            let entry = OutboxEntry::Unparsed(encode_entry(&event).unwrap().into());
             assert_eq!(parse_entry(b"k", &entry, NOW).unwrap(), event);
         }
         for broken in ["\u{1}", "\u{1}1 2\n{}", "\u{1}1 2 900\n{\"type\":\"a\"}"] {
@@ -144,10 +144,10 @@ mod tests {
             assert!(reason.contains(expected), "{text}: {reason}");
         }
         assert!(
-            parse_entry(b"\xff", &OutboxEntry::Event(br#"{"type":"a"}"#.as_slice().into()), NOW).is_err()
+            parse_entry(b"\xff", &OutboxEntry::Unparsed(br#"{"type":"a"}"#.as_slice().into()), NOW).is_err()
         );
         assert!(
-            parse_entry(b"o", &OutboxEntry::Event(b"\xff".as_slice().into()), NOW)
+            parse_entry(b"o", &OutboxEntry::Unparsed(b"\xff".as_slice().into()), NOW)
                 .unwrap_err()
                 .contains("UTF-8")
         );

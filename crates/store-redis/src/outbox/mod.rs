@@ -57,9 +57,9 @@ pub(crate) fn journal_outboxes(txn: &mut Txn<'_, RedisTables>) -> TableResult<bo
 /// Logs how many entries were set aside since the last such line, if that line is long enough ago.
 fn log_set_aside_entries(tables: &mut RedisTables) {
     let summary = tables.set_aside_log.take_due_summary(std::time::Instant::now());
-    if let Some((entries, example)) = summary {
+    if let Some((entry_count, example)) = summary {
         tracing::warn!(
-            entries,
+            entry_count,
             example,
             "outbox entries are not events; moved them to events.set.aside, where `pointsman doctor` shows the newest"
         );
@@ -80,7 +80,7 @@ fn journal_fetched_outboxes(txn: &mut Txn<'_, RedisTables>) -> TableResult<bool>
         outboxes.into_iter().map(|outbox| parse_outbox(outbox, now)).collect();
     prefetch_rows_for_events(txn, &parsed)?;
     for (outbox, events) in &parsed {
-        let headers = set_aside_headers(outbox, events, now, &mut txn.tables.set_aside_log);
+        let headers = build_set_aside_headers(outbox, events, now, &mut txn.tables.set_aside_log);
         txn.tables.acknowledge_outbox_entries(outbox, headers);
     }
     let events = parsed.into_iter().flat_map(|(_, events)| events);
@@ -96,7 +96,10 @@ fn journal_fetched_outboxes(txn: &mut Txn<'_, RedisTables>) -> TableResult<bool>
 fn parse_outbox(outbox: OutboxContents, now: Timestamp) -> (OutboxContents, Vec<ParsedEntry>) {
     if outbox.remainder == OutboxRemainder::NotAList {
         let object = String::from_utf8_lossy(&outbox.object);
-        tracing::warn!(%object, "outbox key of the object is not a list; skipping it, delete or rename the key");
+        tracing::warn!(
+            %object,
+            "outbox key of the object is not a list; its events are not journaled until the key is deleted or renamed"
+        );
     }
     let assigned_id = outbox.in_flight_id.as_ref().and_then(|id| std::str::from_utf8(id).ok()?.parse().ok());
     let events = outbox.entries.iter().enumerate().map(|(index, entry)| ParsedEntry {
@@ -132,8 +135,9 @@ fn journal_entries(
     Ok(())
 }
 
-/// Returns a header for each entry: the line written before an entry that is set aside; empty for an event.
-fn set_aside_headers(
+/// Returns a header for each entry, and counts the entries that are set aside: the header is the line written before
+/// such an entry, and empty for an event.
+fn build_set_aside_headers(
     outbox: &OutboxContents,
     events: &[ParsedEntry],
     now: Timestamp,

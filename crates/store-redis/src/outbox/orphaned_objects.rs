@@ -1,5 +1,6 @@
 //! Orphaned objects: they have events, but no producer queued them, or their dead owner does not name them. The scan for
-//! dead workers requeues the latter. The former may be lists of another application, so an operator decides.
+//! dead workers requeues objects with a dead owner. Lists that no producer queued may belong to another application, so an
+//! operator decides.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ const OBJECTS_PER_SCRIPT_CALL: usize = 200;
 pub(crate) const MAX_OBJECTS_PER_ENQUEUE_COMMAND: usize = 10;
 /// Pattern that matches `OBJ:events` and `OBJ:event.worker`, the keys whose names contain an object.
 pub(crate) const OUTBOX_KEY_PATTERN: &str = "*:event*";
-const ORPHANED_OBJECTS_SCRIPT: &str = include_str!("../lua/orphaned_objects.lua");
+const ORPHANED_OBJECTS_LUA: &str = include_str!("../lua/orphaned_objects.lua");
 
 pub(crate) type ObjectNames = BTreeSet<Vec<u8>>;
 
@@ -28,7 +29,7 @@ pub(crate) fn find_orphaned_objects_commands(keys: &Keys, objects: &ObjectNames)
     let find_command = |chunk: &[Vec<u8>]| {
         let script = args![
             "EVAL_RO",
-            ORPHANED_OBJECTS_SCRIPT,
+            ORPHANED_OBJECTS_LUA,
             "1",
             keys.with_prefix("objects.with.events"),
             keys.with_prefix("")

@@ -28,23 +28,23 @@ impl InvalidationRecord {
     /// Encodes the record; `None` if it is too large.
     pub(crate) fn encode(&self) -> Option<Vec<u8>> {
         let mut encoder = RowEncoder::default()
-            .varint(RECORD_FORMAT_VERSION)
-            .varint(self.small_table_bits)
-            .varint(self.objects.len() as i64);
-        encoder = self.objects.iter().fold(encoder, |encoder, field| encoder.bytes(field));
+            .push_varint(RECORD_FORMAT_VERSION)
+            .push_varint(self.small_table_bits)
+            .push_varint(self.objects.len() as i64);
+        encoder = self.objects.iter().fold(encoder, |encoder, field| encoder.push_bytes(field));
         encoder = encode_ascending_numbers(self.tasks.iter().map(|seq| seq.0), encoder);
         encoder = encode_ascending_numbers(self.lanes.iter().copied(), encoder);
         Some(encoder.finish()).filter(|bytes| bytes.len() <= MAX_RECORD_BYTES)
     }
 
     pub(crate) fn decode(mut row: RowDecoder<'_>) -> TableResult<Self> {
-        if row.varint()? != RECORD_FORMAT_VERSION {
+        if row.read_varint()? != RECORD_FORMAT_VERSION {
             return Err(Fault::damaged("an invalidation record has an unknown format"));
         }
         let record = Self {
-            small_table_bits: row.varint()?,
-            objects: (0..row.varint()?)
-                .map(|_| row.bytes().map(MemberOrField::from_slice))
+            small_table_bits: row.read_varint()?,
+            objects: (0..row.read_varint()?)
+                .map(|_| row.read_bytes().map(MemberOrField::from_slice))
                 .collect::<TableResult<_>>()?,
             tasks: decode_ascending_numbers(&mut row)?.into_iter().map(TaskSeq).collect(),
             lanes: decode_ascending_numbers(&mut row)?.into_iter().collect(),
@@ -55,14 +55,14 @@ impl InvalidationRecord {
 
 /// Appends how many numbers there are, and each as the difference to its predecessor.
 fn encode_ascending_numbers(numbers: impl ExactSizeIterator<Item = i64>, encoder: RowEncoder) -> RowEncoder {
-    let start = (encoder.varint(numbers.len() as i64), 0_i64);
-    numbers.fold(start, |(encoder, last), number| (encoder.varint(number.wrapping_sub(last)), number)).0
+    let start = (encoder.push_varint(numbers.len() as i64), 0_i64);
+    numbers.fold(start, |(encoder, last), number| (encoder.push_varint(number.wrapping_sub(last)), number)).0
 }
 
 fn decode_ascending_numbers(row: &mut RowDecoder<'_>) -> TableResult<Vec<i64>> {
-    let (count, mut last) = (row.varint()?, 0_i64);
+    let (count, mut last) = (row.read_varint()?, 0_i64);
     let next = |_| {
-        last = last.wrapping_add(row.varint()?);
+        last = last.wrapping_add(row.read_varint()?);
         Ok(last)
     };
     (0..count).map(next).collect()

@@ -276,7 +276,7 @@ impl TransactionOverlay {
         self.contents.events.push_write_commands(&self.keys, &mut writes);
         self.contents.rows.push_write_commands(&self.keys, &mut writes);
         self.contents.indexes.push_write_commands(&self.keys, &mut writes);
-        self.contents.rows.push_bucket_pruning(&self.keys, &mut writes);
+        self.contents.rows.push_bucket_index_prune_commands(&self.keys, &mut writes);
         self.contents.extra_commands.iter().for_each(|args| writes.push_command_for_script(args));
         writes
     }

@@ -156,7 +156,7 @@ impl RowOverlay {
     }
 
     /// Adds commands that remove empty buckets from their index.
-    pub(super) fn push_bucket_pruning(&self, keys: &Keys, writes: &mut CommandArgsBuffer) {
+    pub(super) fn push_bucket_index_prune_commands(&self, keys: &Keys, writes: &mut CommandArgsBuffer) {
         for (table, rows) in &self.written {
             let deleted = rows.values().any(Option::is_none);
             if let Some((index, member)) = bucket_index_entry(table).filter(|_| deleted) {
@@ -222,9 +222,9 @@ impl CachePolicy {
             Table::Queues => Self::SmallTable(1),
             Table::QueueCounts => Self::SmallTable(2),
             Table::Handlers => Self::SmallTable(3),
-            Table::RateLimiters => Self::SmallTable(4),
-            Table::HandlerGaps => Self::SmallTable(5),
-            Table::FileDigests => Self::SmallTable(6),
+            Table::LimiterStates => Self::SmallTable(4),
+            Table::MissedEventRanges => Self::SmallTable(5),
+            Table::ConfiguredObjectDigests => Self::SmallTable(6),
             Table::Rules => Self::SmallTable(7),
             Table::Nodes => Self::SmallTable(8),
             Table::Chains => Self::SmallTable(9),
@@ -293,9 +293,9 @@ mod tests {
             Table::Queues,
             Table::QueueCounts,
             Table::Handlers,
-            Table::RateLimiters,
-            Table::HandlerGaps,
-            Table::FileDigests,
+            Table::LimiterStates,
+            Table::MissedEventRanges,
+            Table::ConfiguredObjectDigests,
             Table::Rules,
             Table::Nodes,
             Table::Chains,

@@ -113,7 +113,7 @@ fn read_caused_events(overlay: &mut TransactionOverlay, id: EventId) -> TableRes
     let limit = [MAX_CAUSED_EVENTS, MAX_PAGE_PAYLOAD_BYTES].map(|limit| to_arg(limit.to_string()));
     let arguments = [args![MemberBuilder::from_i64(id.as_i64()).finish()], limit.to_vec()].concat();
     let found = decode_journal_entries(
-        overlay.connection.execute(script::CAUSED_EVENTS.call_command(keys, arguments))?,
+        overlay.connection.execute(script::CAUSED_EVENTS.build_evalsha_command(keys, arguments))?,
     )?;
     found.iter().map(|(id, row)| Ok(Arc::new(rows::decode_event(*id, row)?.into_event()?))).collect()
 }
@@ -170,8 +170,8 @@ fn read_object_event_rows(
     let (last, expired_up_to) = (last.to_string(), journal_range.last_expired_event_id.to_string());
     let arguments = args![last, expired_up_to, limit.to_string(), MAX_PAGE_PAYLOAD_BYTES.to_string()];
     decode_strings(
-        overlay
-            .connection
-            .execute(script::OBJECT_EVENTS.call_command(vec![overlay.keys.journal_key()], arguments))?,
+        overlay.connection.execute(
+            script::OBJECT_EVENTS.build_evalsha_command(vec![overlay.keys.journal_key()], arguments),
+        )?,
     )
 }

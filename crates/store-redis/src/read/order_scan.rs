@@ -51,7 +51,7 @@ impl<'a> OrderScan<'a> {
         }
     }
 
-    /// Reads the orders of the next chunk; `None` after the last one. A chunk may be empty although others follow.
+    /// Reads the orders of the next chunk; `None` after the last chunk. A chunk may be empty although others follow.
     pub(super) fn next_chunk(&mut self, overlay: &mut TransactionOverlay) -> TableResult<Option<Vec<Order>>> {
         if self.is_exhausted {
             return Ok(None);
@@ -72,7 +72,7 @@ impl<'a> OrderScan<'a> {
         let mut orders = read_orders(overlay, &numbers)?;
         self.chunk = self.chunk.next_after(orders.iter().map(|order| order.value.as_str().len()).sum());
         orders.retain(|order| self.tenant.is_none_or(|tenant| order.tenant == *tenant));
-        set_running_flags(overlay, orders).map(Some)
+        set_step_running_flags(overlay, orders).map(Some)
     }
 }
 
@@ -102,8 +102,11 @@ fn read_orders(overlay: &mut TransactionOverlay, numbers: &[i64]) -> TableResult
     Ok(orders)
 }
 
-/// Sets `step_running` of each order by its task, because the order's row does not contain it.
-fn set_running_flags(overlay: &mut TransactionOverlay, mut orders: Vec<Order>) -> TableResult<Vec<Order>> {
+/// Sets `step_running` of each order by its task, because the order's row does not say whether its step is running.
+fn set_step_running_flags(
+    overlay: &mut TransactionOverlay,
+    mut orders: Vec<Order>,
+) -> TableResult<Vec<Order>> {
     let tasks: Vec<TaskSeq> = orders.iter().filter_map(|order| order.task_seq).collect();
     overlay.prefetch_active_tasks(&tasks)?;
     for order in &mut orders {
@@ -113,19 +116,19 @@ fn set_running_flags(overlay: &mut TransactionOverlay, mut orders: Vec<Order>) -
     Ok(orders)
 }
 
-/// Scan of all orders that returns only their chains and current nodes.
-pub(super) struct OrderNodeScan {
+/// Scan of all orders that returns only their chains and current chain nodes.
+pub(super) struct OrderChainNodeScan {
     after: MemberOrField,
     chunk: ChunkSize,
     is_exhausted: bool,
 }
 
-impl OrderNodeScan {
+impl OrderChainNodeScan {
     pub(super) fn new() -> Self {
         Self { after: MemberOrField::new(), chunk: ChunkSize::for_limit(usize::MAX), is_exhausted: false }
     }
 
-    /// Reads chain path and current node of the orders in the next chunk; `None` after the last one.
+    /// Reads chain path and current chain node of the orders in the next chunk; `None` after the last chunk.
     pub(super) fn next_chunk(
         &mut self,
         overlay: &mut TransactionOverlay,

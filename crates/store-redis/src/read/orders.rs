@@ -15,7 +15,7 @@ use pointsman_store::views::{
     statistics_of_order,
 };
 
-use super::order_scan::{OrderNodeScan, OrderScan};
+use super::order_scan::{OrderChainNodeScan, OrderScan};
 use super::queue_names::QueueNameCache;
 use super::tasks::read_tasks_without_attempts;
 use crate::TASK_ID_NAMESPACE_TEXT_NAME;
@@ -113,13 +113,13 @@ impl OrderViewBuilder {
         let failed_tasks = read_suspending_tasks(overlay, &orders)?;
         let views = orders.into_iter().zip(tasks).map(|(order, task)| {
             let failed_task = order.suspended_by_task_seq.and_then(|seq| failed_tasks.get(&seq).cloned());
-            let step = StepTaskColumns { suspending_task: failed_task, ..self.step_columns(task)? };
+            let step = StepTaskColumns { suspending_task: failed_task, ..self.build_step_columns(task)? };
             Ok(self.environment.build_order_view(order, step))
         });
         views.collect()
     }
 
-    fn step_columns(&self, task: Option<ActiveTaskRow>) -> TableResult<StepTaskColumns> {
+    fn build_step_columns(&self, task: Option<ActiveTaskRow>) -> TableResult<StepTaskColumns> {
         let Some(active) = task else { return Ok(StepTaskColumns::default()) };
         Ok(StepTaskColumns {
             phase: Some(active.phase),
@@ -183,7 +183,7 @@ pub(crate) fn list_chains(
 ) -> TableResult<(Vec<ChainView>, JournalRange)> {
     let chains = overlay.read_chains()?;
     let mut orders: HashMap<String, BTreeMap<ChainNodeId, u64>> = HashMap::new();
-    let mut scan = OrderNodeScan::new();
+    let mut scan = OrderChainNodeScan::new();
     while let Some(chunk) = scan.next_chunk(overlay)? {
         for (path, node) in chunk {
             *orders.entry(path).or_default().entry(node).or_default() += 1;

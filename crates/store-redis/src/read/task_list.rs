@@ -20,7 +20,7 @@ use crate::overlay::{Bytes, TransactionOverlay};
 use crate::rows;
 use crate::store_state::StoreState;
 
-/// Maximum number of events fetched together: they may be large.
+/// Maximum number of events fetched together: events may be large.
 const MAX_EVENTS_PER_FETCH: usize = 128;
 
 pub(crate) fn list_tasks(
@@ -73,7 +73,7 @@ impl<'a> TaskListing<'a> {
         before: Option<TaskSeq>,
         limit: usize,
     ) -> TableResult<Self> {
-        let (active, archived) = choose_row_filters(filter, is_source_handler(overlay, filter)?);
+        let (active, archived) = choose_row_filters(filter, has_only_collection_queues(overlay, filter)?);
         let newest = store_state.counters.last_task + 1;
         let below = before.map_or(newest, |before| before.0.min(newest));
         let rows = [
@@ -224,13 +224,13 @@ fn archived_task_number_source(rows: ArchivedRowFilter) -> TaskNumberSource {
     match rows {
         ArchivedRowFilter::All => TaskNumberSource::AllBuckets,
         ArchivedRowFilter::None => TaskNumberSource::Indexes(vec![]),
-        ArchivedRowFilter::CollectionRuns => TaskNumberSource::Indexes(vec![Index::ArchivedSourceRuns]),
+        ArchivedRowFilter::CollectionRuns => TaskNumberSource::Indexes(vec![Index::ArchivedCollectionRuns]),
         ArchivedRowFilter::Failed => TaskNumberSource::Indexes(vec![Index::FailedTasks]),
     }
 }
 
 /// Returns whether the handler of the filter has queues, and all of them are for collections of a source.
-fn is_source_handler(overlay: &mut TransactionOverlay, filter: &TaskFilter) -> TableResult<bool> {
+fn has_only_collection_queues(overlay: &mut TransactionOverlay, filter: &TaskFilter) -> TableResult<bool> {
     let Some(handler_name) = &filter.handler else { return Ok(false) };
     let handlers = overlay.read_handlers()?;
     let Some(handler) = handlers.iter().find(|handler| handler.def.name == *handler_name) else {

@@ -29,13 +29,14 @@ pub(crate) fn read_task(overlay: &mut TransactionOverlay, id: &TaskId) -> TableR
     Ok(read_tasks_with_attempts(overlay, &[seq])?.into_iter().find(|task| task.id == *id))
 }
 
-/// Reads active or archived tasks with their attempts, in the order of the numbers.
+/// Reads tasks, both active and archived, with their attempts, in the order of `seqs`. Leaves out numbers without a
+/// task.
 pub(super) fn read_tasks_with_attempts(
     overlay: &mut TransactionOverlay,
     seqs: &[TaskSeq],
 ) -> TableResult<Vec<Task>> {
     let attempts = seqs.iter().map(|seq| CacheFetch::Table(Table::Attempts(*seq)));
-    prefetch_tasks(overlay, seqs, attempts.collect())?;
+    prefetch_tasks_and_names(overlay, seqs, attempts.collect())?;
     let mut tasks = Vec::with_capacity(seqs.len());
     for seq in seqs {
         tasks.extend(overlay.read_task_with_attempts(*seq)?);
@@ -43,12 +44,13 @@ pub(super) fn read_tasks_with_attempts(
     Ok(tasks)
 }
 
-/// Reads active or archived tasks without their attempts.
+/// Reads tasks, both active and archived, without their attempts, in the order of `seqs`. Leaves out numbers without a
+/// task.
 pub(super) fn read_tasks_without_attempts(
     overlay: &mut TransactionOverlay,
     seqs: &[TaskSeq],
 ) -> TableResult<Vec<Task>> {
-    prefetch_tasks(overlay, seqs, vec![])?;
+    prefetch_tasks_and_names(overlay, seqs, vec![])?;
     let mut tasks = Vec::with_capacity(seqs.len());
     for seq in seqs {
         match overlay.read_active_task(*seq)? {
@@ -73,8 +75,8 @@ pub(super) fn read_object_lanes(
     let bound = |lane: &i64| to_arg(MemberBuilder::from_i64(*lane).finish());
     let arguments =
         vec![bound(lanes.start()), bound(lanes.end()), to_arg(LANES_READ_PER_OBJECT_VIEW.to_string())];
-    let command =
-        script::OBJECT_LANES.call_command(vec![overlay.keys.index_key(&Index::LanePositions)], arguments);
+    let command = script::OBJECT_LANES
+        .build_evalsha_command(vec![overlay.keys.index_key(&Index::LanePositions)], arguments);
     let (mut heads, mut waiting_counts) = (Vec::new(), Vec::new());
     let mut parts = decode_list(overlay.connection.execute(command)?)?.into_iter();
     while let (Some(member), Some(count)) = (parts.next(), parts.next()) {
@@ -90,8 +92,9 @@ pub(super) fn read_object_lanes(
     heads.into_iter().zip(waiting_counts).map(build_view).collect()
 }
 
-/// Fetches the rows of these tasks and others, and then the rows that the names of the tasks come from.
-fn prefetch_tasks(
+/// Fetches the rows of these tasks together with `more_fetches`, and then the rows that the names of the tasks come
+/// from.
+fn prefetch_tasks_and_names(
     overlay: &mut TransactionOverlay,
     seqs: &[TaskSeq],
     more_fetches: Vec<CacheFetch>,
@@ -141,8 +144,8 @@ pub(super) fn prefetch_rows_for_task_names<'t>(
     queue_names::prefetch_queues_and_handlers(overlay, &queues)
 }
 
-/// Lists the fences of those leases under which the task is not locked any more. It never gets the same fence again, so
-/// this needs no consistent snapshot.
+/// Lists the fences of those leases under which the task is not locked any more. A task never gets the same fence
+/// again, so this needs no consistent snapshot.
 pub(crate) fn list_lost_fences(
     overlay: &mut TransactionOverlay,
     leases: &[(TaskSeq, i64)],
@@ -222,7 +225,7 @@ pub(crate) fn list_queues(
     found.sort_by_cached_key(|(name, queue)| {
         (name.to_string(), queue.tenant.as_str().to_string(), queue.subject.to_text())
     });
-    let heads = read_head_creation_times(
+    let heads = read_creation_times_of_next_tasks(
         overlay,
         found.iter().map(|(_, queue)| queue).filter(|queue| queue.counts.ready > 0),
     )?;
@@ -238,8 +241,8 @@ fn has_tasks(counts: &QueueCounts) -> bool {
     ready + waiting + scheduled + running + halted + missing > 0
 }
 
-/// Reads the creation times of the next tasks of these queues.
-fn read_head_creation_times<'q>(
+/// Reads when the first ready task of each of these queues was created.
+fn read_creation_times_of_next_tasks<'q>(
     overlay: &mut TransactionOverlay,
     queues: impl Iterator<Item = &'q QueueRow>,
 ) -> TableResult<HashMap<QueueId, Timestamp>> {

@@ -161,7 +161,7 @@ impl RedisStoreCopy {
 
     /// Returns the log keys of active or archived tasks. The transaction must not have written anything yet.
     pub(super) fn read_log_keys(&mut self, tasks: &[TaskSeq]) -> TableResult<HashMap<TaskSeq, Vec<u8>>> {
-        self.prefetch_queue_names()?;
+        self.prefetch_queue_and_handler_tables()?;
         let overlay = self.overlay();
         let mut keys = HashMap::with_capacity(tasks.len());
         for tasks in tasks.chunks(TASKS_PER_ID_FETCH) {
@@ -192,8 +192,8 @@ impl RedisStoreCopy {
         Ok(keys)
     }
 
-    /// Fetches the names of queues and handlers.
-    pub(super) fn prefetch_queue_names(&mut self) -> TableResult<()> {
+    /// Caches all queues, handlers and named texts: task ids and keys of logs are built from them.
+    pub(super) fn prefetch_queue_and_handler_tables(&mut self) -> TableResult<()> {
         let tables = [Table::NamedTexts, Table::Queues, Table::QueueCounts, Table::Handlers];
         self.overlay().fetch_into_cache(tables.into_iter().map(CacheFetch::Table).collect())
     }

@@ -1,4 +1,5 @@
-//! Finds what has no index by the names of keys: outboxes, orphaned objects, and keys of other stores and applications.
+//! Scans the names of keys for data without an index: outboxes, orphaned objects, and keys of other stores and
+//! applications.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -73,7 +74,7 @@ impl RedisStoreCopy {
         }
     }
 
-    /// Counts the events in outboxes or in flight.
+    /// Counts the outbox events that are not journaled yet: those in outboxes and those in flight.
     pub(super) fn count_pending_outbox_events(&mut self) -> TableResult<u64> {
         let (mut lists, mut events) = (HashSet::new(), 0);
         for pattern in ["*:events", "event.worker:*:event"] {

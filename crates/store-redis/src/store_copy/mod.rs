@@ -28,7 +28,7 @@ use pointsman_store::store_copy::{
 use redis::Value;
 
 use self::journal::ExpiredEventCounts;
-use self::objects::CollectedObjectPartition;
+use self::objects::CollectedScanPass;
 use crate::connect::Endpoint;
 use crate::connection::{BlockingConnection, CommandArgs};
 use crate::error::{self, OpenError};
@@ -49,8 +49,8 @@ pub struct RedisStoreCopy {
     /// The last commit when the store was opened, or the last one of this copy.
     last_commit_version: CommitVersion,
     cached_counts: CachedCounts,
-    /// The partition of objects that was collected last: the next page usually continues in it.
-    collected_partition: Option<CollectedObjectPartition>,
+    /// The last pass over the objects and what it collected: the next page usually continues in it.
+    collected_pass: Option<CollectedScanPass>,
     /// Prefixes of other stores whose keys also begin with the prefix of this one.
     other_prefixes: Option<CommandArgs>,
 }
@@ -91,7 +91,7 @@ impl RedisStoreCopy {
             tables,
             last_commit_version: CommitVersion::default(),
             cached_counts: CachedCounts::default(),
-            collected_partition: None,
+            collected_pass: None,
             other_prefixes: None,
         };
         if store.is_store_missing().map_err(to_open_error)? {

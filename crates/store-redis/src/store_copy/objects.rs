@@ -1,8 +1,9 @@
-//! Copies objects. Their table has no order, so they are read in partitions by a hash of their field: each partition is
-//! collected, sorted and returned in pages. So each object is returned once, even if the copy is interrupted and resumed.
+//! Copies objects. Their table has no order, so they are read in passes: each pass scans all objects, collects those
+//! whose field has a certain hash, sorts them and returns them in pages. So each object is returned once, even if the
+//! copy is interrupted and resumed.
 //!
-//! An object that had events before the store existed has only `OBJ:last.event.id`. Those external objects follow the
-//! stored ones. A name with a slash may mean two objects: one of the default tenant, and one of another tenant.
+//! An object that had events before the store existed has only `OBJ:last.event.id`. These objects without a row follow
+//! those with one. A name with a slash may mean two objects: one of the default tenant, and one of another tenant.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -19,69 +20,70 @@ use crate::keys::{Table, object_field, parse_object_field};
 use crate::overlay::{decode_list, decode_optional_bytes, decode_strings};
 use crate::rows;
 
-/// Target number of objects per partition.
-const OBJECTS_PER_PARTITION: u64 = 100_000;
+/// Number of objects that a pass is to collect, approximately.
+const OBJECTS_PER_PASS: u64 = 100_000;
 /// Number of rows that each HSCAN looks through.
 const SCAN_PAGE_SIZE: &str = "1000";
 const LAST_EVENT_ID_SUFFIX: &[u8] = b":last.event.id";
 /// Sorts after all fields: no UTF-8 text begins with it.
 const AFTER_ALL_FIELDS: &[u8] = &[0xff];
 
-/// A partition of the objects.
+/// One of several scans of all objects: it collects those whose hash modulo the number of passes is its index. Passes
+/// exist only while a store is read; the cursor of the copy contains the pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ObjectPartition {
-    /// Partition of external objects, which have only a last event id.
-    is_without_rows: bool,
-    number: u64,
-    partition_count: u64,
+struct ObjectScanPass {
+    /// Whether it scans the objects without a row, which have only a last event id, and not those with a row.
+    scans_objects_without_row: bool,
+    index: u64,
+    pass_count: u64,
 }
 
-/// A collected partition: objects by field.
+/// The objects that a pass has collected: their rows by field.
 #[derive(Debug)]
-pub(super) struct CollectedObjectPartition {
-    partition: ObjectPartition,
+pub(super) struct CollectedScanPass {
+    pass: ObjectScanPass,
     objects: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-impl ObjectPartition {
-    fn first(is_external: bool, object_count: u64) -> Self {
+impl ObjectScanPass {
+    fn first(scans_objects_without_row: bool, object_count: u64) -> Self {
         Self {
-            is_without_rows: is_external,
-            number: 0,
-            partition_count: object_count.div_ceil(OBJECTS_PER_PARTITION).max(1),
+            scans_objects_without_row,
+            index: 0,
+            pass_count: object_count.div_ceil(OBJECTS_PER_PASS).max(1),
         }
     }
 
-    /// Decodes the cursor of a page: the partition, and the last returned field.
+    /// Decodes the cursor of a page: the pass, and the last returned field.
     fn from_cursor(cursor: &CopyCursor) -> TableResult<(Self, Vec<u8>)> {
         let [
-            CursorValue::Number(is_external),
-            CursorValue::Number(number),
-            CursorValue::Number(partition_count),
+            CursorValue::Number(scans_objects_without_row),
+            CursorValue::Number(index),
+            CursorValue::Number(pass_count),
             CursorValue::Bytes(field),
         ] = cursor.as_slice()
         else {
             return Err(Fault::damaged("a copy cursor among objects"));
         };
-        let partition = Self {
-            is_without_rows: *is_external == 1,
-            number: number.unsigned_abs(),
-            partition_count: partition_count.unsigned_abs().max(1),
+        let pass = Self {
+            scans_objects_without_row: *scans_objects_without_row == 1,
+            index: index.unsigned_abs(),
+            pass_count: pass_count.unsigned_abs().max(1),
         };
-        Ok((partition, field.clone()))
+        Ok((pass, field.clone()))
     }
 
     fn to_cursor(self, field: &[u8]) -> CopyCursor {
         vec![
-            CursorValue::Number(self.is_without_rows.into()),
-            CursorValue::Number(self.number.cast_signed()),
-            CursorValue::Number(self.partition_count.cast_signed()),
+            CursorValue::Number(self.scans_objects_without_row.into()),
+            CursorValue::Number(self.index.cast_signed()),
+            CursorValue::Number(self.pass_count.cast_signed()),
             CursorValue::Bytes(field.to_vec()),
         ]
     }
 
-    fn contains(self, field: &[u8]) -> bool {
-        fnv1a(field) % self.partition_count == self.number
+    fn collects(self, field: &[u8]) -> bool {
+        fnv1a(field) % self.pass_count == self.index
     }
 }
 
@@ -114,59 +116,53 @@ impl RedisStoreCopy {
     }
 
     pub(super) fn read_page_of_objects(&mut self, after: Option<&CopyCursor>) -> TableResult<CopyPage> {
-        let (mut partition, mut after) = match after {
-            Some(cursor) => {
-                ObjectPartition::from_cursor(cursor).map(|(partition, field)| (partition, Some(field)))?
-            }
-            None => (ObjectPartition::first(false, self.count_object_rows()?), None),
+        let (mut pass, mut after) = match after {
+            Some(cursor) => ObjectScanPass::from_cursor(cursor).map(|(pass, field)| (pass, Some(field)))?,
+            None => (ObjectScanPass::first(false, self.count_object_rows()?), None),
         };
         let mut page = CopyPage::default();
         loop {
-            let collected =
-                match self.collected_partition.take().filter(|collected| collected.partition == partition) {
-                    Some(collected) => collected,
-                    None => self.collect_object_partition(partition)?,
-                };
+            let collected = match self.collected_pass.take().filter(|collected| collected.pass == pass) {
+                Some(collected) => collected,
+                None => self.collect_objects_of_pass(pass)?,
+            };
             let start = after.take().map_or(Bound::Unbounded, Bound::Excluded);
             for (field, row) in collected.objects.range::<Vec<u8>, _>((start, Bound::Unbounded)) {
-                page.push_row(partition.to_cursor(field), decode_object(field, row)?);
+                page.push_row(pass.to_cursor(field), decode_object(field, row)?);
                 if page.is_full() {
-                    self.collected_partition = Some(collected);
+                    self.collected_pass = Some(collected);
                     return Ok(page);
                 }
             }
-            partition = match (partition.number + 1 < partition.partition_count, partition.is_without_rows) {
-                (true, _) => ObjectPartition { number: partition.number + 1, ..partition },
-                (false, false) => ObjectPartition::first(true, self.count_objects_without_row()?),
+            pass = match (pass.index + 1 < pass.pass_count, pass.scans_objects_without_row) {
+                (true, _) => ObjectScanPass { index: pass.index + 1, ..pass },
+                (false, false) => ObjectScanPass::first(true, self.count_objects_without_row()?),
                 (false, true) => {
-                    // With this cursor the next call does not collect a partition again.
-                    page.next_cursor = partition.to_cursor(AFTER_ALL_FIELDS);
-                    self.collected_partition = Some(collected);
+                    // With this cursor the next call does not scan all objects again.
+                    page.next_cursor = pass.to_cursor(AFTER_ALL_FIELDS);
+                    self.collected_pass = Some(collected);
                     return Ok(page);
                 }
             };
         }
     }
 
-    fn collect_object_partition(
-        &mut self,
-        partition: ObjectPartition,
-    ) -> TableResult<CollectedObjectPartition> {
+    fn collect_objects_of_pass(&mut self, pass: ObjectScanPass) -> TableResult<CollectedScanPass> {
         let mut objects = BTreeMap::new();
         let mut visit = |field: Vec<u8>, row: Vec<u8>| {
-            if partition.contains(&field) {
+            if pass.collects(&field) {
                 objects.insert(field, row);
             }
             Ok(())
         };
-        match partition.is_without_rows {
+        match pass.scans_objects_without_row {
             false => self.for_each_object_row(&mut visit)?,
             true => self.for_each_object_without_row(&mut visit)?,
         }
-        Ok(CollectedObjectPartition { partition, objects })
+        Ok(CollectedScanPass { pass, objects })
     }
 
-    /// Calls `visit` with all objects that have a row in the table. One may occur twice.
+    /// Calls `visit` with all objects that have a row in the table. An object may occur twice.
     fn for_each_object_row(
         &mut self,
         visit: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> TableResult<()>,
@@ -191,7 +187,8 @@ impl RedisStoreCopy {
         }
     }
 
-    /// Calls `visit` with all external objects: they have a last event id and no row. One may occur twice.
+    /// Calls `visit` with all objects that have a last event id and no row, and with a row that contains this id. An
+    /// object may occur twice.
     fn for_each_object_without_row(
         &mut self,
         visit: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> TableResult<()>,
@@ -251,13 +248,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_object_is_in_one_partition_of_similar_size() {
+    fn each_object_is_collected_in_one_of_similarly_large_passes() {
         let fields: Vec<Vec<u8>> = (0..10_000).map(|n| format!("/order:{n}").into_bytes()).collect();
-        let partition = ObjectPartition::first(false, 7 * OBJECTS_PER_PARTITION);
-        assert_eq!((partition.partition_count, ObjectPartition::first(true, 0).partition_count), (7, 1));
-        let sizes: Vec<usize> = (0..partition.partition_count)
-            .map(|number| {
-                fields.iter().filter(|field| ObjectPartition { number, ..partition }.contains(field)).count()
+        let pass = ObjectScanPass::first(false, 7 * OBJECTS_PER_PASS);
+        assert_eq!((pass.pass_count, ObjectScanPass::first(true, 0).pass_count), (7, 1));
+        let sizes: Vec<usize> = (0..pass.pass_count)
+            .map(|index| {
+                fields.iter().filter(|field| ObjectScanPass { index, ..pass }.collects(field)).count()
             })
             .collect();
         assert_eq!(sizes.iter().sum::<usize>(), fields.len());
@@ -265,12 +262,9 @@ mod tests {
     }
 
     #[test]
-    fn partition_cursors_decode_to_the_same() {
-        let partition = ObjectPartition { is_without_rows: true, number: 3, partition_count: 9 };
-        assert_eq!(
-            ObjectPartition::from_cursor(&partition.to_cursor(b"/a")).unwrap(),
-            (partition, b"/a".to_vec())
-        );
-        assert!(ObjectPartition::from_cursor(&vec![CursorValue::Number(1)]).is_err());
+    fn pass_cursors_decode_to_the_same() {
+        let pass = ObjectScanPass { scans_objects_without_row: true, index: 3, pass_count: 9 };
+        assert_eq!(ObjectScanPass::from_cursor(&pass.to_cursor(b"/a")).unwrap(), (pass, b"/a".to_vec()));
+        assert!(ObjectScanPass::from_cursor(&vec![CursorValue::Number(1)]).is_err());
     }
 }

@@ -48,7 +48,7 @@ impl RedisStoreCopy {
             TableKind::Queues => self.sum_replies(&[length(Table::Queues)])?,
             TableKind::Chains => self.sum_replies(&[length(Table::Chains)])?,
             TableKind::Rules => self.sum_replies(&[length(Table::Rules)])?,
-            TableKind::FileDigests => self.sum_replies(&[length(Table::FileDigests)])?,
+            TableKind::FileDigests => self.sum_replies(&[length(Table::ConfiguredObjectDigests)])?,
             TableKind::Nodes => self.sum_replies(&[length(Table::Nodes)])?,
             TableKind::ScheduleProgress => self.sum_replies(&[length(Table::Schedules)])?,
             TableKind::Journal => self.count_events()?,
@@ -153,8 +153,8 @@ impl RedisStoreCopy {
                 Some(text) => decode_text(&text),
                 None => Ok(default.to_string()),
             };
-            let limiter_state = read_text(Table::RateLimiters, "")?.into();
-            let gaps = read_text(Table::HandlerGaps, "[]")?.into();
+            let limiter_state = read_text(Table::LimiterStates, "")?.into();
+            let gaps = read_text(Table::MissedEventRanges, "[]")?.into();
             let handler = rows::decode_handler(id, &row)?.into_owned();
             rows.push(HandlerColumns { limiter_state, gaps, ..handler }.into());
         }
@@ -171,7 +171,7 @@ impl RedisStoreCopy {
             let (key, digest) = (decode_text(key)?.into(), decode_text(digest)?.into());
             Ok(FileDigestColumns { key, digest }.into())
         };
-        self.read_sorted_table(Table::FileDigests)?.iter().map(decode).collect()
+        self.read_sorted_table(Table::ConfiguredObjectDigests)?.iter().map(decode).collect()
     }
 
     /// Reads the rows of nodes. Those of live nodes get no last heartbeat: they are not live on the target.

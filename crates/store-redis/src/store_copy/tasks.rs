@@ -77,8 +77,8 @@ impl RedisStoreCopy {
         Ok(page)
     }
 
-    /// Calls `visit` with the numbers of all tasks of a table from this one on, in order and in batches of one bucket, as long
-    /// as it returns true; returns the last result.
+    /// Calls `visit` with the numbers of all tasks of a table from `from` on, in order and in batches of one bucket, as
+    /// long as `visit` returns true; returns its last result.
     pub(super) fn for_each_task_batch(
         &mut self,
         task_table: TaskTable,

@@ -67,7 +67,7 @@ impl RedisStoreCopy {
                 return Err(fault);
             }
         }
-        (self.cached_counts, self.collected_partition) = (CachedCounts::default(), None);
+        (self.cached_counts, self.collected_pass) = (CachedCounts::default(), None);
         Ok(true)
     }
 
@@ -82,7 +82,7 @@ impl RedisStoreCopy {
 
     fn write_rows(&mut self, table_kind: TableKind, rows: Vec<CopyRow>) -> TableResult<()> {
         match table_kind {
-            TableKind::Tasks | TableKind::ArchivedTasks => self.prefetch_queue_names()?,
+            TableKind::Tasks | TableKind::ArchivedTasks => self.prefetch_queue_and_handler_tables()?,
             TableKind::Logs => return self.write_log_lines(rows),
             _ => {}
         }
@@ -101,7 +101,7 @@ impl RedisStoreCopy {
             CopyRow::Rules(rule) => self.tables.write_rule(&rule.into_rule()?)?,
             CopyRow::FileDigests(FileDigestColumns { key, digest }) => {
                 self.overlay().write_row(
-                    Table::FileDigests,
+                    Table::ConfiguredObjectDigests,
                     key.as_bytes(),
                     digest.into_owned().into_bytes(),
                 );
@@ -195,9 +195,9 @@ impl RedisStoreCopy {
         self.overlay().write_row(Table::Handlers, &id, row);
         if !handler.limiter_state.is_empty() {
             let state = handler.limiter_state.into_owned();
-            self.overlay().write_row(Table::RateLimiters, &id, state.into_bytes());
+            self.overlay().write_row(Table::LimiterStates, &id, state.into_bytes());
         }
-        self.overlay().write_row(Table::HandlerGaps, &id, handler.gaps.into_owned().into_bytes());
+        self.overlay().write_row(Table::MissedEventRanges, &id, handler.gaps.into_owned().into_bytes());
     }
 
     fn write_queue(&mut self, queue: QueueColumns<'static>) -> TableResult<()> {

@@ -23,12 +23,12 @@ impl ActiveTaskTable for RedisTables {
     }
 
     fn insert_active_task(&mut self, active: &ActiveTaskRow) -> TableResult<()> {
-        self.replace_task(None, Some(active))
+        self.replace_task_and_index_entries(None, Some(active))
     }
 
     fn delete_active_task(&mut self, active: &ActiveTaskRow) -> TableResult<()> {
         let before = self.overlay.read_active_task(active.seq)?;
-        self.replace_task(before.as_ref(), None)
+        self.replace_task_and_index_entries(before.as_ref(), None)
     }
 
     fn set_task_phase(&mut self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> TableResult<()> {
@@ -129,7 +129,7 @@ impl ActiveTaskTable for RedisTables {
 
     fn list_sync_gated_tasks(&mut self, event: EventId) -> TableResult<Vec<SyncGatedTask>> {
         let seqs = self.overlay.read_task_seqs_from_index(
-            &Index::GatedTasks,
+            &Index::SyncGatedTasks,
             &MemberBuilder::from_i64(event.as_i64()).finish(),
             2,
             usize::MAX,
@@ -251,7 +251,7 @@ impl ActiveTaskTable for RedisTables {
 
 impl RedisTables {
     /// Replaces the row and the index entries of an active task; `None` before or after means that it is created or deleted.
-    fn replace_task(
+    fn replace_task_and_index_entries(
         &mut self,
         before: Option<&ActiveTaskRow>,
         after: Option<&ActiveTaskRow>,
@@ -288,7 +288,7 @@ impl RedisTables {
             .ok_or_else(|| Fault::damaged(format!("no task {}", seq.0)))?;
         let mut after = before.clone();
         change(&mut after);
-        self.replace_task(Some(&before), Some(&after))
+        self.replace_task_and_index_entries(Some(&before), Some(&after))
     }
 
     /// Lists at most `limit` tasks of a queue in a phase; all of them if the phase is `Locked`.

@@ -11,17 +11,17 @@ use crate::rows;
 
 impl ConfigDigestTable for RedisTables {
     fn list_configured_object_digests(&mut self) -> TableResult<BTreeMap<String, String>> {
-        let rows = self.overlay.read_table(Table::FileDigests)?;
+        let rows = self.overlay.read_table(Table::ConfiguredObjectDigests)?;
         rows.iter().map(|(key, digest)| Ok((rows::decode_text(key)?, rows::decode_text(digest)?))).collect()
     }
 
     fn write_configured_object_digest(&mut self, key: &str, digest: &str) -> TableResult<()> {
-        self.overlay.write_row(Table::FileDigests, key, digest.into());
+        self.overlay.write_row(Table::ConfiguredObjectDigests, key, digest.into());
         Ok(())
     }
 
     fn delete_configured_object_digest(&mut self, key: &str) -> TableResult<()> {
-        self.overlay.delete_row(Table::FileDigests, key);
+        self.overlay.delete_row(Table::ConfiguredObjectDigests, key);
         Ok(())
     }
 }

@@ -60,7 +60,8 @@ impl EventTable for RedisTables {
 }
 
 impl RedisTables {
-    /// Appends an event to the journal: the one with this number there.
+    /// Appends the event with this number to the journal, and adds it to the indexes of caused events and of event
+    /// numbers.
     pub(crate) fn insert_event_columns(&mut self, event: &EventColumns<'_>, number: i64) {
         self.overlay.append_event(EventId::from_i64(event.id), rows::encode_event(event));
         if let Some(cause) = event.cause_event {

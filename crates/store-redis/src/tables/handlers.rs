@@ -39,18 +39,18 @@ impl HandlerTable for RedisTables {
     }
 
     fn write_limiter_state(&mut self, handler: HandlerId, state: &LimiterAndBreakerState) -> TableResult<()> {
-        self.overlay.write_row(Table::RateLimiters, handler.to_string(), rows::encode_json(state)?);
+        self.overlay.write_row(Table::LimiterStates, handler.to_string(), rows::encode_json(state)?);
         self.record_invalidation(Invalidation::Limiter(handler));
         Ok(())
     }
 
     fn read_missed_event_ranges_json(&mut self, handler: HandlerId) -> TableResult<String> {
-        let row = self.overlay.read_row(Table::HandlerGaps, handler.to_string())?;
+        let row = self.overlay.read_row(Table::MissedEventRanges, handler.to_string())?;
         row.map_or(Ok("[]".into()), |row| rows::decode_text(&row))
     }
 
     fn write_missed_event_ranges_json(&mut self, handler: HandlerId, gaps: &str) -> TableResult<()> {
-        self.overlay.write_row(Table::HandlerGaps, handler.to_string(), gaps.into());
+        self.overlay.write_row(Table::MissedEventRanges, handler.to_string(), gaps.into());
         Ok(())
     }
 }

@@ -42,7 +42,7 @@ impl LaneTable for RedisTables {
         limit: usize,
     ) -> TableResult<Vec<TaskSeq>> {
         self.overlay.read_task_seqs_from_index(
-            &Index::ConcurrencyGroups,
+            &Index::TasksByConcurrencyGroup,
             &MemberBuilder::from_i64(group).push_i64(0).finish(),
             2,
             limit,
@@ -51,7 +51,7 @@ impl LaneTable for RedisTables {
 
     fn find_oldest_blocked_in_concurrency_group(&mut self, group: i64) -> TableResult<Option<WaitingTask>> {
         let blocked = self.overlay.read_task_seqs_from_index(
-            &Index::ConcurrencyGroups,
+            &Index::TasksByConcurrencyGroup,
             &MemberBuilder::from_i64(group).push_i64(1).finish(),
             2,
             1,

@@ -62,8 +62,6 @@ pub struct RedisTables {
     pub(crate) set_aside_log: SetAsideEntryLog,
     /// Number of the first audit entry that is still stored, if known: all before it are deleted.
     first_audit_entry_number: Option<i64>,
-    /// HSCAN cursor at which the scan for objects without an index entry continues.
-    unindexed_object_cursor: u64,
     /// Number of rows written since the start.
     rows_written: u64,
 }
@@ -83,7 +81,6 @@ impl RedisTables {
             outbox_state: OutboxState::default(),
             set_aside_log: SetAsideEntryLog::default(),
             first_audit_entry_number: None,
-            unindexed_object_cursor: 0,
             rows_written: 0,
         }
     }

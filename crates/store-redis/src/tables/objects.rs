@@ -1,14 +1,13 @@
 //! Tables of objects: the last event of each, and the event at which retention last found it in use.
 //!
-//! A row contains this event, the retention check, and [`Index::ObjectsByRetentionCheck`] finds rows by it. Rows that it
-//! lacks are added when there are more rows than index entries.
+//! A row contains this event, the retention check, and [`Index::ObjectsByRetentionCheck`] finds rows by it.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use pointsman_core::{EventId, Tenant};
 use pointsman_store::columns::ObjectColumns;
-use pointsman_store::error::{Fault, TableResult};
+use pointsman_store::error::TableResult;
 use pointsman_store::row::{IdleObject, ObjectRow};
 use pointsman_store::tables::ObjectTable;
 
@@ -18,11 +17,8 @@ use crate::codec::{MemberBuilder, MemberOrField, decode_member_i64};
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, Table, object_field, object_name};
 use crate::lookup::object_sharing_name;
-use crate::overlay::{CacheFetch, ScanOrder, decode_integer, decode_list, decode_strings};
+use crate::overlay::{CacheFetch, ScanOrder, decode_integer};
 use crate::{keys, rows};
-
-/// Number of rows that one transaction scans to add them to the index.
-const OBJECTS_PER_SCAN: &str = "500";
 
 impl ObjectTable for RedisTables {
     fn read_object(&mut self, tenant: &Tenant, key: &str) -> TableResult<Option<ObjectRow>> {
@@ -44,7 +40,6 @@ impl ObjectTable for RedisTables {
     }
 
     fn list_idle_objects(&mut self, up_to: EventId, limit: usize) -> TableResult<Vec<IdleObject>> {
-        self.index_unindexed_objects()?;
         let end = MemberBuilder::from_i64(up_to.as_i64().saturating_add(1)).finish();
         let bounds = (Bound::Unbounded, Bound::Excluded(&*end));
         loop {
@@ -205,37 +200,6 @@ impl RedisTables {
         self.overlay
             .add_member(Index::ObjectsByRetentionCheck, retention_check_member(object.checked, field));
         self.overlay.write_row(Table::Objects, field, encode_row(&object));
-        Ok(())
-    }
-
-    /// Adds rows that have no index entry to the index, some of them in each transaction.
-    fn index_unindexed_objects(&mut self) -> TableResult<()> {
-        let (table, index) = (
-            self.overlay.keys.table_key(&Table::Objects),
-            self.overlay.keys.index_key(&Index::ObjectsByRetentionCheck),
-        );
-        let counts = self.overlay.connection.execute_all(&[args!["HLEN", &table], args!["ZCARD", index]])?;
-        let counts: Vec<i64> = counts.into_iter().map(decode_integer).collect::<TableResult<_>>()?;
-        if counts.first() <= counts.last() {
-            return Ok(());
-        }
-        let cursor = self.unindexed_object_cursor.to_string();
-        let mut reply = decode_list(self.overlay.connection.execute(args![
-            "HSCAN",
-            &table,
-            cursor,
-            "COUNT",
-            OBJECTS_PER_SCAN
-        ])?)?;
-        let mut found = decode_strings(reply.pop().unwrap_or(redis::Value::Nil))?.into_iter();
-        while let (Some(field), Some(row)) = (found.next(), found.next()) {
-            let (tenant, key) = keys::parse_object_field(&field)?;
-            let retention_check = rows::decode_object(tenant.as_str(), &key, &row)?.checked;
-            self.overlay
-                .add_member(Index::ObjectsByRetentionCheck, retention_check_member(retention_check, &field));
-        }
-        let next = decode_strings(redis::Value::Array(reply))?.pop().unwrap_or_default();
-        self.unindexed_object_cursor = rows::decode_text(&next)?.parse().map_err(Fault::damaged)?;
         Ok(())
     }
 }

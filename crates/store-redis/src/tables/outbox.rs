@@ -48,7 +48,7 @@ pub(crate) struct OutboxContents {
     pub(crate) entries: Vec<OutboxEntry>,
 }
 
-/// Content of the outbox after the entries that were read.
+/// What an outbox contains after the entries that were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutboxRemainder {
     Empty,
@@ -60,8 +60,9 @@ pub(crate) enum OutboxRemainder {
 /// An entry of an outbox.
 #[derive(Clone, Debug)]
 pub(crate) enum OutboxEntry {
+    /// The bytes that a producer pushed, which may not be an event.
     Event(Bytes),
-    /// Size of an entry that is too large.
+    /// Size in bytes of an entry that is too large; its bytes are not fetched.
     TooLong(usize),
 }
 
@@ -76,7 +77,7 @@ pub(crate) struct OutboxState {
     objects_emitted_to: BTreeSet<Vec<u8>>,
     contents: Vec<OutboxContents>,
     fences: Vec<OutboxFence>,
-    /// Those of the written objects that have more entries than this transaction journals.
+    /// Objects that this transaction emits to and that have more entries than it journals.
     backlogged_objects: BTreeSet<Vec<u8>>,
 }
 
@@ -157,7 +158,7 @@ impl RedisTables {
         Ok(())
     }
 
-    /// Reads all outboxes again; they may have grown.
+    /// Reads the outboxes of the owned objects and of those emitted to; replaces what was read before.
     pub(super) fn read_outboxes(&mut self) -> TableResult<()> {
         let reply = self.overlay.connection.execute(self.read_outboxes_command())?;
         self.outbox_state.contents =
@@ -182,7 +183,7 @@ impl RedisTables {
         let owned_names: HashSet<&[u8]> = owned.iter().map(|(_, object)| &**object).collect();
         let written = &self.outbox_state.objects_emitted_to;
         arguments.extend(written.iter().filter(|object| !owned_names.contains(&***object)).cloned());
-        script::READ_OUTBOXES.call_command(vec![keys.with_prefix("next.event.id")], arguments)
+        script::READ_OUTBOXES.build_evalsha_command(vec![keys.with_prefix("next.event.id")], arguments)
     }
 
     /// Takes the outboxes that were read, and returns the last assigned id.
@@ -190,7 +191,7 @@ impl RedisTables {
         (std::mem::take(&mut self.outbox_state.contents), self.outbox_state.last_assigned_id)
     }
 
-    /// Records which written objects have more entries than were read; returns whether there are none.
+    /// Records which objects that the transaction emits to have more entries than were read; returns whether none has.
     pub(crate) fn record_outbox_backlog(&mut self, outboxes: &[OutboxContents]) -> bool {
         let written = &self.outbox_state.objects_emitted_to;
         let unfinished = outboxes.iter().filter(|outbox| outbox.remainder == OutboxRemainder::More);
@@ -244,7 +245,7 @@ pub(crate) fn requeue_objects_of_dead_workers_command(
     objects: &[Vec<u8>],
 ) -> CommandArgs {
     let arguments = [&args![keys.with_prefix(""), workers.len().to_string()], workers, objects].concat();
-    script::REQUEUE_OBJECTS.call_command(vec![keys.with_prefix("objects.with.events")], arguments)
+    script::REQUEUE_OBJECTS.build_evalsha_command(vec![keys.with_prefix("objects.with.events")], arguments)
 }
 
 /// Returns the outbox names of the objects of a read set.
@@ -265,7 +266,7 @@ fn decode_outbox_contents(reply: Value) -> TableResult<OutboxContents> {
     };
     let decode_entry = |value: Value| match value {
         Value::Int(bytes) => Ok(OutboxEntry::TooLong(usize::try_from(bytes).unwrap_or(usize::MAX))),
-        event => Ok(OutboxEntry::Event(decode_optional_bytes(event)?.unwrap_or_default())),
+        event => Ok(OutboxEntry::Unparsed(decode_optional_bytes(event)?.unwrap_or_default())),
     };
     let entries = parts.map(decode_entry).collect::<TableResult<_>>()?;
     Ok(OutboxContents {

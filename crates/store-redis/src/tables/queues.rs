@@ -131,10 +131,10 @@ impl RedisTables {
             key_args.push(keys.index_key(index));
             arguments.push(to_arg((limit + self.overlay.count_pending_removals(index)).to_string()));
         }
-        script::READY_TASKS.call_command(key_args, arguments)
+        script::READY_TASKS.build_evalsha_command(key_args, arguments)
     }
 
-    /// Caches a task and its event that a script returned.
+    /// Caches a task and its event, which a script returned; does nothing without a task.
     fn cache_task_and_event(
         &mut self,
         seq: TaskSeq,

@@ -27,7 +27,7 @@ const MAX_BUCKETS_PER_STEP: usize = 4;
 /// Number of audit entries in the first batch that is read: usually few have expired.
 const FIRST_AUDIT_BATCH_SIZE: i64 = 16;
 
-/// Maximum number of arguments of one command.
+/// Maximum number of keys or members that one command deletes.
 const MAX_KEYS_PER_DELETE_COMMAND: usize = 1_000;
 
 impl RetentionTables for RedisTables {
@@ -41,7 +41,7 @@ impl RetentionTables for RedisTables {
             self.overlay.read_encoded_events(from, expired_up_to, ScanOrder::Ascending, MAX_ROWS_PER_STEP)?;
         let continue_after = events.last().filter(|_| events.len() == MAX_ROWS_PER_STEP).map(|(id, _)| *id);
         let mut deleted_count = 0;
-        for (id, seqs) in self.prefetch_tasks_of_events(&events)? {
+        for (id, seqs) in self.decode_and_prefetch_tasks_of_events(&events)? {
             if !self.has_active_tasks(id, seqs)? {
                 self.overlay.delete_event(id);
                 deleted_count += 1;
@@ -64,7 +64,7 @@ impl RetentionTables for RedisTables {
         let rows = self.overlay.read_encoded_events(from, up_to, ScanOrder::Ascending, limit)?;
         let next = rows.last().filter(|_| rows.len() >= limit).map(|(id, _)| *id);
         let mut in_use = Vec::with_capacity(rows.len());
-        for (id, seqs) in self.prefetch_tasks_of_events(&rows)? {
+        for (id, seqs) in self.decode_and_prefetch_tasks_of_events(&rows)? {
             if self.has_active_tasks(id, seqs)? {
                 in_use.push(id);
             }
@@ -104,27 +104,27 @@ impl RetentionTables for RedisTables {
     }
 
     fn delete_expired_idempotency_records(&mut self, before: Timestamp) -> TableResult<bool> {
-        self.expire_rows_by_age(&Table::IdempotencyRecords, &Index::IdempotencyRecordsByAge, before)
+        self.delete_expired_rows_by_age(&Table::IdempotencyRecords, &Index::IdempotencyRecordsByAge, before)
     }
 
     fn delete_expired_ended_orders(&mut self, before: Timestamp) -> TableResult<bool> {
-        self.expire_rows_by_age(&Table::EndedOrders, &Index::EndedOrdersByAge, before)
+        self.delete_expired_rows_by_age(&Table::EndedOrders, &Index::EndedOrdersByAge, before)
     }
 
     fn delete_expired_fires_nodes_audit(&mut self, before: Timestamp) -> TableResult<bool> {
-        let has_more_fires = self.expire_fires(before)?;
+        let has_more_fires = self.delete_expired_fires(before)?;
         for node in self.overlay.read_all_nodes(false)? {
             if node.has_left_or_died && node.last_heartbeat_at < before {
                 self.overlay.delete_row(Table::Nodes, node.id.to_string());
             }
         }
-        Ok(self.expire_audit_entries(before)? || has_more_fires)
+        Ok(self.delete_expired_audit_entries(before)? || has_more_fires)
     }
 }
 
 impl RedisTables {
     /// Decodes which tasks were created with each of these events, and fetches those that are active into the cache.
-    fn prefetch_tasks_of_events(
+    fn decode_and_prefetch_tasks_of_events(
         &mut self,
         events: &[(EventId, Bytes)],
     ) -> TableResult<Vec<(EventId, Vec<TaskSeq>)>> {
@@ -202,7 +202,7 @@ impl RedisTables {
         Ok(())
     }
 
-    /// Deletes the collected keys; returns the number of tasks.
+    /// Deletes the collected keys; returns the number of tasks that they belong to.
     fn delete_keys_of_expired_tasks(&mut self, expired: &ExpiredTaskKeys) -> u64 {
         for keys in expired.keys.chunks(MAX_KEYS_PER_DELETE_COMMAND) {
             self.overlay.add_extra_command([&args!["UNLINK"], keys].concat());
@@ -215,8 +215,9 @@ impl RedisTables {
         expired.task_count as u64
     }
 
-    /// Deletes rows older than `before` by an index of time and field; returns whether there may be more.
-    fn expire_rows_by_age(
+    /// Deletes rows older than `before`, which it finds by an index of time and field; returns whether there may be
+    /// more.
+    fn delete_expired_rows_by_age(
         &mut self,
         table: &Table,
         age_index: &Index,
@@ -234,7 +235,7 @@ impl RedisTables {
         Ok(may_have_more)
     }
 
-    fn expire_fires(&mut self, before: Timestamp) -> TableResult<bool> {
+    fn delete_expired_fires(&mut self, before: Timestamp) -> TableResult<bool> {
         let end = MemberBuilder::from_i64(before.micros()).finish();
         let bounds = (Bound::Unbounded, Bound::Excluded(&*end));
         let members =
@@ -252,7 +253,7 @@ impl RedisTables {
 
     /// Deletes expired audit entries; returns whether there may be more. Their numbers ascend with their times, so this stops at
     /// the first one that has not expired.
-    fn expire_audit_entries(&mut self, before: Timestamp) -> TableResult<bool> {
+    fn delete_expired_audit_entries(&mut self, before: Timestamp) -> TableResult<bool> {
         let (first, end) =
             (self.read_first_audit_entry_number()?, self.store_state.last_audit_entry_number + 1);
         let (mut next, mut step, last) =
@@ -281,7 +282,7 @@ impl RedisTables {
         Ok(last < end)
     }
 
-    /// Reads the number of the first audit entry.
+    /// Returns the number of the first stored audit entry; reads it unless it is known.
     fn read_first_audit_entry_number(&mut self) -> TableResult<i64> {
         if let Some(number) = self.first_audit_entry_number {
             return Ok(number);

@@ -92,7 +92,7 @@ impl RedisTables {
         Ok(())
     }
 
-    /// Returns the keys of an expired task: its hash, its history, and its member there.
+    /// Returns the keys of an expired task: its hash, the history that contains it, and its member of the history.
     pub(super) fn keys_of_expired_source_task(
         &mut self,
         archived: &ArchivedTaskRow,
@@ -111,7 +111,7 @@ impl RedisTables {
         queue: i64,
         seq: pointsman_core::TaskSeq,
     ) -> TableResult<Option<(String, String, TaskId)>> {
-        if !self.overlay.is_source_queue(queue)? {
+        if !self.overlay.is_collection_queue(queue)? {
             return Ok(None);
         }
         let (handler, row) = self.overlay.read_queue_with_handler(queue)?;

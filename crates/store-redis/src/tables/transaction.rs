@@ -219,7 +219,7 @@ impl RedisTables {
             match change {
                 Invalidation::Queue(id) => queues.push(id),
                 Invalidation::Limiter(id) => {
-                    peer_changes.limiter_states.push((id, self.overlay.read_rate_limiter(id)?))
+                    peer_changes.limiter_states.push((id, self.overlay.read_limiter_state(id)?))
                 }
                 Invalidation::Task(seq) => peer_changes.stale_tasks.push(seq),
                 Invalidation::AllQueues => all_queues = true,

@@ -8,14 +8,14 @@ use std::time::Duration;
 use super::redis_location::{RawClient, RedisLocation};
 use super::wait_until;
 
-const INVARIANTS_SCRIPT: &str = include_str!("invariants.lua");
+const INVARIANTS_LUA: &str = include_str!("invariants.lua");
 /// Pause between two checks.
 const CHECK_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Returns the current violations of the invariants; if `must_be_drained`, also all events and workers that remain.
 pub(crate) fn find_violations(client: &mut RawClient, must_be_drained: bool) -> anyhow::Result<Vec<String>> {
     let (prefix, must_be_drained) = (client.prefix.clone(), if must_be_drained { "1" } else { "0" });
-    Ok(client.try_run_command(&["EVAL", INVARIANTS_SCRIPT, "0", &prefix, must_be_drained])?.texts())
+    Ok(client.try_run_command(&["EVAL", INVARIANTS_LUA, "0", &prefix, must_be_drained])?.texts())
 }
 
 /// Waits until all pushed events are journaled and no worker keys remain.

@@ -14,7 +14,7 @@ use crate::common::test_node::TestNode;
 use crate::common::{now, wait_until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn full_server_still_drains_outbox_and_tasks() {
+async fn server_with_full_memory_still_drains_the_outbox_and_runs_tasks() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
     let location = RedisLocation::on_server_without_prefix(&server);
     let node = TestNode::open(&location).await;

@@ -16,9 +16,9 @@ use crate::common::now;
 use crate::common::redis_location::{RedisLocation, outbox_event_json};
 use crate::common::test_node::{TestNode, event_values};
 
-const COMMIT_SCRIPT: &str = include_str!("../../src/lua/commit.lua");
-const READ_OUTBOXES_SCRIPT: &str = include_str!("../../src/lua/read_outboxes.lua");
-const CLAIM_OBJECTS_SCRIPT: &str = include_str!("../../src/lua/claim_objects.lua");
+const COMMIT_LUA: &str = include_str!("../../src/lua/commit.lua");
+const READ_OUTBOXES_LUA: &str = include_str!("../../src/lua/read_outboxes.lua");
+const CLAIM_OBJECTS_LUA: &str = include_str!("../../src/lua/claim_objects.lua");
 
 /// A node behind a proxy that loses replies, and a second node.
 struct TwoNodes {
@@ -47,7 +47,7 @@ impl TwoNodes {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn commit_with_lost_reply_is_resent_and_applied_once() {
     let nodes = TwoNodes::start().await;
-    let commit = nodes.load_script(COMMIT_SCRIPT);
+    let commit = nodes.load_script(COMMIT_LUA);
     for other_commits in [0, 1, 5, 100] {
         let fault = nodes.proxy.arm(&commit, CommandFault::LoseReply);
         let node = nodes.proxied_node.clone();
@@ -73,7 +73,7 @@ async fn commit_with_lost_reply_is_resent_and_applied_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn claims_and_ends_with_lost_replies_are_applied_once() {
     let nodes = TwoNodes::start().await;
-    let (node, commit) = (nodes.proxied_node.clone(), nodes.load_script(COMMIT_SCRIPT));
+    let (node, commit) = (nodes.proxied_node.clone(), nodes.load_script(COMMIT_LUA));
     node.store.register_definitions(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
     let id = node.store.join_node("one", now()).await.unwrap();
     node.emit(new_event("record")).await;
@@ -110,8 +110,7 @@ async fn lost_replies_while_draining_the_outbox_lose_no_events() {
     let monitor = InvariantMonitor::start(&nodes.location);
     let mut client = nodes.location.connect();
     let TwoNodes { location, proxy, proxied_node, other_node: other, .. } = &nodes;
-    let scripts =
-        [COMMIT_SCRIPT, READ_OUTBOXES_SCRIPT, CLAIM_OBJECTS_SCRIPT].map(|script| nodes.load_script(script));
+    let scripts = [COMMIT_LUA, READ_OUTBOXES_LUA, CLAIM_OBJECTS_LUA].map(|script| nodes.load_script(script));
     let mut count = 0;
     for round in 0..4 {
         for script in &scripts {

@@ -16,7 +16,7 @@ use crate::common::now;
 use crate::common::redis_location::{RedisLocation, outbox_event_json};
 use crate::common::test_node::{TestNode, event_values};
 
-const COMMIT_SCRIPT: &str = include_str!("../../src/lua/commit.lua");
+const COMMIT_LUA: &str = include_str!("../../src/lua/commit.lua");
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn late_commit_of_a_stalled_node_is_refused() {
@@ -27,7 +27,7 @@ async fn late_commit_of_a_stalled_node_is_refused() {
     let other = TestNode::open(&location).await;
     let monitor = InvariantMonitor::start(&location);
     let mut client = location.connect();
-    let commit = client.query_text(&["SCRIPT", "LOAD", COMMIT_SCRIPT]).unwrap();
+    let commit = client.query_text(&["SCRIPT", "LOAD", COMMIT_LUA]).unwrap();
     stalled.emit(new_event("a").with_key("o").with_value("0")).await;
     let fault = proxy.arm(&commit, CommandFault::DelayCommand);
     let node = stalled.clone();
@@ -57,7 +57,7 @@ async fn late_claim_of_a_stalled_node_is_refused() {
     let proxy = CommandProxy::start(server.address());
     let stalled = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
     let other = TestNode::open(&location).await;
-    let commit = location.connect().query_text(&["SCRIPT", "LOAD", COMMIT_SCRIPT]).unwrap();
+    let commit = location.connect().query_text(&["SCRIPT", "LOAD", COMMIT_LUA]).unwrap();
     let mut claims = vec![];
     for node in [&*stalled, &other] {
         node.store.register_definitions(RegistrationBuilder::single_handler().build(), now()).await.unwrap();

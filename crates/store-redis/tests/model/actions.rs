@@ -16,7 +16,7 @@ pub(crate) enum Action {
     Push(ObjectId),
     ClaimObject(ProcessNumber, ReplyDelivery),
     /// The object of a worker without a heartbeat is queued again.
-    RequeueOrphanedObject(WorkerId),
+    RequeueObjectOfDeadWorker(WorkerId),
     /// A worker's transaction begins.
     BeginWorkerTransaction(ProcessNumber, ReplyDelivery),
     /// A worker's transaction begins while the clock is ahead of the ids.
@@ -76,8 +76,8 @@ impl OutboxModel {
             }
         }
         for (worker, keys) in (0..).zip(&state.redis.worker_keys) {
-            if self.safeguards.requeue && state.redis.orphaned_object(worker).is_some() {
-                steps.push(Action::RequeueOrphanedObject(worker));
+            if self.safeguards.requeue && state.redis.object_of_dead_worker_to_requeue(worker).is_some() {
+                steps.push(Action::RequeueObjectOfDeadWorker(worker));
             }
             if keys.heartbeat && !keys.object.is_empty() && self.is_worker_dead(state, worker) {
                 steps.push(Action::HeartbeatExpires(worker));
@@ -152,7 +152,7 @@ impl OutboxModel {
             || !self.safeguards.unique_workers
             || !(0..process).any(|other| self.is_indistinguishable_from_new(state, other));
         let names_object = !state.redis.worker_keys(self.worker_id(process)).object.is_empty();
-        is_first && (names_object || !state.redis.queue.is_empty())
+        is_first && (names_object || !state.redis.queued_objects.is_empty())
     }
 
     /// Returns whether a worker is indistinguishable from one that has just been started.

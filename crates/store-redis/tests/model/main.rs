@@ -5,9 +5,10 @@
 //! A direct emit to an object with more outbox events than one transaction takes commits them in parts, and continues after
 //! each part without a new begin. Its own event is in the last part.
 //!
-//! Not modelled: the write lock (`begin_transaction.lua`), which only avoids conflicts; the contents of events and entries
-//! that are set aside; that workers and jobs share processes and transactions; keys changed by other programs, such as an owner
-//! that does not name its object, which the sweep looks for and no script leaves behind (`OWNER_NAMES_OBJECT`).
+//! Not modelled: the write lock (`begin_transaction.lua`), which only avoids conflicts; the contents of events and
+//! entries that are set aside; that workers and jobs share processes and transactions; keys changed by other programs,
+//! such as an owner that does not name its object, which the scan for dead workers looks for and no script leaves
+//! behind (`OWNER_NAMES_OBJECT`).
 
 mod actions;
 mod outbox;

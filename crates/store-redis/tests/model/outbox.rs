@@ -161,7 +161,7 @@ impl OutboxModel {
                 *push += 1;
             }
             Action::ClaimObject(process, reply) => self.claim_object(state, process, reply),
-            Action::RequeueOrphanedObject(worker) => state.redis.requeue_orphaned_object(worker)?,
+            Action::RequeueObjectOfDeadWorker(worker) => state.redis.requeue_object_of_dead_worker(worker)?,
             Action::BeginWorkerTransaction(process, reply) => {
                 self.begin_transaction_and_update_worker(state, process, 0, reply)?
             }

@@ -165,7 +165,7 @@ fn does_emit_follow_earlier_events(state: &State) -> bool {
 
 fn is_queued_or_owned(redis: &Redis, object: ObjectId) -> bool {
     let owner = redis.object(object).owner;
-    redis.queue.contains(&object)
+    redis.queued_objects.contains(&object)
         || owner.is_some_and(|owner| redis.worker_keys(owner).object.contains(&object))
         || redis.pending_events(object).is_empty()
 }

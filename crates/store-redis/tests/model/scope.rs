@@ -55,7 +55,7 @@ impl Scope {
         State {
             redis: Redis {
                 objects: vec![Object::default(); self.push_sizes_by_object.len()],
-                queue: vec![],
+                queued_objects: vec![],
                 worker_keys: (0..self.worker_count).map(|_| WorkerKeys::new()).collect(),
                 next_event_id: 0,
                 version: 0,

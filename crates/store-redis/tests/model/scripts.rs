@@ -28,7 +28,7 @@ impl Redis {
     /// Runs a producer's `MULTI`: pushes a main event, its subevents, and the object's name.
     pub(crate) fn push(&mut self, object: ObjectId, events: impl Iterator<Item = Event>) {
         events.for_each(|event| self.object_mut(object).events.insert(0, event));
-        self.queue.insert(0, object);
+        self.queued_objects.insert(0, object);
     }
 
     /// Renews a worker's heartbeat; the worker claims the object that it already owns, or the next queued one. Returns the
@@ -42,7 +42,7 @@ impl Redis {
         self.worker_keys_mut(worker).heartbeat = true;
         loop {
             if self.worker_keys(worker).object.is_empty() {
-                let object = self.queue.pop()?;
+                let object = self.queued_objects.pop()?;
                 self.worker_keys_mut(worker).object.insert(0, object);
             }
             let object = *self.worker_keys(worker).object.last()?;
@@ -81,15 +81,15 @@ impl Redis {
 
     /// Returns the object that the scan for dead workers has to queue: that of a worker without a heartbeat, unless it is
     /// queued already.
-    pub(crate) fn orphaned_object(&self, dead: WorkerId) -> Option<ObjectId> {
+    pub(crate) fn object_of_dead_worker_to_requeue(&self, dead: WorkerId) -> Option<ObjectId> {
         let keys = self.worker_keys(dead);
-        keys.object.last().copied().filter(|object| !keys.heartbeat && !self.queue.contains(object))
+        keys.object.last().copied().filter(|object| !keys.heartbeat && !self.queued_objects.contains(object))
     }
 
     /// Queues the object of a dead worker. If the worker is no longer its owner, the worker's key is deleted.
-    pub(crate) fn requeue_orphaned_object(&mut self, dead: WorkerId) -> Option<()> {
-        let object = self.orphaned_object(dead)?;
-        self.queue.push(object);
+    pub(crate) fn requeue_object_of_dead_worker(&mut self, dead: WorkerId) -> Option<()> {
+        let object = self.object_of_dead_worker_to_requeue(dead)?;
+        self.queued_objects.push(object);
         if self.object(object).owner != Some(dead) {
             self.worker_keys_mut(dead).object.clear();
         }
@@ -288,7 +288,7 @@ impl Redis {
             let has_events = !self.object(object).events.is_empty();
             let must_queue = if safeguards.release_checks_queue { has_events } else { transaction.has_more };
             if must_queue {
-                self.queue.insert(0, object);
+                self.queued_objects.insert(0, object);
             }
         }
         self.worker_keys_mut(worker).object.clear();

@@ -41,7 +41,7 @@ pub(crate) struct FaultBudget {
 pub(crate) struct Redis {
     pub(crate) objects: Vec<Object>,
     /// `objects.with.events`
-    pub(crate) queue: Vec<ObjectId>,
+    pub(crate) queued_objects: Vec<ObjectId>,
     pub(crate) worker_keys: Vec<WorkerKeys>,
     pub(crate) next_event_id: EventId,
     /// Number of commits so far.

@@ -18,8 +18,8 @@ use crate::common::redis_location::{RedisLocation, outbox_event_json};
 use crate::common::test_node::{TestNode, event_values};
 use crate::common::{now, wait_until};
 
-const BEGIN_TRANSACTION_SCRIPT: &str = include_str!("../../src/lua/begin_transaction.lua");
-const COMMIT_SCRIPT: &str = include_str!("../../src/lua/commit.lua");
+const BEGIN_TRANSACTION_LUA: &str = include_str!("../../src/lua/begin_transaction.lua");
+const COMMIT_LUA: &str = include_str!("../../src/lua/commit.lua");
 
 /// Returns the values of events as numbers.
 fn event_values_as_numbers(events: &[Arc<Event>]) -> Vec<usize> {
@@ -214,7 +214,7 @@ impl TwoNodes {
         let other = TestNode::open(&location).await;
         let mut client = location.connect();
         let mut hash = |source: &str| client.query_text(&["SCRIPT", "LOAD", source]).unwrap();
-        let (begin_script_hash, commit_script_hash) = (hash(BEGIN_TRANSACTION_SCRIPT), hash(COMMIT_SCRIPT));
+        let (begin_script_hash, commit_script_hash) = (hash(BEGIN_TRANSACTION_LUA), hash(COMMIT_LUA));
         Self {
             location,
             proxy,

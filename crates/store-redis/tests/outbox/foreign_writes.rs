@@ -106,7 +106,7 @@ async fn invalid_next_event_id_does_not_corrupt_ids() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_queued_names_are_processed() {
+async fn many_queued_names_without_events_cause_few_commits() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
     client.set_worker_heartbeat("other");

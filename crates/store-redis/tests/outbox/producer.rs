@@ -105,7 +105,7 @@ async fn objects_of_different_tenants_with_one_name_stay_separate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn objects_with_an_earlier_last_event_id_continue_after_it() {
+async fn last_event_id_from_before_the_store_becomes_prev() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
     client.run_command(&["SET", ":old:last.event.id", "4"]);

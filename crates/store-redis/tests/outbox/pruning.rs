@@ -5,7 +5,6 @@ use std::time::Duration;
 use pointsman_core::journal::Retention;
 use pointsman_core::store::Journal as _;
 use pointsman_store_conformance::fixture::{KEEP_EVERYTHING, expect_ok};
-use pointsman_testing::RedisReply;
 
 use crate::common::invariants::wait_until_outbox_is_drained;
 use crate::common::now;
@@ -81,40 +80,5 @@ async fn object_owned_by_a_worker_is_not_deleted() {
     client.run_command(&["DEL", ":a:event.worker", ":event.worker:w:heartbeat", ":event.worker:w:object"]);
     assert_eq!(prune_after_days(&node, 3).await, 1);
     assert_eq!(count_object_keys(&mut client, &["a", "b"]), (0, 0, 0));
-    node.close().await;
-}
-
-/// A node of an older version writes object rows without a retention check, which are in no index.
-#[tokio::test(flavor = "multi_thread")]
-async fn objects_of_older_nodes_are_indexed_and_deleted() {
-    let location = RedisLocation::on_shared_server();
-    let node = TestNode::open(&location).await;
-    let mut client = location.connect();
-    let names: Vec<String> = (0..20).map(|n| format!("o{n}")).collect();
-    for name in &names {
-        client.push_events(name, &[outbox_event_json("note", 1)]);
-    }
-    node.wait_for_events(names.len()).await;
-    wait_until_outbox_is_drained(&location).await;
-    node.close().await;
-    for name in &names {
-        let field = format!("/{name}");
-        let RedisReply::Bytes(mut row) = client.run_command(&["HGET", ":pointsman:objects", &field]) else {
-            panic!()
-        };
-        // Removes the retention check from the row: an event id of today takes eight bytes.
-        row.truncate(row.len() - 8);
-        client.run_command(&[&b"HSET"[..], b":pointsman:objects", field.as_bytes(), &row]);
-    }
-    client.run_command(&["DEL", ":pointsman:objects-by-check"]);
-    let node = TestNode::open(&location).await;
-    let (mut deleted, mut rounds) = (0, 0);
-    while deleted < names.len() as u64 {
-        deleted += prune_after_days(&node, 1).await;
-        rounds += 1;
-        assert!(rounds < 50, "{deleted} of {}", names.len());
-    }
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    assert_eq!(count_object_keys(&mut client, &names), (0, 0, 0));
     node.close().await;
 }

@@ -2,9 +2,9 @@
 
 use crate::common::redis_location::{RawClient, RedisLocation, outbox_event_json};
 
-const BEGIN_TRANSACTION_SCRIPT: &str = include_str!("../../src/lua/begin_transaction.lua");
-const COMMIT_SCRIPT: &str = include_str!("../../src/lua/commit.lua");
-const CLAIM_OBJECTS_SCRIPT: &str = include_str!("../../src/lua/claim_objects.lua");
+const BEGIN_TRANSACTION_LUA: &str = include_str!("../../src/lua/begin_transaction.lua");
+const COMMIT_LUA: &str = include_str!("../../src/lua/commit.lua");
+const CLAIM_OBJECTS_LUA: &str = include_str!("../../src/lua/claim_objects.lua");
 
 const VERSION_BEFORE: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 4, 1, 1, 1, 1, 1, 1, 1, 1];
 const VERSION_AFTER: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 5, 2, 2, 2, 2, 2, 2, 2, 2];
@@ -21,7 +21,7 @@ fn run_commit_script_with_invalidation(
     fences: &[[&str; 4]],
     writes: &[&[&str]],
 ) -> String {
-    let mut args: Vec<Vec<u8>> = ["EVAL", COMMIT_SCRIPT, "6"].map(|arg| arg.as_bytes().to_vec()).into();
+    let mut args: Vec<Vec<u8>> = ["EVAL", COMMIT_LUA, "6"].map(|arg| arg.as_bytes().to_vec()).into();
     let names = [
         "store-state",
         "commit-records",
@@ -175,7 +175,7 @@ fn nodes_slightly_behind_receive_invalidation_records() {
     ];
     let keys = names.map(|name| format!(":pointsman:{name}"));
     let count_records = |client: &mut RawClient, cached_version: &str| {
-        let args = ["EVAL", BEGIN_TRANSACTION_SCRIPT, "6"].into_iter().chain(keys.iter().map(String::as_str));
+        let args = ["EVAL", BEGIN_TRANSACTION_LUA, "6"].into_iter().chain(keys.iter().map(String::as_str));
         let reply = client.run_command(&args.chain(["me", "3000", cached_version]).collect::<Vec<_>>());
         reply.list()[2].clone().list().len()
     };
@@ -191,7 +191,7 @@ fn claim_objects(client: &mut RawClient, workers: &[&str]) -> Vec<String> {
 /// Runs `claim_objects.lua` with a limit on the queued names that are read.
 fn claim_objects_with_limit(client: &mut RawClient, max_names: &str, workers: &[&str]) -> Vec<String> {
     let prefix = client.prefix.clone();
-    let args = ["EVAL", CLAIM_OBJECTS_SCRIPT, "1", ":objects.with.events", &prefix, "15000", max_names];
+    let args = ["EVAL", CLAIM_OBJECTS_LUA, "1", ":objects.with.events", &prefix, "15000", max_names];
     client.query_texts(&args.iter().chain(workers).collect::<Vec<_>>())
 }
 

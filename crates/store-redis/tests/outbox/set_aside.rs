@@ -141,15 +141,15 @@ async fn set_aside_list_keeps_the_newest_entries() {
 /// Counts the log lines about set-aside entries, and the entries that they report.
 #[derive(Default)]
 struct SetAsideLogCounts {
-    lines: AtomicU64,
-    entries: AtomicU64,
+    line_count: AtomicU64,
+    entry_count: AtomicU64,
 }
 
 impl Visit for &SetAsideLogCounts {
     fn record_u64(&mut self, field: &Field, value: u64) {
-        if field.name() == "entries" {
-            self.lines.fetch_add(1, Ordering::Relaxed);
-            self.entries.fetch_add(value, Ordering::Relaxed);
+        if field.name() == "entry_count" {
+            self.line_count.fetch_add(1, Ordering::Relaxed);
+            self.entry_count.fetch_add(value, Ordering::Relaxed);
         }
     }
 
@@ -196,7 +196,8 @@ async fn many_set_aside_entries_make_few_log_lines() {
     wait_until_outbox_is_drained(&location).await;
     let aside = client.run_command(&["LLEN", ":events.set.aside"]);
     assert_eq!(aside, RedisReply::Number(ENTRY_COUNT as i64));
-    let (lines, entries) = (counts.lines.load(Ordering::Relaxed), counts.entries.load(Ordering::Relaxed));
+    let (lines, entries) =
+        (counts.line_count.load(Ordering::Relaxed), counts.entry_count.load(Ordering::Relaxed));
     assert!((1..=30).contains(&lines) && entries <= ENTRY_COUNT, "{lines} lines about {entries} entries");
     node.close().await;
 }

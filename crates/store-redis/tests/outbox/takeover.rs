@@ -23,7 +23,7 @@ fn create_object_of_dead_worker(client: &mut RawClient, id: &str) {
 }
 
 /// Asserts that all events are journaled once and in order; returns the id of the first.
-async fn assert_all_journaled(location: &RedisLocation) -> EventId {
+async fn assert_all_journaled_once_in_order(location: &RedisLocation) -> EventId {
     let monitor = InvariantMonitor::start(location);
     let node = TestNode::open(location).await;
     let events = node.wait_for_events(3).await;
@@ -45,7 +45,7 @@ async fn in_flight_event_of_a_dead_worker_is_journaled_first() {
             client.run_command(&["LPUSH", ":objects.with.events", "other", "o", "o"]);
         }
         assert_eq!(
-            assert_all_journaled(&location).await,
+            assert_all_journaled_once_in_order(&location).await,
             EventId::new(5).unwrap(),
             "the assigned id is used, because the journal has no greater one"
         );
@@ -53,7 +53,7 @@ async fn in_flight_event_of_a_dead_worker_is_journaled_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unusable_assigned_id_is_replaced() {
+async fn assigned_id_below_a_journaled_one_is_replaced() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
     let node = TestNode::open(&location).await;
@@ -69,24 +69,24 @@ async fn unusable_assigned_id_is_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn usable_assigned_id_is_kept() {
+async fn assigned_id_above_all_journaled_ones_is_kept() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
     // The id was assigned before, and nothing was journaled since.
     let assigned_id = now().micros().to_string();
     create_object_of_dead_worker(&mut client, &assigned_id);
     client.run_command(&["SET", ":next.event.id", &assigned_id]);
-    assert_eq!(assert_all_journaled(&location).await.to_string(), assigned_id);
+    assert_eq!(assert_all_journaled_once_in_order(&location).await.to_string(), assigned_id);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn assigned_id_of_a_leaping_clock_is_replaced() {
+async fn assigned_id_in_the_far_future_is_replaced() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
     let assigned_id = now().plus(Duration::from_secs(1 << 26)).micros().to_string();
     create_object_of_dead_worker(&mut client, &assigned_id);
     client.run_command(&["SET", ":next.event.id", &assigned_id]);
-    let first = assert_all_journaled(&location).await;
+    let first = assert_all_journaled_once_in_order(&location).await;
     assert!(first.timestamp() < now().plus(ONE_HOUR), "{first}");
 }
 
@@ -213,7 +213,7 @@ async fn objects_of_a_worker_that_dies_later_are_requeued() {
 
 /// The objects of a worker that was only slow are taken over; its later commands are refused, and nothing is journaled twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn worker_wrongly_taken_for_dead_does_no_harm() {
+async fn events_of_a_worker_wrongly_taken_for_dead_are_journaled_once() {
     for script in [include_str!("../../src/lua/commit.lua"), include_str!("../../src/lua/read_outboxes.lua")]
     {
         let server = RedisServer::start(RedisSettings::default()).unwrap();

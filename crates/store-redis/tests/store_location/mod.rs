@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
 use pointsman_store::store_copy::CopyEndpoint;
+pub(crate) use pointsman_store::store_kind::StoreKind;
 use pointsman_store_conformance::copy::{self, LocationOpenError};
 use pointsman_store_postgres::{PgStoreCopy, Postgres};
 use pointsman_store_redis::{Redis, RedisStoreCopy};
@@ -18,14 +19,7 @@ use tempfile::TempDir;
 
 pub(crate) type AnyStoreCopyOnReopenHarness = copy::CopyOnReopenHarness<TestStoreLocation>;
 
-/// A kind of store.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum StoreKind {
-    Sqlite,
-    Postgres,
-    Redis,
-}
-
+/// Where a store of a test is.
 #[derive(Clone, Debug)]
 pub(crate) enum TestStoreLocation {
     /// The path of the file, and its temporary folder.
