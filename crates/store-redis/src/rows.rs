@@ -25,8 +25,6 @@ const ZERO_QUEUE_COUNTS: &[u8] = &[0; 6];
 const HANDLER_COLUMNS_BEFORE_STATE: usize = 4;
 /// An empty state of a limiter, and empty gaps.
 const EMPTY_HANDLER_STATE: &[u8] = &[0; 2];
-/// The retention check of an object that has none stored.
-const NO_RETENTION_CHECK: &[u8] = &[0];
 
 pub(crate) fn encode_json(value: &impl Serialize) -> TableResult<Vec<u8>> {
     serde_json::to_vec(value).map_err(Fault::damaged)
@@ -94,14 +92,12 @@ pub(crate) fn decode_attempt(task: TaskSeq, number: i64, bytes: &[u8]) -> TableR
     decode_row(&[LeadingCell::Number(task.0), LeadingCell::Number(number)], bytes)
 }
 
-/// Decodes an object. Older versions wrote rows without a retention check, which then is 0.
 pub(crate) fn decode_object<'b>(
     tenant: &'b str,
     key: &'b str,
     bytes: &'b [u8],
 ) -> TableResult<ObjectColumns<'b>> {
-    let key = [LeadingCell::Text(tenant), LeadingCell::Text(key)];
-    Columns::read_cells(&mut RowReader::new(&key, bytes).followed_by(NO_RETENTION_CHECK))
+    decode_row(&[LeadingCell::Text(tenant), LeadingCell::Text(key)], bytes)
 }
 
 /// Encodes a queue without its counts, which are in a table of their own because each transaction writes them.
@@ -182,25 +178,6 @@ mod tests {
         let stored =
             HandlerColumns { limiter_state: "{\"a\": 1}".into(), gaps: "[]".into(), ..handler.clone() };
         assert_eq!(decode_handler(1, &encode_handler(&stored)).unwrap(), handler);
-    }
-
-    #[test]
-    fn an_object_without_a_retention_check_has_check_zero() {
-        let object = ObjectColumns {
-            tenant: "shop".into(),
-            key: "a/1".into(),
-            number: 4,
-            last_event: 1 << 50,
-            last_sent: [1, 2].as_slice().into(),
-            checked: 5,
-        };
-        let row = encode_row(&object);
-        assert_eq!(decode_object("shop", "a/1", &row).unwrap(), object);
-        let older_row = &row[..row.len() - 1];
-        assert_eq!(
-            decode_object("shop", "a/1", older_row).unwrap(),
-            ObjectColumns { checked: 0, ..object.clone() }
-        );
     }
 
     #[test]

@@ -61,7 +61,7 @@ pub(crate) enum OutboxRemainder {
 #[derive(Clone, Debug)]
 pub(crate) enum OutboxEntry {
     /// The bytes that a producer pushed, which may not be an event.
-    Event(Bytes),
+    Unparsed(Bytes),
     /// Size in bytes of an entry that is too large; its bytes are not fetched.
     TooLong(usize),
 }
