@@ -8,7 +8,7 @@ use crate::column_arrays::{put_cell, put_null, put_number, put_text};
 
 /// The header of a binary COPY: the signature, no flags, and no extension.
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
-/// Ends a binary COPY: it stands after the last row, where another row would have its number of fields.
+/// Ends a binary COPY: it follows the last row, where another row would have its number of fields.
 const TRAILER: i16 = -1;
 
 /// Rows to be sent to the database.
