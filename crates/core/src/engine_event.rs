@@ -158,7 +158,7 @@ pub enum EngineState {
 }
 
 impl EngineState {
-    /// The state's name in the event stream.
+    /// Returns the name of the engine's state in the event stream: `starting`, `running` or `stopping`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Starting => "starting",

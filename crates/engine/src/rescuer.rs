@@ -195,15 +195,15 @@ impl RescuePermission {
 mod tests {
     use super::*;
 
-    const LEASE: Duration = Duration::from_secs(30);
-    const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+    const TEST_LEASE: Duration = Duration::from_secs(30);
+    const TEST_SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
     #[test]
     fn a_store_that_answers_allows_rescues() {
         let start = Instant::now();
-        let mut permission = RescuePermission::new(start, LEASE);
+        let mut permission = RescuePermission::new(start, TEST_LEASE);
         for sweep in 1..10 {
-            let now = start + SWEEP_INTERVAL * sweep;
+            let now = start + TEST_SWEEP_INTERVAL * sweep;
             permission.record_heartbeat_answer(now, now);
             assert!(permission.may_rescue(now));
         }
@@ -212,21 +212,21 @@ mod tests {
     #[test]
     fn after_a_store_failure_rescues_wait_for_a_full_lease() {
         let start = Instant::now();
-        let mut permission = RescuePermission::new(start, LEASE);
+        let mut permission = RescuePermission::new(start, TEST_LEASE);
         permission.record_store_failure();
-        let store_back_at = start + SWEEP_INTERVAL;
+        let store_back_at = start + TEST_SWEEP_INTERVAL;
         permission.record_heartbeat_answer(store_back_at, store_back_at);
         assert!(!permission.may_rescue(store_back_at));
-        let later = store_back_at + LEASE - SWEEP_INTERVAL;
+        let later = store_back_at + TEST_LEASE - TEST_SWEEP_INTERVAL;
         assert!(!permission.may_rescue(later));
-        assert!(permission.may_rescue(store_back_at + LEASE));
+        assert!(permission.may_rescue(store_back_at + TEST_LEASE));
     }
 
     #[test]
     fn a_suspended_node_waits_a_lease_before_it_rescues() {
         let start = Instant::now();
-        let mut permission = RescuePermission::new(start, LEASE);
-        let resumed_at = start + LEASE * 10;
+        let mut permission = RescuePermission::new(start, TEST_LEASE);
+        let resumed_at = start + TEST_LEASE * 10;
         permission.record_heartbeat_answer(resumed_at, resumed_at);
         assert!(!permission.may_rescue(resumed_at));
     }

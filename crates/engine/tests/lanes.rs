@@ -11,7 +11,7 @@ use pointsman_core::EventId;
 use pointsman_engine::{Delivery, HandlerOutcome};
 
 const KEY_COUNT: usize = 12;
-const ROUND_COUNT: usize = 25;
+const EVENTS_PER_KEY: usize = 25;
 
 #[derive(Default)]
 struct LaneRecord {
@@ -56,12 +56,12 @@ async fn lanes_keep_their_order_under_failures() {
         TestEngineBuilder::default().slots(16).handler("h", handler).route("a", "h").start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     let mut ended = 0;
-    for _ in 0..ROUND_COUNT {
+    for _ in 0..EVENTS_PER_KEY {
         let events = (0..KEY_COUNT).map(|k| keyed_event("a", &format!("k{k}"))).collect();
         emit(&engine, events).await;
         ended += watcher.wait_for_ended_tasks(KEY_COUNT / 2).await.len();
     }
-    watcher.wait_for_ended_tasks(KEY_COUNT * ROUND_COUNT - ended).await;
+    watcher.wait_for_ended_tasks(KEY_COUNT * EVENTS_PER_KEY - ended).await;
     engine.stop(TEST_TIMEOUT).await;
     let lanes = lanes.lock().unwrap();
     assert_eq!(lanes.len(), KEY_COUNT);
@@ -70,10 +70,10 @@ async fn lanes_keep_their_order_under_failures() {
         assert!(lane.run_events.is_sorted(), "{key}: {:?}", lane.run_events);
         let mut distinct = lane.run_events.clone();
         distinct.dedup();
-        assert_eq!(distinct.len(), ROUND_COUNT, "{key}");
+        assert_eq!(distinct.len(), EVENTS_PER_KEY, "{key}");
     }
     assert!(
-        lanes.values().map(|lane| lane.run_events.len()).sum::<usize>() > KEY_COUNT * ROUND_COUNT,
+        lanes.values().map(|lane| lane.run_events.len()).sum::<usize>() > KEY_COUNT * EVENTS_PER_KEY,
         "some tasks were retried"
     );
 }

@@ -52,7 +52,7 @@ async fn finish_attempts_with_failing_target(fixture: &StoreFixture<'_>, times: 
 pub async fn a_busy_target_gets_no_attempts_until_its_retry_time(harness: &dyn Harness) {
     let mut fixture = fixture_with_tasks_of_handler_hook(harness, 6).await;
     finish_attempt_with_busy_target(&fixture, 60).await;
-    let claims = fixture.claim_returning_result(10).await;
+    let claims = fixture.claim_with_remaining_work(10).await;
     assert_eq!(
         (claims.tasks.len(), claims.has_more, claims.next_task_due_at),
         (0, false, Some(fixture.seconds_from_now(60)))
@@ -77,7 +77,10 @@ pub async fn a_shorter_busy_time_does_not_shorten_a_longer_one(harness: &dyn Har
         .await;
     fixture.advance_clock(10);
     assert!(fixture.claim(10).await.is_empty());
-    assert_eq!(fixture.claim_returning_result(10).await.next_task_due_at, Some(fixture.seconds_from_now(50)));
+    assert_eq!(
+        fixture.claim_with_remaining_work(10).await.next_task_due_at,
+        Some(fixture.seconds_from_now(50))
+    );
     fixture.advance_clock(50);
     assert_eq!(fixture.claim(10).await.len(), 6);
 }
@@ -134,7 +137,7 @@ pub async fn a_failing_target_opens_the_circuit_and_is_probed_by_one_task(harnes
             &fixture.registration.expect_handler_def("hook").retry,
             fixture.now,
         );
-        let claims = fixture.claim_returning_result(10).await;
+        let claims = fixture.claim_with_remaining_work(10).await;
         assert_eq!(
             (claims.tasks.len(), claims.next_task_due_at),
             (0, Some(limiter_state.breaker_open_until))
@@ -143,7 +146,7 @@ pub async fn a_failing_target_opens_the_circuit_and_is_probed_by_one_task(harnes
         fixture.now = limiter_state.breaker_open_until;
     }
     assert_strictly_ascending(&waits);
-    let claims = fixture.claim_returning_result(10).await;
+    let claims = fixture.claim_with_remaining_work(10).await;
     assert_eq!((claims.tasks.len(), claims.has_more), (1, false), "one at a time");
     assert!(fixture.claim(10).await.is_empty());
     fixture.finish_with_target_health(&claims.tasks[0], success(), TargetHealth::Healthy).await;
@@ -193,9 +196,9 @@ pub async fn stale_attempts_do_not_change_the_circuit(harness: &dyn Harness) {
 pub async fn circuit_state_survives_a_restart(harness: &dyn Harness) {
     let fixture = fixture_with_tasks_of_handler_hook(harness, 40).await;
     finish_attempts_with_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD).await;
-    let published = fixture.claim_returning_result(10).await.next_task_due_at;
+    let published = fixture.claim_with_remaining_work(10).await.next_task_due_at;
     let mut fixture = fixture.reopen().await;
-    let claims = fixture.claim_returning_result(10).await;
+    let claims = fixture.claim_with_remaining_work(10).await;
     assert_eq!((claims.tasks.len(), claims.next_task_due_at), (0, published));
     fixture.now = published.expect("the wait has an end");
     assert_eq!(fixture.claim(10).await.len(), 1, "one task probes the target");
@@ -205,9 +208,9 @@ pub async fn circuit_state_survives_a_restart(harness: &dyn Harness) {
 pub async fn circuit_state_survives_a_registration(harness: &dyn Harness) {
     let mut fixture = fixture_with_tasks_of_handler_hook(harness, 40).await;
     finish_attempts_with_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD).await;
-    let published = fixture.claim_returning_result(10).await.next_task_due_at;
+    let published = fixture.claim_with_remaining_work(10).await.next_task_due_at;
     fixture.register(base_registration().route("record.other", &["hook"])).await;
-    let claims = fixture.claim_returning_result(10).await;
+    let claims = fixture.claim_with_remaining_work(10).await;
     assert_eq!((claims.tasks.len(), claims.next_task_due_at), (0, published));
 }
 

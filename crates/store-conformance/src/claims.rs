@@ -27,7 +27,7 @@ pub async fn a_claim_returns_at_most_the_requested_number(harness: &dyn Harness)
     fixture.emit_copies(7, new_event("record")).await;
     let mut sizes = Vec::new();
     for _ in 0..4 {
-        let claims = fixture.claim_returning_result(2).await;
+        let claims = fixture.claim_with_remaining_work(2).await;
         sizes.push((claims.tasks.len(), claims.has_more));
     }
     assert_eq!(sizes, [(2, true), (2, true), (2, true), (1, false)]);
@@ -39,7 +39,7 @@ pub async fn has_more_is_false_if_no_other_task_is_ready(harness: &dyn Harness) 
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_copies(5, new_event("record").with_key("a")).await;
     fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
-    let claims = fixture.claim_returning_result(1).await;
+    let claims = fixture.claim_with_remaining_work(1).await;
     assert_eq!((claims.tasks.len(), claims.has_more), (1, false));
 }
 
@@ -47,9 +47,9 @@ pub async fn has_more_is_true_while_prefetched_tasks_remain(harness: &dyn Harnes
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_copies(3, new_event("record")).await;
     assert_eq!(fixture.schedule_tasks(3).await, 3);
-    let claims = fixture.claim_returning_result(1).await;
+    let claims = fixture.claim_with_remaining_work(1).await;
     assert_eq!((claims.tasks.len(), claims.has_more), (1, true));
-    let claims = fixture.claim_returning_result(2).await;
+    let claims = fixture.claim_with_remaining_work(2).await;
     assert_eq!((claims.tasks.len(), claims.has_more), (2, false));
 }
 
@@ -99,7 +99,7 @@ pub async fn no_task_is_claimed_before_it_is_due(harness: &dyn Harness) {
     let soon = fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
     let now = fixture.emit(new_event("record").due_at(fixture.now)).await;
     let past = fixture.emit(new_event("record").due_at(START_TIME.minus(secs(60)))).await;
-    let claims = fixture.claim_returning_result(10).await;
+    let claims = fixture.claim_with_remaining_work(10).await;
     let mut claimed = event_ids_of_tasks(&claims.tasks);
     claimed.sort();
     assert_eq!(claimed, [now.id, past.id]);
@@ -107,11 +107,11 @@ pub async fn no_task_is_claimed_before_it_is_due(harness: &dyn Harness) {
     fixture.advance_clock(59);
     assert!(fixture.claim(10).await.is_empty());
     fixture.advance_clock(1);
-    let claims = fixture.claim_returning_result(10).await;
+    let claims = fixture.claim_with_remaining_work(10).await;
     assert_eq!(event_ids_of_tasks(&claims.tasks), [soon.id]);
     assert_eq!(claims.next_task_due_at, Some(fixture.seconds_from_now(60)));
     fixture.advance_clock(60);
-    let claims = fixture.claim_returning_result(10).await;
+    let claims = fixture.claim_with_remaining_work(10).await;
     assert_eq!(
         (event_ids_of_tasks(&claims.tasks), claims.next_task_due_at, claims.has_more),
         (vec![late.id], None, false)
@@ -124,12 +124,12 @@ pub async fn claims_report_the_due_times_of_retries_and_snoozes(harness: &dyn Ha
     let claimed = fixture.claim(2).await;
     fixture.snooze_task(&claimed[0], 300).await;
     assert_eq!(
-        fixture.claim_returning_result(10).await.next_task_due_at,
+        fixture.claim_with_remaining_work(10).await.next_task_due_at,
         Some(fixture.seconds_from_now(300))
     );
     fixture.fail(&claimed[1]).await;
     assert_eq!(
-        fixture.claim_returning_result(10).await.next_task_due_at,
+        fixture.claim_with_remaining_work(10).await.next_task_due_at,
         Some(fixture.seconds_from_now(RETRY_DELAY_SECS))
     );
 }
@@ -141,7 +141,7 @@ pub async fn many_tasks_due_at_once_are_all_claimed(harness: &dyn Harness) {
     fixture.advance_clock(60);
     let mut claimed = 0;
     loop {
-        let claims = fixture.claim_returning_result(10_000).await;
+        let claims = fixture.claim_with_remaining_work(10_000).await;
         claimed += claims.tasks.len();
         let due = claims.next_task_due_at.is_some_and(|due| due <= fixture.now);
         if !claims.has_more && !due {
@@ -156,7 +156,7 @@ pub async fn due_times_survive_a_restart(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let delayed = fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
     let mut fixture = fixture.reopen().await;
-    let claims = fixture.claim_returning_result(10).await;
+    let claims = fixture.claim_with_remaining_work(10).await;
     assert_eq!((claims.tasks.len(), claims.next_task_due_at), (0, Some(fixture.seconds_from_now(60))));
     fixture.advance_clock(60);
     assert_eq!(event_ids_of_tasks(&fixture.claim(10).await), [delayed.id]);

@@ -26,7 +26,7 @@ pub async fn running_tasks_never_exceed_the_concurrency_limit(harness: &dyn Harn
     let fixture = StoreFixture::new(harness, base_registration()).await;
     let events = fixture.emit_copies(5, new_event("record")).await;
     let mut ran = Vec::new();
-    let claims = fixture.claim_returning_result(10).await;
+    let claims = fixture.claim_with_remaining_work(10).await;
     assert_eq!((claims.tasks.len(), claims.has_more), (2, false), "tasks beyond the limit are not ready");
     let mut running = claims.tasks;
     while let Some(task) = running.pop() {

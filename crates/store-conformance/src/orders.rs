@@ -168,7 +168,7 @@ pub async fn a_planned_order_starts_at_its_time(harness: &dyn Harness) {
     let view = fixture.read_order("/x/y,1").await;
     assert_eq!(view.order.planned_at, Some(at));
     assert_eq!(view.task.map(|(_, status, due)| (status, due)), Some((TaskStatus::New, Some(at))));
-    let claims = fixture.claim_returning_result(10).await;
+    let claims = fixture.claim_with_remaining_work(10).await;
     assert!(claims.tasks.is_empty());
     assert_eq!(claims.next_task_due_at, Some(at));
     let mut fixture = fixture.reopen().await;

@@ -22,7 +22,7 @@ pub async fn running_tasks_of_an_object_never_exceed_the_per_key_limit(harness: 
         fixture.emit_copies(5, new_event("record").with_key(key)).await;
     }
     fixture.emit_copies(3, new_event("record")).await;
-    let claims = fixture.claim_returning_result(100).await;
+    let claims = fixture.claim_with_remaining_work(100).await;
     let running = claims.tasks;
     assert_eq!(
         (
@@ -67,7 +67,7 @@ pub async fn a_backlog_of_one_object_does_not_delay_another(harness: &dyn Harnes
     fixture.emit_copies(500, new_event("record").with_key("a")).await;
     fixture.claim(1).await;
     fixture.emit_copies(1, new_event("record").with_key("b")).await;
-    let claims = fixture.claim_returning_result(1).await;
+    let claims = fixture.claim_with_remaining_work(1).await;
     assert_eq!((count_tasks_of_object(&claims.tasks, "b"), claims.has_more), (1, false));
 }
 

@@ -32,7 +32,7 @@ fn handler_names_of_tasks(tasks: &[ClaimedTask]) -> Vec<&str> {
 pub async fn nodes_do_not_claim_pulled_tasks(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit(new_event("record")).await;
-    let claims = fixture.claim_returning_result(10).await;
+    let claims = fixture.claim_with_remaining_work(10).await;
     assert_eq!((handler_names_of_tasks(&claims.tasks), claims.has_more), (vec!["index"], false));
     let batches = vec![new_emit_batch([new_event("record")])];
     let (_, claims) =

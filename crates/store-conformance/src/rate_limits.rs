@@ -21,7 +21,7 @@ fn base_registration() -> RegistrationBuilder {
 pub async fn starts_never_exceed_the_rate_limit(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit_copies(20, new_event("record")).await;
-    let claims = fixture.claim_returning_result(20).await;
+    let claims = fixture.claim_with_remaining_work(20).await;
     assert_eq!(
         (claims.tasks.len(), claims.has_more, claims.next_task_due_at),
         (BURST_SIZE, false, Some(fixture.seconds_from_now(1)))
@@ -31,7 +31,7 @@ pub async fn starts_never_exceed_the_rate_limit(harness: &dyn Harness) {
     }
     assert!(fixture.claim(20).await.is_empty(), "finishing does not count as a start");
     fixture.advance_clock(1);
-    let claims = fixture.claim_returning_result(20).await;
+    let claims = fixture.claim_with_remaining_work(20).await;
     assert_eq!((claims.tasks.len(), claims.next_task_due_at), (1, Some(fixture.seconds_from_now(1))));
     fixture.advance_clock(3);
     assert_eq!(fixture.claim(20).await.len(), 3);
@@ -45,7 +45,7 @@ pub async fn starts_match_the_rate_limiter_over_time(harness: &dyn Harness) {
     let (mut limiter_state, mut starts, beginning) = (LimiterAndBreakerState::default(), 0u64, fixture.now);
     for round in 0..200usize {
         let max = [1, 3, 20, 2][round % 4];
-        let claims = fixture.claim_returning_result(max).await;
+        let claims = fixture.claim_with_remaining_work(max).await;
         let allowed = match limiter_state.admission(&limits, 0, fixture.now) {
             Admission::Admitted(left) => max.min(left as usize),
             Admission::ConcurrencyFull | Admission::RateLimited(_) | Admission::BreakerOpen(_) => 0,
@@ -125,7 +125,7 @@ pub async fn every_attempt_counts_against_the_rate_limit(harness: &dyn Harness) 
             fixture.release_task(&task).await;
         }
     }
-    let claims = fixture.claim_returning_result(10).await;
+    let claims = fixture.claim_with_remaining_work(10).await;
     assert_eq!((claims.tasks.len(), claims.next_task_due_at), (0, Some(fixture.seconds_from_now(1))));
     fixture.advance_clock(1);
     assert_eq!(fixture.claim(10).await.len(), 1);
@@ -134,10 +134,16 @@ pub async fn every_attempt_counts_against_the_rate_limit(harness: &dyn Harness) 
 pub async fn next_due_includes_the_next_start_allowed_by_the_rate_limit(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit(new_event("note").due_at(fixture.seconds_from_now(60))).await;
-    assert_eq!(fixture.claim_returning_result(20).await.next_task_due_at, Some(fixture.seconds_from_now(60)));
+    assert_eq!(
+        fixture.claim_with_remaining_work(20).await.next_task_due_at,
+        Some(fixture.seconds_from_now(60))
+    );
     fixture.emit_copies(20, new_event("record")).await;
     fixture.claim(20).await;
-    assert_eq!(fixture.claim_returning_result(20).await.next_task_due_at, Some(fixture.seconds_from_now(1)));
+    assert_eq!(
+        fixture.claim_with_remaining_work(20).await.next_task_due_at,
+        Some(fixture.seconds_from_now(1))
+    );
 }
 
 pub async fn a_rate_limited_handler_does_not_delay_other_handlers(harness: &dyn Harness) {
@@ -156,7 +162,7 @@ pub async fn rate_limit_state_survives_a_restart(harness: &dyn Harness) {
     fixture.emit_copies(20, new_event("record")).await;
     fixture.claim(20).await;
     let mut fixture = fixture.reopen().await;
-    let claims = fixture.claim_returning_result(20).await;
+    let claims = fixture.claim_with_remaining_work(20).await;
     assert_eq!((claims.tasks.len(), claims.next_task_due_at), (0, Some(fixture.seconds_from_now(1))));
     fixture.advance_clock(1);
     assert_eq!(fixture.claim(20).await.len(), 1);

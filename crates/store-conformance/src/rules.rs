@@ -14,7 +14,7 @@ pub async fn a_paused_or_blocked_handler_starts_no_task(harness: &dyn Harness) {
         fixture.emit_copies(2, new_event("record")).await;
         expect_ok(fixture.store.set_rule(fixture.new_rule(kind, "index", None)).await);
         fixture.emit(new_event("record")).await;
-        let claims = fixture.claim_returning_result(10).await;
+        let claims = fixture.claim_with_remaining_work(10).await;
         assert_eq!(claims.tasks.len(), 3);
         assert!(claims.tasks.iter().all(|task| task.handler == handler_name("notify")), "{kind:?}");
         assert!(!claims.has_more, "blocked tasks are not ready");

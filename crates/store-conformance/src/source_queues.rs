@@ -67,7 +67,7 @@ pub async fn a_paused_source_starts_nothing_and_delays_no_other(harness: &dyn Ha
     fixture.set_pause_rule("shop").await;
     assert_eq!(fixture.schedule_tasks(10).await, 0, "scheduled tasks are new again");
     fixture.request_new_collection_run("crm/people").await;
-    let claims = fixture.claim_returning_result(10).await;
+    let claims = fixture.claim_with_remaining_work(10).await;
     assert_eq!(
         (source_collection_names_of_tasks(&claims.tasks), claims.has_more),
         (vec!["crm/people".to_string()], false)
@@ -90,7 +90,7 @@ pub async fn a_paused_collection_starts_nothing_and_delays_no_other(harness: &dy
     for name in ["shop/orders", "shop/orders_x", "crm/people"] {
         fixture.request_new_collection_run(name).await;
     }
-    let claims = fixture.claim_returning_result(10).await;
+    let claims = fixture.claim_with_remaining_work(10).await;
     assert_eq!(
         (source_collection_names_of_tasks(&claims.tasks), claims.has_more),
         (vec!["shop/orders".into(), "crm/people".into()], false)

@@ -1,6 +1,6 @@
 //! The names that SQL uses for codes and for lists of columns.
 //!
-//! SQL refers to them as psql does to its variables. [`expand_sql!`](crate::expand_sql) replaces each name while the
+//! SQL refers to them as psql does to its variables. [`expand_sql!`](crate::expand_sql!) replaces each name while the
 //! crate is compiled, so that the database sees a constant and finds the partial index of a phase:
 //!
 //! | in SQL | replaced by |

@@ -35,7 +35,7 @@ impl<T: Tables> Txn<'_, T> {
         let blocking_sync_task = self.find_blocking_sync_task(task_row)?;
         let blocking_lane_task = self.find_lane_head_ahead_of_task(task_row)?;
         let some_running_tasks = self.list_running_task_ids(handler_id)?;
-        let running_tasks_that_fill_key_limit = self.list_blocking_tasks_of_key(task_row)?;
+        let tasks_that_fill_key_limit = self.list_tasks_that_fill_key_limit(task_row)?;
         let capable_node_names = self.list_capable_nodes(handler_name)?;
         let task_count_ahead_in_queue = self.count_tasks_ahead(task_row)?;
         let queue = self.state.queue(task_row.queue)?;
@@ -56,7 +56,7 @@ impl<T: Tables> Txn<'_, T> {
             limiter: limiter.state,
             running_task_count: u32::try_from(limiter.running_count).unwrap_or(0),
             some_running_tasks,
-            running_tasks_that_fill_key_limit,
+            tasks_that_fill_key_limit,
             capable_node_names,
             last_pull_worker_claim_at: self.state.last_pull_times.get(&handler_id).copied(),
             task_count_ahead_in_queue,
@@ -64,7 +64,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Lists some tasks that use up the limit of a blocked task's concurrency group.
-    fn list_blocking_tasks_of_key(&mut self, task_row: &ActiveTaskRow) -> TableResult<Vec<TaskId>> {
+    fn list_tasks_that_fill_key_limit(&mut self, task_row: &ActiveTaskRow) -> TableResult<Vec<TaskId>> {
         let concurrency_group =
             match task_row.concurrency_group.filter(|_| task_row.phase == TaskPhase::BlockedByTask) {
                 Some(concurrency_group) => self.read_concurrency_group(concurrency_group, task_row.queue)?.0,

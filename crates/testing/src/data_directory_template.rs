@@ -8,9 +8,9 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 use crate::server_folder::copy_folder_for_user;
+use crate::server_os_user::ServerOsUser;
 use crate::server_process::clear_environment_and_set_folder;
 use crate::server_programs::PostgresPrograms;
-use crate::server_user::ServerUser;
 use crate::target_folder;
 
 /// The options of `initdb`. Every local user may log in, because the server listens on loopback only, for the time
@@ -28,7 +28,7 @@ const INITDB_OPTIONS: [&str; 7] = [
 /// Creates a new data directory at `data`, inside of the server's folder.
 pub(crate) fn create_data_directory(
     programs: &PostgresPrograms,
-    user: &ServerUser,
+    user: &ServerOsUser,
     data: &Path,
 ) -> anyhow::Result<()> {
     let Some(templates) = target_folder::postgres_templates_folder() else {
@@ -42,7 +42,7 @@ pub(crate) fn create_data_directory(
     save_as_template(data, &templates, &template)
 }
 
-fn run_initdb(programs: &PostgresPrograms, user: &ServerUser, data: &Path) -> anyhow::Result<()> {
+fn run_initdb(programs: &PostgresPrograms, user: &ServerOsUser, data: &Path) -> anyhow::Result<()> {
     let mut command = Command::new(&programs.initdb);
     command.args(INITDB_OPTIONS).arg(data);
     clear_environment_and_set_folder(
@@ -63,7 +63,7 @@ fn save_as_template(data: &Path, templates: &Path, template: &Path) -> anyhow::R
     fs::create_dir_all(templates)?;
     let temporary_folder = tempfile::tempdir_in(templates)?;
     let copy = temporary_folder.path().join("data");
-    copy_folder_for_user(data, &copy, &ServerUser::CurrentUser)?;
+    copy_folder_for_user(data, &copy, &ServerOsUser::CurrentUser)?;
     match fs::rename(&copy, template) {
         Err(error) if !template.exists() => {
             Err(error).context("cannot store the data directory as a template")

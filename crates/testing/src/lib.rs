@@ -20,7 +20,7 @@
 //!                    the child process of a PostgreSQL, Redis or PgBouncer server, which ends with this process
 //!  server_folder
 //!                    a server's folder; removes the folders of killed processes
-//!  server_user
+//!  server_os_user
 //!                    the user that servers run as: an unprivileged one if this process runs as root
 //!  server_programs
 //!                    finds the installed server programs
@@ -44,9 +44,9 @@ mod python_and_nodejs;
 mod redis;
 mod rng;
 mod server_folder;
+mod server_os_user;
 mod server_process;
 mod server_programs;
-mod server_user;
 mod shared_servers;
 mod target_folder;
 mod tmpfs_disk;

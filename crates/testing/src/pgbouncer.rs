@@ -11,9 +11,9 @@ use crate::free_port;
 use crate::postgres::PostgresServer;
 use crate::postgres_admin::PostgresAdmin;
 use crate::server_folder::ServerFolder;
+use crate::server_os_user::ServerOsUser;
 use crate::server_process::ServerProcess;
 use crate::server_programs;
-use crate::server_user::ServerUser;
 
 /// A PgBouncer with its own folder and port. Dropping it stops it.
 #[derive(Debug)]
@@ -43,15 +43,16 @@ impl PgBouncer {
         database: &str,
         ignored_parameters: &str,
     ) -> anyhow::Result<Self> {
-        let (program, user) = (server_programs::find_pgbouncer()?, ServerUser::choose_user()?);
-        let folder = ServerFolder::new(&user)?;
+        let (program, os_user) = (server_programs::find_pgbouncer()?, ServerOsUser::choose_os_user()?);
+        let folder = ServerFolder::new(&os_user)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port::find_free_port()?));
         let file = folder.path().join("pgbouncer.ini");
         fs::write(&file, format_config(address, postgres.address(), database, ignored_parameters))?;
-        user.chown_path(&file)?;
+        os_user.chown_path(&file)?;
         let arguments = [file.display().to_string()];
         // The kernel sends SIGKILL to PgBouncer if this process dies.
-        let mut process = ServerProcess::start(&program, &arguments, &user, folder.path(), Signal::SIGKILL)?;
+        let mut process =
+            ServerProcess::start(&program, &arguments, &os_user, folder.path(), Signal::SIGKILL)?;
         process
             .wait_until_ready(|_| TcpStream::connect(address).is_ok())
             .context("cannot start PgBouncer")?;

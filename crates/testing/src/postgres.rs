@@ -14,9 +14,9 @@ use crate::fault_proxy::FaultProxy;
 use crate::free_port;
 use crate::postgres_admin::PostgresAdmin;
 use crate::server_folder::ServerFolder;
+use crate::server_os_user::ServerOsUser;
 use crate::server_process::ServerProcess;
 use crate::server_programs::PostgresPrograms;
-use crate::server_user::ServerUser;
 
 /// The number of ports that are tried if another process takes the chosen one first.
 const MAX_PORT_TRIES: usize = 5;
@@ -45,7 +45,7 @@ pub struct PostgresServer {
     address: SocketAddr,
     settings: PostgresSettings,
     programs: PostgresPrograms,
-    user: ServerUser,
+    os_user: ServerOsUser,
     /// None while it is stopped or killed.
     process: Mutex<Option<ServerProcess>>,
     folder: ServerFolder,
@@ -59,13 +59,13 @@ impl PostgresServer {
 
     /// Starts a server as [`start`](Self::start) does, with all of its files inside `parent`, such as a small disk.
     pub fn start_in_folder(parent: &Path, settings: PostgresSettings) -> anyhow::Result<Self> {
-        let (programs, user) = (PostgresPrograms::find()?, ServerUser::choose_user()?);
-        let folder = ServerFolder::new_in(parent, &user)?;
-        data_directory_template::create_data_directory(&programs, &user, &folder.path().join("data"))?;
+        let (programs, os_user) = (PostgresPrograms::find()?, ServerOsUser::choose_os_user()?);
+        let folder = ServerFolder::new_in(parent, &os_user)?;
+        data_directory_template::create_data_directory(&programs, &os_user, &folder.path().join("data"))?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port::find_free_port()?));
         let process = Mutex::new(None);
         let admin = PostgresAdmin::for_address(address)?;
-        let mut server = Self { admin, address, settings, programs, user, process, folder };
+        let mut server = Self { admin, address, settings, programs, os_user, process, folder };
         let mut tries = 1;
         while let Err(error) = server.start_again() {
             if tries == MAX_PORT_TRIES || !format!("{error:#}").contains("Address already in use") {
@@ -90,7 +90,7 @@ impl PostgresServer {
         let mut started = ServerProcess::start(
             &self.programs.postgres,
             &self.server_arguments(),
-            &self.user,
+            &self.os_user,
             self.folder.path(),
             Signal::SIGQUIT,
         )?;

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::Context;
 use tempfile::TempDir;
 
-use crate::server_user::ServerUser;
+use crate::server_os_user::ServerOsUser;
 
 const FOLDER_PREFIX: &str = "pointsman-server-";
 
@@ -24,11 +24,11 @@ pub(crate) struct ServerFolder {
 }
 
 impl ServerFolder {
-    pub(crate) fn new(server_user: &ServerUser) -> anyhow::Result<Self> {
-        Self::new_in(&std::env::temp_dir(), server_user)
+    pub(crate) fn new(server_os_user: &ServerOsUser) -> anyhow::Result<Self> {
+        Self::new_in(&std::env::temp_dir(), server_os_user)
     }
 
-    pub(crate) fn new_in(parent: &Path, server_user: &ServerUser) -> anyhow::Result<Self> {
+    pub(crate) fn new_in(parent: &Path, server_os_user: &ServerOsUser) -> anyhow::Result<Self> {
         remove_abandoned_folders();
         let created = tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir_in(parent);
         let folder = created.context("cannot create a folder for the server")?;
@@ -37,7 +37,7 @@ impl ServerFolder {
         let lock = File::create_new(&temporary_path)?;
         lock.try_lock().context("cannot lock the new lock file")?;
         fs::rename(&temporary_path, folder.path().join(LOCK_FILE_NAME))?;
-        server_user.chown_path(folder.path())?;
+        server_os_user.chown_path(folder.path())?;
         Ok(Self { folder, _lock: lock })
     }
 
@@ -61,18 +61,22 @@ fn remove_abandoned_folders() {
 }
 
 /// Copies a folder with its contents and makes the server's user its owner.
-pub(crate) fn copy_folder_for_user(from: &Path, to: &Path, server_user: &ServerUser) -> anyhow::Result<()> {
+pub(crate) fn copy_folder_for_user(
+    from: &Path,
+    to: &Path,
+    server_os_user: &ServerOsUser,
+) -> anyhow::Result<()> {
     fs::create_dir(to).with_context(|| format!("cannot create {}", to.display()))?;
     fs::set_permissions(to, fs::Permissions::from_mode(0o700))?;
-    server_user.chown_path(to)?;
+    server_os_user.chown_path(to)?;
     for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
         let entry = entry?;
         let target = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
-            copy_folder_for_user(&entry.path(), &target, server_user)?;
+            copy_folder_for_user(&entry.path(), &target, server_os_user)?;
         } else {
             fs::copy(entry.path(), &target)?;
-            server_user.chown_path(&target)?;
+            server_os_user.chown_path(&target)?;
         }
     }
     Ok(())
@@ -84,9 +88,9 @@ mod tests {
 
     #[test]
     fn abandoned_server_folders_are_removed_and_those_in_use_are_kept() {
-        let server_user = ServerUser::choose_user().unwrap();
-        let used = ServerFolder::new(&server_user).unwrap();
-        let abandoned = ServerFolder::new(&server_user).unwrap();
+        let server_os_user = ServerOsUser::choose_os_user().unwrap();
+        let used = ServerFolder::new(&server_os_user).unwrap();
+        let abandoned = ServerFolder::new(&server_os_user).unwrap();
         let abandoned_path = abandoned.path().to_path_buf();
         // As after a killed process: the lock is free, the folder exists.
         let ServerFolder { mut folder, _lock } = abandoned;

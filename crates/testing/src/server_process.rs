@@ -15,7 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::proc_stat;
-use crate::server_user::ServerUser;
+use crate::server_os_user::ServerOsUser;
 
 /// The time limit for a server to start or to stop. It only bounds a test that fails anyway.
 const START_STOP_TIMEOUT: Duration = Duration::from_secs(60);
@@ -41,7 +41,7 @@ impl ServerProcess {
     pub(crate) fn start(
         program: &Path,
         arguments: &[String],
-        server_user: &ServerUser,
+        server_os_user: &ServerOsUser,
         folder: &Path,
         parent_death_signal: Signal,
     ) -> anyhow::Result<Self> {
@@ -53,7 +53,7 @@ impl ServerProcess {
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         command.process_group(0);
         clear_environment_and_set_folder(&mut command, folder);
-        server_user.apply_to_command(&mut command);
+        server_os_user.apply_to_command(&mut command);
         let child = spawn_from_permanent_thread(command)
             .with_context(|| format!("cannot start {}", program.display()))?;
         Ok(Self { child, log_path })

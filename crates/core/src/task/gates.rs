@@ -99,7 +99,7 @@ pub struct GateInputs {
     /// Some of the handler's running tasks.
     pub some_running_tasks: Vec<TaskId>,
     /// The running tasks of the same object, if they use up its concurrency limit.
-    pub running_tasks_that_fill_key_limit: Vec<TaskId>,
+    pub tasks_that_fill_key_limit: Vec<TaskId>,
     /// The names of the live nodes that can run the task.
     pub capable_node_names: Vec<String>,
     /// When a worker last claimed tasks of this handler.
@@ -217,13 +217,13 @@ fn limit_and_breaker_gates(inputs: &GateInputs, now: Timestamp) -> Vec<Gate> {
     let GateInputs { limits, limiter, running_task_count: running_count, .. } = inputs;
     let mut gates = Vec::new();
     if let Some(limit) = limits.concurrency_per_key {
-        gates.push(match inputs.running_tasks_that_fill_key_limit.is_empty() {
+        gates.push(match inputs.tasks_that_fill_key_limit.is_empty() {
             true => Gate::new_open(
                 GateKind::ConcurrencyPerKey,
                 format!("fewer than {limit} tasks of its object run"),
             ),
             false => Gate {
-                blocking_tasks: inputs.running_tasks_that_fill_key_limit.clone(),
+                blocking_tasks: inputs.tasks_that_fill_key_limit.clone(),
                 ..Gate::new_closed(
                     GateKind::ConcurrencyPerKey,
                     format!("{limit} tasks of its object run or are selected"),
@@ -362,7 +362,7 @@ mod tests {
             limiter: LimiterAndBreakerState::default(),
             running_task_count: 0,
             some_running_tasks: vec![],
-            running_tasks_that_fill_key_limit: vec![],
+            tasks_that_fill_key_limit: vec![],
             capable_node_names: vec!["a".into()],
             last_pull_worker_claim_at: None,
             task_count_ahead_in_queue: 0,

@@ -169,7 +169,7 @@ impl ConnectionServer {
             let serving =
                 memory.run_and_count_permits(serve_until_evicted(&admitted, &lingering, connection));
             if let Some(Some(Err(error))) = serving.await {
-                tracing::debug!(%error, "connection ended with an error; its client disconnected, or was disconnected as too slow");
+                tracing::debug!(%error, "connection ended with an error; its client disconnected, was too slow, or sent no valid HTTP");
             }
         });
     }

@@ -143,14 +143,14 @@ fn visible_schedules<'a>(setup: &'a Setup, rules: &[Rule], caller: &Caller) -> V
             RuleScope::Handler(_) | RuleScope::Collection(_) | RuleScope::Chain(_) => None,
         });
     let mut visible: VisibleSchedules<'a> = with_rules.collect();
-    let sources = source_tenants(setup);
+    let sources = map_sources_to_tenants(setup);
     let defined = setup.schedules.iter().filter(|schedule| can_see_schedule(caller, schedule, &sources));
     visible.extend(defined.map(|schedule| (schedule.name.clone(), Some(schedule))));
     visible
 }
 
 /// The tenant of each source.
-fn source_tenants(setup: &Setup) -> BTreeMap<&HandlerName, &Tenant> {
+fn map_sources_to_tenants(setup: &Setup) -> BTreeMap<&HandlerName, &Tenant> {
     let defs = setup.handlers.iter().map(|spec| &spec.def);
     defs.filter_map(|def| Some((&def.name, &def.source.as_ref()?.tenant))).collect()
 }

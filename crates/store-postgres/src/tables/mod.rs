@@ -413,7 +413,7 @@ impl PgTables {
 
     /// Adds a statement, whose result is not needed, to the write batch.
     fn add_to_batch(&mut self, command: SqlCommand) {
-        self.write_batch.add_command(command);
+        self.write_batch.add_unmerged_command(command);
     }
 
     fn record_invalidation(&mut self, change: Invalidation) {

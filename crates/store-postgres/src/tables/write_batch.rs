@@ -71,8 +71,8 @@ pub(crate) struct WriteBatch {
     orders: BTreeMap<i64, OrderWrite>,
     /// Outcomes of ended orders, by key and tenant.
     ended_orders: BTreeMap<(OrderKey, Tenant), EndedOrder>,
-    /// Statements for tables that change rarely.
-    other_commands: Vec<SqlCommand>,
+    /// Statements that are sent as they are, after those of the buffered rows.
+    unmerged_commands: Vec<SqlCommand>,
     /// Total of rows written since the store was opened.
     pub(crate) rows_written: u64,
 }
@@ -270,9 +270,9 @@ impl WriteBatch {
         self.ended_orders.insert((ended.key.clone(), ended.tenant.clone()), ended.clone());
     }
 
-    /// Adds a statement for a table that changes rarely.
-    pub(crate) fn add_command(&mut self, command: SqlCommand) {
-        self.other_commands.push(command);
+    /// Adds a statement that is sent as it is, after those of the buffered rows.
+    pub(crate) fn add_unmerged_command(&mut self, command: SqlCommand) {
+        self.unmerged_commands.push(command);
     }
 
     /// Returns the greatest number of a buffered event.
@@ -294,8 +294,8 @@ impl WriteBatch {
         self.add_grouping_commands(&mut list);
         self.add_order_commands(&mut list);
         self.add_attempt_and_log_commands(&mut list, archive_number);
-        self.rows_written += list.rows_written + self.other_commands.len() as u64;
-        list.commands.append(&mut self.other_commands);
+        self.rows_written += list.rows_written + self.unmerged_commands.len() as u64;
+        list.commands.append(&mut self.unmerged_commands);
         Ok(list.commands)
     }
 

@@ -72,7 +72,7 @@ impl RowOverlay {
                 // Last event ids are written together with their objects.
                 (CachePolicy::Objects, Table::LastEventIds) | (CachePolicy::Never, _) => {}
                 (CachePolicy::Objects, _) => record.objects.extend(rows.keys().cloned()),
-                (CachePolicy::Tasks(bucket), _) => {
+                (CachePolicy::ActiveTasks(bucket), _) => {
                     record.tasks.extend(rows.keys().filter_map(|field| task_seq_in_bucket(bucket, field)));
                 }
             }
@@ -83,7 +83,7 @@ impl RowOverlay {
     pub(super) fn drop_invalidated(&mut self, record: &InvalidationRecord) {
         let is_stale = |table: &Table| match CachePolicy::for_table(table) {
             CachePolicy::SmallTable(code) => record.small_table_bits >> code & 1 == 1,
-            CachePolicy::Objects | CachePolicy::Tasks(_) | CachePolicy::Never => false,
+            CachePolicy::Objects | CachePolicy::ActiveTasks(_) | CachePolicy::Never => false,
         };
         self.cached.retain(|table, _| !is_stale(table));
         self.complete_tables.retain(|table| !is_stale(table));
@@ -108,7 +108,7 @@ impl RowOverlay {
             let policy = CachePolicy::for_table(&table);
             let cached = self.cached.entry(table).or_default();
             for (field, value) in written {
-                match value.is_none() && matches!(policy, CachePolicy::Tasks(_)) {
+                match value.is_none() && matches!(policy, CachePolicy::ActiveTasks(_)) {
                     true => cached.remove(&field),
                     false => cached.insert(field, value),
                 };
@@ -118,14 +118,14 @@ impl RowOverlay {
         for (table, rows) in &self.cached {
             match CachePolicy::for_table(table) {
                 CachePolicy::Objects => objects += rows.len(),
-                CachePolicy::Tasks(_) => tasks += rows.len(),
+                CachePolicy::ActiveTasks(_) => tasks += rows.len(),
                 CachePolicy::SmallTable(_) | CachePolicy::Never => {}
             }
         }
         self.cached.retain(|table, rows| match CachePolicy::for_table(table) {
             CachePolicy::SmallTable(_) => true,
             CachePolicy::Objects => objects <= MAX_CACHED_OBJECTS,
-            CachePolicy::Tasks(_) => tasks <= MAX_CACHED_TASKS && !rows.is_empty(),
+            CachePolicy::ActiveTasks(_) => tasks <= MAX_CACHED_TASKS && !rows.is_empty(),
             CachePolicy::Never => false,
         });
     }
@@ -209,9 +209,10 @@ fn bucket_index_entry(table: &Table) -> Option<(Index, MemberOrField)> {
 enum CachePolicy {
     /// All rows: they are few. The code identifies the table in invalidation records, also for other versions of nodes.
     SmallTable(u8),
+    /// Objects, until too many are cached: then all are dropped.
     Objects,
-    /// Rows of a bucket of active tasks.
-    Tasks(i64),
+    /// Active tasks of a bucket, until too many are cached in all buckets: then all are dropped.
+    ActiveTasks(i64),
     Never,
 }
 
@@ -230,7 +231,7 @@ impl CachePolicy {
             Table::Chains => Self::SmallTable(9),
             Table::Schedules => Self::SmallTable(10),
             Table::Objects | Table::LastEventIds => Self::Objects,
-            Table::ActiveTasks(bucket) => Self::Tasks(*bucket),
+            Table::ActiveTasks(bucket) => Self::ActiveTasks(*bucket),
             Table::AuditEntries
             | Table::Orders
             | Table::OrderNumbers
@@ -303,7 +304,7 @@ mod tests {
         ];
         let codes = small_tables.iter().map(|table| match CachePolicy::for_table(table) {
             CachePolicy::SmallTable(code) => code,
-            CachePolicy::Objects | CachePolicy::Tasks(_) | CachePolicy::Never => panic!("{table:?}"),
+            CachePolicy::Objects | CachePolicy::ActiveTasks(_) | CachePolicy::Never => panic!("{table:?}"),
         });
         assert!(codes.eq(0..small_tables.len() as u8), "nodes of other versions use the same codes");
     }

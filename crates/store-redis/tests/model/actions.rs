@@ -1,7 +1,7 @@
 //! Actions of the model: steps and faults.
 
 use crate::outbox::OutboxModel;
-use crate::state::{EmitState, ObjectId, ProcessNumber, State, WorkerId, WorkerKeys, WorkerState};
+use crate::state::{EmitState, ObjectId, OutboxWorkerKeyValues, ProcessNumber, State, WorkerId, WorkerState};
 
 /// Whether the sender of a command gets its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +158,7 @@ impl OutboxModel {
     /// Returns whether a worker is indistinguishable from one that has just been started.
     fn is_indistinguishable_from_new(&self, state: &State, process: ProcessNumber) -> bool {
         state.workers[usize::from(process)] == WorkerState::Idle
-            && *state.redis.worker_keys(self.worker_id(process)) == WorkerKeys::new()
+            && *state.redis.worker_keys(self.worker_id(process)) == OutboxWorkerKeyValues::new()
             && !state.transactions().any(|transaction| transaction.mentions_worker(self.worker_id(process)))
     }
 

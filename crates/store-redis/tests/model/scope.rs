@@ -1,8 +1,8 @@
 //! Bounds of the explored state space.
 
 use crate::state::{
-    CommitViolations, EmitState, Emitter, Event, FaultBudget, Object, ObjectId, Redis, State, WorkerKeys,
-    WorkerState,
+    CommitViolations, EmitState, Emitter, Event, FaultBudget, Object, ObjectId, OutboxWorkerKeyValues, Redis,
+    State, WorkerState,
 };
 
 /// Bounds within which all runs are explored.
@@ -56,7 +56,7 @@ impl Scope {
             redis: Redis {
                 objects: vec![Object::default(); self.push_sizes_by_object.len()],
                 queued_objects: vec![],
-                worker_keys: (0..self.worker_count).map(|_| WorkerKeys::new()).collect(),
+                worker_keys: (0..self.worker_count).map(|_| OutboxWorkerKeyValues::new()).collect(),
                 next_event_id: 0,
                 version: 0,
                 applied_commit_ids: vec![],

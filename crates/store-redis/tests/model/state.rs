@@ -42,7 +42,7 @@ pub(crate) struct Redis {
     pub(crate) objects: Vec<Object>,
     /// `objects.with.events`
     pub(crate) queued_objects: Vec<ObjectId>,
-    pub(crate) worker_keys: Vec<WorkerKeys>,
+    pub(crate) worker_keys: Vec<OutboxWorkerKeyValues>,
     pub(crate) next_event_id: EventId,
     /// Number of commits so far.
     pub(crate) version: u8,
@@ -77,7 +77,7 @@ pub(crate) struct Object {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct WorkerKeys {
+pub(crate) struct OutboxWorkerKeyValues {
     /// `event.worker:W:object`
     pub(crate) object: Vec<ObjectId>,
     /// `event.worker:W:event`
@@ -171,7 +171,7 @@ pub(crate) enum EmitState {
     Done,
 }
 
-impl WorkerKeys {
+impl OutboxWorkerKeyValues {
     pub(crate) fn new() -> Self {
         Self { object: vec![], event: vec![], event_id: None, heartbeat: true }
     }
@@ -238,11 +238,11 @@ impl Redis {
         &mut self.objects[usize::from(object)]
     }
 
-    pub(crate) fn worker_keys(&self, worker: WorkerId) -> &WorkerKeys {
+    pub(crate) fn worker_keys(&self, worker: WorkerId) -> &OutboxWorkerKeyValues {
         &self.worker_keys[usize::from(worker)]
     }
 
-    pub(crate) fn worker_keys_mut(&mut self, worker: WorkerId) -> &mut WorkerKeys {
+    pub(crate) fn worker_keys_mut(&mut self, worker: WorkerId) -> &mut OutboxWorkerKeyValues {
         &mut self.worker_keys[usize::from(worker)]
     }
 

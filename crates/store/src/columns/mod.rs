@@ -11,7 +11,7 @@
 //! ```
 //!
 //! - A store implements [`CellWriter`] and [`CellReader`] for its database.
-//! - SQL names the columns as `:task_columns` (see [`crate::expand_sql`]).
+//! - SQL names the columns as `:task_columns` (see [`mod@crate::expand_sql`]).
 //! - `key(…)` lists the columns of the primary key. They come first.
 
 mod audit_entry;

@@ -1,4 +1,4 @@
-//! The tables of schedules and fires.
+//! The tables of schedule progress and fires.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use pointsman_core::{ScheduleName, Timestamp};
 use crate::error::TableResult;
 use crate::row::ScheduleProgressRow;
 
-/// Schedules, and the fire ledger.
+/// The progress of schedules, and the fire ledger.
 pub trait ScheduleTable {
     fn list_schedule_progress(&mut self) -> TableResult<BTreeMap<String, ScheduleProgressRow>>;
 
     fn read_schedule_progress(&mut self, name: &str) -> TableResult<Option<ScheduleProgressRow>>;
 
-    /// Inserts or replaces a schedule.
-    fn write_schedule_progress(&mut self, name: &str, schedule: &ScheduleProgressRow) -> TableResult<()>;
+    /// Inserts or replaces the progress of a schedule.
+    fn write_schedule_progress(&mut self, name: &str, progress: &ScheduleProgressRow) -> TableResult<()>;
 
     fn delete_schedule_progress(&mut self, name: &str) -> TableResult<()>;
 

@@ -25,9 +25,9 @@ use crate::fault_proxy::FaultProxy;
 use crate::free_port;
 use crate::proc_stat;
 use crate::server_folder::{ServerFolder, copy_folder_for_user};
+use crate::server_os_user::ServerOsUser;
 use crate::server_process::{ServerProcess, send_signal, wait_until};
 use crate::server_programs;
-use crate::server_user::ServerUser;
 
 /// The number of ports that are tried if another process takes the chosen one first.
 const MAX_PORT_TRIES: usize = 5;
@@ -44,7 +44,7 @@ enum RedisRole {
 pub struct RedisServer {
     admin: RedisAdmin,
     role: RedisRole,
-    user: ServerUser,
+    os_user: ServerOsUser,
     /// None while it is stopped or killed.
     process: Mutex<Option<ServerProcess>>,
     folder: ServerFolder,
@@ -67,13 +67,13 @@ impl RedisServer {
     }
 
     fn start_with_role(role: RedisRole, parent: &Path, settings: &RedisSettings) -> anyhow::Result<Self> {
-        let user = ServerUser::choose_user()?;
-        let folder = ServerFolder::new_in(parent, &user)?;
+        let os_user = ServerOsUser::choose_os_user()?;
+        let folder = ServerFolder::new_in(parent, &os_user)?;
         let admin = new_admin_on_free_port(settings)?;
-        let mut server = Self { admin, role, user, process: Mutex::new(None), folder };
+        let mut server = Self { admin, role, os_user, process: Mutex::new(None), folder };
         symlink(server_programs::find_redis_server()?, server.program_path())?;
         fs::create_dir(server.data_folder())?;
-        server.user.chown_path(&server.data_folder())?;
+        server.os_user.chown_path(&server.data_folder())?;
         let mut tries = 1;
         loop {
             server.write_config(settings)?;
@@ -106,7 +106,7 @@ impl RedisServer {
         let folder = self.folder.path();
         // The kernel sends SIGKILL to the server if this process dies.
         let mut started =
-            ServerProcess::start(&self.program_path(), &arguments, &self.user, folder, Signal::SIGKILL)?;
+            ServerProcess::start(&self.program_path(), &arguments, &self.os_user, folder, Signal::SIGKILL)?;
         started.wait_until_ready(|pid| self.is_ready(pid).unwrap_or(false))?;
         *process = Some(started);
         Ok(())
@@ -198,7 +198,7 @@ impl RedisServer {
         if to.exists() {
             fs::remove_dir_all(to)?;
         }
-        copy_folder_for_user(from, to, &self.user)
+        copy_folder_for_user(from, to, &self.os_user)
     }
 
     fn data_copy_folder(&self) -> PathBuf {
@@ -226,7 +226,7 @@ impl RedisServer {
             RedisRole::Sentinel => settings.format_sentinel_config(self.address()),
         };
         fs::write(self.config_path(), text)?;
-        self.user.chown_path(&self.config_path())
+        self.os_user.chown_path(&self.config_path())
     }
 
     /// Whether the server on this address has loaded its data and is the process that was started here.

@@ -11,16 +11,16 @@ use nix::unistd::{User, geteuid};
 
 /// The user that PostgreSQL, Redis and PgBouncer servers run as.
 #[derive(Debug, Clone)]
-pub(crate) enum ServerUser {
+pub(crate) enum ServerOsUser {
     /// Servers run as the user of this process.
     CurrentUser,
     /// Servers run as a user with fewer rights, because this process runs as root.
     Unprivileged { uid: u32, gid: u32 },
 }
 
-impl ServerUser {
+impl ServerOsUser {
     /// Chooses the current user, or an unprivileged one if this process runs as root.
-    pub(crate) fn choose_user() -> anyhow::Result<Self> {
+    pub(crate) fn choose_os_user() -> anyhow::Result<Self> {
         if !geteuid().is_root() {
             return Ok(Self::CurrentUser);
         }
