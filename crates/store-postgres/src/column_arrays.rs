@@ -20,6 +20,10 @@ pub(crate) struct ColumnArrays {
 
 impl ColumnArrays {
     pub(crate) fn new(row_columns: &[Column], array_columns: &[Column]) -> Self {
+        debug_assert!(
+            array_columns.iter().all(|column| row_columns.contains(column)),
+            "the query describes other rows than these"
+        );
         let find_array = |column: &Column| array_columns.iter().position(|other| other.name == column.name);
         Self {
             arrays: array_columns.iter().map(|column| ColumnArray::new(column.cell_type)).collect(),

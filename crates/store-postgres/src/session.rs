@@ -31,7 +31,7 @@ pub(crate) struct Query {
 ///
 /// The last parameters may be the arrays of a row's columns: `query!("task/insert_tasks", ..ActiveTaskColumns)`, or
 /// those of some columns, in the order in which the SQL numbers them:
-/// `query!("task/update_phases", ..ActiveTaskColumns[seq, phase, rank])`.
+/// `query!("task/lock_tasks", ..ActiveTaskColumns[seq, attempt, …])`.
 macro_rules! query {
     ($name:literal $(, $param_type:ident)* $(, ..$columns:ident $([$($column:ident),* $(,)?])?)? $(,)?) => {{
         static QUERY: $crate::session::Query = $crate::session::Query {

@@ -32,19 +32,20 @@ pub(crate) fn encode_row<'a, C: Columns<'a>>(columns: &C) -> Vec<u8> {
 
 /// Encodes the columns of a row with these indexes.
 pub(crate) fn encode_columns<'a, C: Columns<'a>>(columns: &C, column_range: Range<usize>) -> Vec<u8> {
-    append_columns(Vec::with_capacity(ROW_CAPACITY), columns, column_range)
+    encode_cells(columns, CellEncoder { column_range, ..CellEncoder::new() })
 }
 
 /// Encodes the columns of a row except its key. The first of them, which scripts read, becomes a number of eight bytes,
 /// 0 for null.
-pub(crate) fn encode_row_for_scripts<'a, C: Columns<'a>>(first: Option<i64>, columns: &C) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(ROW_CAPACITY);
-    bytes.extend_from_slice(&first.unwrap_or(0).to_be_bytes());
-    append_columns(bytes, columns, C::KEY_LENGTH + 1..C::COLUMNS.len())
+pub(crate) fn encode_row_for_scripts<'a, C: Columns<'a>>(columns: &C) -> Vec<u8> {
+    let column_range = C::KEY_LENGTH..C::COLUMNS.len();
+    encode_cells(
+        columns,
+        CellEncoder { column_range, fixed_column: Some(C::KEY_LENGTH), ..CellEncoder::new() },
+    )
 }
 
-fn append_columns<'a, C: Columns<'a>>(bytes: Vec<u8>, columns: &C, column_range: Range<usize>) -> Vec<u8> {
-    let mut encoder = CellEncoder { bytes, position: 0, column_range };
+fn encode_cells<'a>(columns: &impl Columns<'a>, mut encoder: CellEncoder) -> Vec<u8> {
     columns.write_cells(&mut encoder);
     encoder.bytes
 }
@@ -75,9 +76,24 @@ struct CellEncoder {
     position: usize,
     /// The indexes of the columns that are encoded.
     column_range: Range<usize>,
+    /// The column that is encoded as a number of eight bytes.
+    fixed_column: Option<usize>,
 }
 
 impl CellEncoder {
+    fn new() -> Self {
+        Self { bytes: Vec::with_capacity(ROW_CAPACITY), position: 0, column_range: 0..0, fixed_column: None }
+    }
+
+    fn is_next_fixed(&self) -> bool {
+        self.fixed_column == Some(self.position)
+    }
+
+    fn write_fixed(&mut self, number: i64) {
+        self.position += 1;
+        self.bytes.extend_from_slice(&number.to_be_bytes());
+    }
+
     /// Moves to the next cell; returns whether this one is encoded.
     fn is_next_encoded(&mut self) -> bool {
         self.position += 1;
@@ -87,17 +103,22 @@ impl CellEncoder {
 
 impl CellWriter for CellEncoder {
     fn write_null(&mut self) {
-        self.write_flag(false);
+        match self.is_next_fixed() {
+            true => self.write_fixed(0),
+            false => self.write_flag(false),
+        }
     }
 
     fn announce_non_null(&mut self) {
-        if self.column_range.contains(&self.position) {
+        if self.column_range.contains(&self.position) && !self.is_next_fixed() {
             self.bytes.push(1);
         }
     }
 
     fn write_number(&mut self, number: i64) {
-        if self.is_next_encoded() {
+        if self.is_next_fixed() {
+            self.write_fixed(number);
+        } else if self.is_next_encoded() {
             push_varint(&mut self.bytes, number);
         }
     }
@@ -170,7 +191,10 @@ impl<'b> CellReader<'b> for RowReader<'_, 'b> {
     }
 
     fn read_flag(&mut self) -> TableResult<bool> {
-        self.decoder_of_next_cell().read_flag()
+        match self.leading_cells.next() {
+            Some(_) => Err(wrong_key_fault()),
+            None => self.decoder_of_next_cell().read_flag(),
+        }
     }
 
     fn read_text(&mut self) -> TableResult<Cow<'b, str>> {
@@ -182,7 +206,10 @@ impl<'b> CellReader<'b> for RowReader<'_, 'b> {
     }
 
     fn read_bytes(&mut self) -> TableResult<Cow<'b, [u8]>> {
-        self.decoder_of_next_cell().read_bytes().map(Cow::Borrowed)
+        match self.leading_cells.next() {
+            Some(_) => Err(wrong_key_fault()),
+            None => self.decoder_of_next_cell().read_bytes().map(Cow::Borrowed),
+        }
     }
 }
 
@@ -254,7 +281,7 @@ mod tests {
     #[test]
     fn rows_for_scripts_begin_with_eight_bytes() {
         for prev in [None, Some(60)] {
-            let bytes = encode_row_for_scripts(prev, &event(prev));
+            let bytes = encode_row_for_scripts(&event(prev));
             assert_eq!(bytes[..8], prev.unwrap_or(0).to_be_bytes());
             assert_eq!(split_first_number(&bytes).unwrap().0, prev);
             assert_eq!(decode_row_for_scripts::<EventColumns<'_>>(70, &bytes).unwrap(), event(prev));

@@ -22,7 +22,7 @@ pub(crate) const TASKS_PER_BUCKET: i64 = 1024;
 pub(crate) enum Table {
     /// Texts by name.
     NamedTexts,
-    /// Rows of objects: number, last event, sent events.
+    /// Objects by tenant and key.
     Objects,
     /// `OBJ:last.event.id`: not a hash, but a string for each object.
     LastEventIds,
@@ -35,6 +35,7 @@ pub(crate) enum Table {
     MissedEventRanges,
     /// Digests of the objects in the configuration, by key of the object.
     ConfiguredObjectDigests,
+    /// Rules by kind, kind of scope, name and tenant.
     Rules,
     Nodes,
     AuditEntries,
@@ -45,6 +46,7 @@ pub(crate) enum Table {
     /// How the last order of each key and tenant ended, by key and tenant ([`order_field`]).
     EndedOrders,
     Schedules,
+    /// Idempotency records by tenant and key.
     IdempotencyRecords,
     /// The active tasks of a bucket, by task number within the bucket.
     ActiveTasks(i64),

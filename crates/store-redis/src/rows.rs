@@ -63,7 +63,7 @@ pub(crate) fn decode_row_at<'b, C: Columns<'b>>(field: &'b [u8], bytes: &'b [u8]
 
 /// Encodes an event. The first eight bytes are `prev`, which `object_events.lua` reads.
 pub(crate) fn encode_event(event: &EventColumns<'_>) -> Vec<u8> {
-    encode_row_for_scripts(event.prev, event)
+    encode_row_for_scripts(event)
 }
 
 pub(crate) fn decode_event(id: EventId, bytes: &[u8]) -> TableResult<EventColumns<'_>> {
@@ -72,7 +72,7 @@ pub(crate) fn decode_event(id: EventId, bytes: &[u8]) -> TableResult<EventColumn
 
 /// Encodes an active task. The first eight bytes are the id of its event, which `ready_tasks.lua` reads.
 pub(crate) fn encode_active_task(active: &ActiveTaskColumns<'_>) -> Vec<u8> {
-    encode_row_for_scripts(active.event, active)
+    encode_row_for_scripts(active)
 }
 
 pub(crate) fn decode_active_task(seq: TaskSeq, bytes: &[u8]) -> TableResult<ActiveTaskColumns<'_>> {
@@ -178,6 +178,45 @@ mod tests {
         let stored =
             HandlerColumns { limiter_state: "{\"a\": 1}".into(), gaps: "[]".into(), ..handler.clone() };
         assert_eq!(decode_handler(1, &encode_handler(&stored)).unwrap(), handler);
+    }
+
+    #[test]
+    fn an_active_task_is_read_as_written_and_begins_with_its_event() {
+        let task = |event| ActiveTaskColumns {
+            seq: 7,
+            event,
+            queue: 3,
+            order_number: None,
+            phase: 5,
+            lane: Some(12),
+            lane_position: None,
+            concurrency_group: None,
+            key_bucket: Some(9),
+            sync: true,
+            stage: 1,
+            priority: -5,
+            score: 8,
+            rank: 2,
+            due: 100,
+            attempt: 4,
+            retries: 3,
+            crashes: 1,
+            late: true,
+            node: Some(5),
+            fence: Some(6),
+            leased_until: None,
+            started: Some(200),
+            prev_sent: Some(60),
+            planned: None,
+            created: 100,
+            reason: None,
+            error: Some("é".into()),
+        };
+        for event in [None, Some(70)] {
+            let row = encode_active_task(&task(event));
+            assert_eq!(row.first_chunk(), Some(&event.unwrap_or(0).to_be_bytes()));
+            assert_eq!(decode_active_task(TaskSeq(7), &row).unwrap(), task(event));
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@
 
 use crate::columns::{
     ActiveTaskColumns, ArchivedTaskColumns, AttemptColumns, AuditEntryColumns, CellType, ChainColumns,
-    Column, Columns, EndedOrderColumns, EventColumns, FileDigestColumns, FireColumns, HandlerColumns,
+    Column, Columns, EndedOrderColumns, EventColumns, FileDigestColumns, FireColumns,
     IdempotencyRecordColumns, LogLineColumns, NamedTextColumns, NodeColumns, ObjectColumns, OrderColumns,
     QueueColumns, RuleColumns, ScheduleProgressColumns,
 };
@@ -46,7 +46,6 @@ const COLUMN_LISTS: &[(&str, &[Column])] = &[
     ("event", EventColumns::COLUMNS),
     ("file_digest", FileDigestColumns::COLUMNS),
     ("fire", FireColumns::COLUMNS),
-    ("handler", HandlerColumns::COLUMNS),
     ("idempotency_record", IdempotencyRecordColumns::COLUMNS),
     ("log_line", LogLineColumns::COLUMNS),
     ("named_text", NamedTextColumns::COLUMNS),

@@ -28,7 +28,8 @@
 //! - `chains.rs`, `orders.rs` and `add_orders.rs`: chains and orders; `task_events.rs`: engine events about tasks.
 //! - `caller_time_source.rs`, `invalidation.rs`, `notifier.rs`, `background_jobs.rs` and `set_aside_log.rs`: for stores that
 //!   several nodes share: the time, cache invalidation, notification of peers, background futures, and a log.
-//! - `sql.rs`: SQL of programs inside a unit of work; `expand_sql.rs`: codes that a store's SQL refers to by name.
+//! - `sql.rs`: SQL of programs inside a unit of work; `expand_sql.rs`: codes and lists of
+//!   columns that a store's SQL refers to by name.
 //! - `backend_store.rs`: implements the store traits with the writer and the reader.
 //! - `finding.rs`: findings of a store check; `store_copy/`: copies one store into another; `store_kind.rs`: the schemes
 //!   of store URLs.

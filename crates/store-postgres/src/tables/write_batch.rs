@@ -13,6 +13,7 @@ use pointsman_store::columns::{
 };
 use pointsman_store::error::TableResult;
 use pointsman_store::row::{ActiveTaskRow, ArchivedTaskRow, AttemptRow, ObjectRow, OrderRow, TaskPhase};
+use pointsman_store::store_copy::JOURNAL_SPARSE_INDEX_INTERVAL;
 
 use crate::session::{Query, query};
 use crate::writer_connection::{BoxedParam, SqlCommand, params};
@@ -77,9 +78,6 @@ pub(crate) struct WriteBatch {
     pub(crate) rows_written: u64,
 }
 
-/// Each event whose number is a multiple of this gets an entry in `pointsman.journal_sparse_index`.
-const SPARSE_INDEX_INTERVAL: i64 = 1000;
-
 impl WriteBatch {
     /// Discards all pending writes, as a transaction begins or is rolled back.
     pub(crate) fn clear(&mut self) {
@@ -87,7 +85,7 @@ impl WriteBatch {
     }
 
     pub(crate) fn insert_event(&mut self, insert: EventInsert) {
-        if insert.event_number % SPARSE_INDEX_INTERVAL == 0 {
+        if insert.event_number % JOURNAL_SPARSE_INDEX_INTERVAL == 0 {
             self.sparse_index_entries.push((insert.event_number, insert.event.id.as_i64()));
         }
         self.events.push(insert);

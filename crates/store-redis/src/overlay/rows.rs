@@ -207,7 +207,8 @@ fn bucket_index_entry(table: &Table) -> Option<(Index, MemberOrField)> {
 /// Which rows of a table stay cached between transactions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CachePolicy {
-    /// All rows: they are few. The code identifies the table in invalidation records, also for other versions of nodes.
+    /// All rows: they are few. The code identifies the table in invalidation records, also for nodes of another build that
+    /// use the same layout.
     SmallTable(u8),
     /// Objects, until too many are cached: then all are dropped.
     Objects,
@@ -306,6 +307,6 @@ mod tests {
             CachePolicy::SmallTable(code) => code,
             CachePolicy::Objects | CachePolicy::ActiveTasks(_) | CachePolicy::Never => panic!("{table:?}"),
         });
-        assert!(codes.eq(0..small_tables.len() as u8), "nodes of other versions use the same codes");
+        assert!(codes.eq(0..small_tables.len() as u8), "nodes of other builds use the same codes");
     }
 }

@@ -222,12 +222,13 @@ impl RedisStoreCopy {
     }
 
     fn write_task(&mut self, task: ActiveTaskColumns<'static>) -> TableResult<()> {
-        let encoded = rows::encode_active_task(&task);
-        let active = task.into_row()?;
+        let active = task.clone().into_row()?;
         self.tables.insert_active_task(&active)?;
-        // Replaces the row: the state of a locked task does not contain its due time.
-        let (table, field) = active_task_location(active.seq);
-        self.overlay().write_row(table, field, encoded);
+        if task.due != active.due_time().micros() {
+            // The state of a locked task does not contain its due time.
+            let (table, field) = active_task_location(active.seq);
+            self.overlay().write_row(table, field, rows::encode_active_task(&task));
+        }
         Ok(())
     }
 

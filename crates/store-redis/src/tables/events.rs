@@ -5,6 +5,7 @@ use std::ops::Bound;
 use pointsman_core::{Event, EventId, TaskSeq};
 use pointsman_store::columns::EventColumns;
 use pointsman_store::error::TableResult;
+use pointsman_store::store_copy::JOURNAL_SPARSE_INDEX_INTERVAL;
 use pointsman_store::tables::EventTable;
 
 use super::RedisTables;
@@ -12,9 +13,6 @@ use crate::codec::{MemberBuilder, decode_member_i64};
 use crate::keys::Index;
 use crate::overlay::ScanOrder;
 use crate::rows;
-
-/// One event in this many has an entry in the index of event numbers.
-const EVENT_NUMBER_SAMPLE_INTERVAL: i64 = 1000;
 
 impl EventTable for RedisTables {
     fn insert_event(
@@ -68,7 +66,7 @@ impl RedisTables {
             self.overlay
                 .add_member(Index::CausedEvents, MemberBuilder::from_i64(cause).push_i64(event.id).finish());
         }
-        if number % EVENT_NUMBER_SAMPLE_INTERVAL == 0 {
+        if number % JOURNAL_SPARSE_INDEX_INTERVAL == 0 {
             self.overlay.add_member(
                 Index::EventNumberSamples,
                 MemberBuilder::from_i64(number).push_i64(event.id).finish(),

@@ -9,8 +9,13 @@ use crate::cells::{ParameterWriter, RowReader};
 use crate::error::{Fault, TableResult};
 
 /// Executes a statement whose parameters are the columns of a row.
-pub(crate) fn write_columns<'a>(conn: &Connection, sql: &str, columns: &impl Columns<'a>) -> TableResult<()> {
+pub(crate) fn write_columns<'a, C: Columns<'a>>(
+    conn: &Connection,
+    sql: &str,
+    columns: &C,
+) -> TableResult<()> {
     let mut statement = conn.prepare_cached(sql)?;
+    debug_assert_eq!(statement.parameter_count(), C::COLUMNS.len(), "the statement describes other rows");
     let mut parameters = ParameterWriter::new(&mut statement);
     columns.write_cells(&mut parameters);
     parameters.execute()

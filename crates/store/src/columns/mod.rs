@@ -1,7 +1,7 @@
 //! The columns of each stored row, described once.
 //!
-//! A description is a struct made by [`columns!`]: its fields are the columns, in their order. Every store reads and
-//! writes rows through it, so that no store has a list of columns of its own:
+//! A description is a struct made by `columns!`: its fields are the columns, in their order. Every store reads and
+//! writes whole rows through it:
 //!
 //! ```text
 //!   ActiveTaskRow ◀──▶ ActiveTaskColumns ◀──▶ cells ─┬─ parameters and result columns of SQLite
@@ -35,6 +35,7 @@ mod text;
 use std::borrow::Cow;
 
 use crate::error::{Fault, TableResult};
+use crate::expand_sql::is_text_at;
 
 pub use audit_entry::AuditEntryColumns;
 pub use chain::ChainColumns;
@@ -278,10 +279,8 @@ macro_rules! impl_columns {
                 cell_type: <$cell as $crate::columns::Cell<$life>>::TYPE,
             }),*];
 
-            const KEY_LENGTH: usize = {
-                let key: &[&str] = &[$(stringify!($key)),*];
-                key.len()
-            };
+            const KEY_LENGTH: usize =
+                $crate::columns::check_key(&[$(stringify!($key)),*], &[$(stringify!($field)),*]);
 
             type Owned = $owned;
 
@@ -303,6 +302,17 @@ macro_rules! impl_columns {
     };
 }
 use impl_columns;
+
+/// Returns the length of a key. Panics, which is an error of the compiler, if its columns are not the first ones.
+const fn check_key(key: &[&str], fields: &[&str]) -> usize {
+    let mut index = 0;
+    while index < key.len() {
+        let (key_column, field) = (key[index].as_bytes(), fields[index].as_bytes());
+        assert!(key_column.len() == field.len() && is_text_at(field, 0, key_column), "a key must come first");
+        index += 1;
+    }
+    key.len()
+}
 
 /// The name of a column: that of its field, unless it has another one.
 macro_rules! column_name {
