@@ -61,6 +61,7 @@ impl BenchServer {
         config.max_connections = readers + SPARE_CONNECTIONS;
         // All readers use one token from one address.
         config.server_limits.connections_per_address = config.max_connections;
+        config.server_limits.connections_per_client = Some(config.max_connections);
         config.server_limits.streams_per_client = config.max_connections;
         config.server_limits.reserved_connections = 0;
         config.drain_timeout = Duration::from_secs(1);
