@@ -60,7 +60,7 @@ async fn advance_hours_with_heartbeats(fixture: &mut StoreFixture<'_>, hours: u6
     }
 }
 
-pub async fn registrations_of_several_registrants_are_merged(harness: &dyn Harness) {
+pub async fn several_registrations_are_merged(harness: &dyn Harness) {
     let fixture = fixture_with_two_registrants(harness).await;
     assert_eq!(list_registration_names(&fixture).await, ["app", "server"]);
     assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 2, "a task for each one's handler");
@@ -75,7 +75,7 @@ pub async fn registrations_of_several_registrants_are_merged(harness: &dyn Harne
     assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 2);
 }
 
-pub async fn a_registrant_replaces_only_its_own_definitions(harness: &dyn Harness) {
+pub async fn a_registration_replaces_only_that_of_its_name(harness: &dyn Harness) {
     let mut fixture = fixture_with_two_registrants(harness).await;
     let sequenced = fixture.emit(new_event("record")).await;
     register_second_registrant(
@@ -116,7 +116,7 @@ pub async fn the_last_changed_definition_of_a_shared_handler_wins(harness: &dyn 
     assert_eq!(limit(&fixture).await, limited, "the other one still has it");
 }
 
-pub async fn a_registrant_without_a_live_node_expires_after_a_day(harness: &dyn Harness) {
+pub async fn a_registration_without_a_live_node_expires_after_a_day(harness: &dyn Harness) {
     let mut fixture = fixture_with_two_registrants(harness).await;
     let server = fixture.node_id;
     let sequenced = fixture.emit(new_event("record")).await;
@@ -129,7 +129,7 @@ pub async fn a_registrant_without_a_live_node_expires_after_a_day(harness: &dyn 
     assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 1);
 }
 
-pub async fn a_registrant_with_a_live_node_does_not_expire(harness: &dyn Harness) {
+pub async fn a_registration_with_a_live_node_does_not_expire(harness: &dyn Harness) {
     let mut fixture = fixture_with_two_registrants(harness).await;
     let (server, node) = (fixture.node_id, expect_ok(fixture.store.join_node("app", fixture.now).await));
     announce_registrant(&fixture, node, "app").await;
@@ -146,7 +146,7 @@ pub async fn a_registrant_with_a_live_node_does_not_expire(harness: &dyn Harness
 }
 
 /// All nodes were down, and start again one after the other.
-pub async fn downtime_of_all_nodes_does_not_expire_registrants(harness: &dyn Harness) {
+pub async fn downtime_of_all_nodes_does_not_expire_registrations(harness: &dyn Harness) {
     let mut fixture = fixture_with_two_registrants(harness).await;
     let server = fixture.node_id;
     advance_hours_with_heartbeats(&mut fixture, 2, &[server]).await;

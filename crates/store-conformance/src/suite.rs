@@ -298,12 +298,12 @@ macro_rules! suite {
                 an_object_view_includes_its_events
             }
             registrants {
-                registrations_of_several_registrants_are_merged
-                a_registrant_replaces_only_its_own_definitions
+                several_registrations_are_merged
+                a_registration_replaces_only_that_of_its_name
                 the_last_changed_definition_of_a_shared_handler_wins
-                a_registrant_without_a_live_node_expires_after_a_day
-                a_registrant_with_a_live_node_does_not_expire
-                downtime_of_all_nodes_does_not_expire_registrants
+                a_registration_without_a_live_node_expires_after_a_day
+                a_registration_with_a_live_node_does_not_expire
+                downtime_of_all_nodes_does_not_expire_registrations
             }
             replay {
                 a_replay_creates_tasks_for_the_events_routed_to_a_new_handler

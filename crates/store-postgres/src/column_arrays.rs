@@ -22,7 +22,7 @@ impl ColumnArrays {
     pub(crate) fn new(row_columns: &[Column], array_columns: &[Column]) -> Self {
         debug_assert!(
             array_columns.iter().all(|column| row_columns.contains(column)),
-            "the query describes other rows than these"
+            "the query has parameters for columns that these rows do not have"
         );
         let find_array = |column: &Column| array_columns.iter().position(|other| other.name == column.name);
         Self {
@@ -155,8 +155,8 @@ pub(crate) fn put_number(buffer: &mut BytesMut, cell_type: CellType, number: i64
     }
 }
 
-/// Puts a text without NUL characters, which PostgreSQL does not store; output of handlers and commands may contain
-/// them.
+/// Puts a text, with U+FFFD for each NUL character: PostgreSQL does not store NUL, and output of handlers and commands
+/// may contain it.
 pub(crate) fn put_text(buffer: &mut BytesMut, text: &str) {
     put_cell(buffer, replace_nul(text).as_bytes());
 }

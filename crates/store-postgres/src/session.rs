@@ -26,7 +26,7 @@ pub(crate) struct Query {
     pub(crate) array_columns: &'static [Column],
 }
 
-/// Makes a [`Query`] of a named query: `query!("task/list_due_tasks", INT8, INT8)` is `list_due_tasks` in
+/// Creates a [`Query`] for a named query: `query!("task/list_due_tasks", INT8, INT8)` is `list_due_tasks` in
 /// `sql/task.sql`. The types of its parameters follow the name, in their order.
 ///
 /// The last parameters may be the arrays of a row's columns: `query!("task/insert_tasks", ..ActiveTaskColumns)`, or

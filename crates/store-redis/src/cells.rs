@@ -1,7 +1,7 @@
 //! Rows as bytes: the cells of their columns in sequence.
 //!
-//! The bytes leave out the cells of the key, which are in the field, stream id or index member under which the row is
-//! stored.
+//! The bytes leave out the cells of the row's key, which are in the Redis key and the hash field or stream id under which
+//! the row is stored.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -94,8 +94,8 @@ impl CellEncoder {
         self.bytes.extend_from_slice(&number.to_be_bytes());
     }
 
-    /// Moves to the next cell; returns whether this one is encoded.
-    fn is_next_encoded(&mut self) -> bool {
+    /// Advances to the next column; returns whether the cell of the current one is encoded.
+    fn advance(&mut self) -> bool {
         self.position += 1;
         self.column_range.contains(&(self.position - 1))
     }
@@ -118,13 +118,13 @@ impl CellWriter for CellEncoder {
     fn write_number(&mut self, number: i64) {
         if self.is_next_fixed() {
             self.write_fixed(number);
-        } else if self.is_next_encoded() {
+        } else if self.advance() {
             push_varint(&mut self.bytes, number);
         }
     }
 
     fn write_flag(&mut self, flag: bool) {
-        if self.is_next_encoded() {
+        if self.advance() {
             self.bytes.push(flag.into());
         }
     }
@@ -134,7 +134,7 @@ impl CellWriter for CellEncoder {
     }
 
     fn write_bytes(&mut self, bytes: &[u8]) {
-        if self.is_next_encoded() {
+        if self.advance() {
             push_varint(&mut self.bytes, bytes.len() as i64);
             self.bytes.reserve(bytes.len() + CAPACITY_AFTER_TEXT);
             self.bytes.extend_from_slice(bytes);

@@ -21,9 +21,9 @@ use crate::codec::RowEncoder;
 const QUEUE_COLUMNS_BEFORE_COUNTS: usize = 4;
 /// The counts of a queue that has none stored.
 const ZERO_QUEUE_COUNTS: &[u8] = &[0; 6];
-/// Number of a handler's columns before the state of its limiter and its gaps.
+/// Number of a handler's columns before its limiter state and its missed event ranges.
 const HANDLER_COLUMNS_BEFORE_STATE: usize = 4;
-/// An empty state of a limiter, and empty gaps.
+/// An empty limiter state, and empty missed event ranges.
 const EMPTY_HANDLER_STATE: &[u8] = &[0; 2];
 
 pub(crate) fn encode_json(value: &impl Serialize) -> TableResult<Vec<u8>> {
@@ -38,13 +38,13 @@ pub(crate) fn decode_text(bytes: &[u8]) -> TableResult<String> {
     String::from_utf8(bytes.to_vec()).map_err(Fault::damaged)
 }
 
-/// Returns the field of a row whose key consists of these texts.
-pub(crate) fn field_of_key(texts: &[&str]) -> Vec<u8> {
+/// Encodes a key that consists of texts as the field of its row.
+pub(crate) fn encode_key_field(texts: &[&str]) -> Vec<u8> {
     texts.join("\0").into_bytes()
 }
 
-/// Returns the cells of a key from a field: a number, or texts with a zero byte between them.
-pub(crate) fn key_of_field<'f>(
+/// Decodes the cells of a key from a field: a number, or texts with a zero byte between them.
+pub(crate) fn decode_key_field<'f>(
     key_columns: &[Column],
     field: &'f [u8],
 ) -> TableResult<SmallVec<[LeadingCell<'f>; 4]>> {
@@ -58,7 +58,7 @@ pub(crate) fn key_of_field<'f>(
 
 /// Decodes a row whose field is its key.
 pub(crate) fn decode_row_at<'b, C: Columns<'b>>(field: &'b [u8], bytes: &'b [u8]) -> TableResult<C> {
-    decode_row(&key_of_field(C::COLUMNS.split_at(C::KEY_LENGTH).0, field)?, bytes)
+    decode_row(&decode_key_field(C::COLUMNS.split_at(C::KEY_LENGTH).0, field)?, bytes)
 }
 
 /// Encodes an event. The first eight bytes are `prev`, which `object_events.lua` reads.
@@ -123,13 +123,13 @@ pub(crate) fn decode_queue<'b>(
     Columns::read_cells(&mut RowReader::new(&key, bytes).followed_by(counts))
 }
 
-/// Encodes a handler without the state of its limiter and its gaps, which are in tables of their own because they are
+/// Encodes a handler without its limiter state and its missed event ranges, which are in tables of their own because they are
 /// written more often.
 pub(crate) fn encode_handler(handler: &HandlerColumns<'_>) -> Vec<u8> {
     encode_columns(handler, HandlerColumns::KEY_LENGTH..HANDLER_COLUMNS_BEFORE_STATE)
 }
 
-/// Decodes a handler, with an empty state of its limiter and empty gaps.
+/// Decodes a handler, with an empty limiter state and empty missed event ranges.
 pub(crate) fn decode_handler(id: i64, bytes: &[u8]) -> TableResult<HandlerColumns<'_>> {
     let key = [LeadingCell::Number(id)];
     Columns::read_cells(&mut RowReader::new(&key, bytes).followed_by(EMPTY_HANDLER_STATE))
@@ -230,7 +230,7 @@ mod tests {
             reason: "".into(),
             since: 1,
         };
-        let field = field_of_key(&["pause", "chain", "/daily", ""]);
+        let field = encode_key_field(&["pause", "chain", "/daily", ""]);
         assert_eq!(decode_row_at::<RuleColumns<'_>>(&field, &encode_row(&rule)).unwrap(), rule);
         let entry = AuditEntryColumns {
             n: 12,

@@ -11,7 +11,8 @@
 //! | `unnest(:task_arrays)` | a parameter of PostgreSQL for each column: `$1::bigint[], $2::bigint[], …` |
 //! | `VALUES (:task_parameters)` | a parameter of SQLite for each column: `?1, ?2, …` |
 //!
-//! Parameters are counted from the greatest one before the name.
+//! The parameters of a list are numbered from the greatest `$n` or `?n` before the name. Other lists do not count: a
+//! statement contains one list of parameters.
 
 use crate::columns::{
     ActiveTaskColumns, ArchivedTaskColumns, AttemptColumns, AuditEntryColumns, CellType, ChainColumns,

@@ -1,4 +1,4 @@
-//! Checks that the tests which the document on guarantees names exist.
+//! Checks that every test named in `docs/guarantees.md` exists.
 
 use std::collections::HashSet;
 use std::path::Path;

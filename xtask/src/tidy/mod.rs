@@ -1,6 +1,6 @@
 //! Style rules that neither rustfmt nor clippy checks: files stay short, no unfinished work is left behind, no path of
 //! one machine is used, no retired word is used, no name is given to many types, links in the documents lead to
-//! files, and the tests that are named there exist.
+//! files, and the tests that docs/guarantees.md names exist.
 
 mod documented_tests;
 mod retired_words;

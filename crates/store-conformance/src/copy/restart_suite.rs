@@ -120,8 +120,8 @@ macro_rules! copy_restart_suite {
                 rate_limit_state_survives_a_restart
             }
             registrants {
-                registrations_of_several_registrants_are_merged
-                downtime_of_all_nodes_does_not_expire_registrants
+                several_registrations_are_merged
+                downtime_of_all_nodes_does_not_expire_registrations
             }
             replay {
                 a_repeated_replay_creates_no_duplicate_tasks

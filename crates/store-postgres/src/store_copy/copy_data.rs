@@ -30,7 +30,7 @@ impl CopyData {
         if let Some(cell) = postgres_cell {
             put_cell(&mut self.0, cell);
         }
-        row.write_cells(&mut RowCells { data: &mut self.0, columns: columns.iter() });
+        row.write_cells(&mut CopyFieldWriter { data: &mut self.0, columns: columns.iter() });
     }
 
     /// Takes the rows added so far.
@@ -45,14 +45,14 @@ impl CopyData {
     }
 }
 
-/// Writes the cells of a row.
-struct RowCells<'a> {
+/// Writes the cells of a row as fields of a binary COPY.
+struct CopyFieldWriter<'a> {
     data: &'a mut BytesMut,
     /// The columns of the next cells.
     columns: std::slice::Iter<'static, Column>,
 }
 
-impl CellWriter for RowCells<'_> {
+impl CellWriter for CopyFieldWriter<'_> {
     fn write_null(&mut self) {
         self.columns.next();
         put_null(self.data);

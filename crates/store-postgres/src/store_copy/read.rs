@@ -89,7 +89,7 @@ impl CopyConnection {
         if cursor.is_none_or(|(table, position)| table != table_kind || Some(&position) != after) {
             self.open_cursor(table_kind, after).await?;
         }
-        let key_length = TableLayout::for_table(table_kind).key_columns.len();
+        let key_length = TableLayout::for_table(table_kind).sort_columns.len();
         let mut page = CopyPage::default();
         while !page.is_full() {
             let rows = self.client.query_typed(FETCH_SQL, &[]).await?;
@@ -108,9 +108,9 @@ impl CopyConnection {
 
     /// Opens a cursor for the rows of a table after a position, or for all.
     async fn open_cursor(&mut self, table_kind: TableKind, after: Option<&CopyCursor>) -> TableResult<()> {
-        let TableLayout { table_name: table, key_columns, row_filter, .. } =
+        let TableLayout { table_name: table, sort_columns, row_filter, .. } =
             TableLayout::for_table(table_kind);
-        let keys = key_columns.iter().map(|name| format!("t.{name}")).collect::<Vec<_>>().join(", ");
+        let keys = sort_columns.iter().map(|name| format!("t.{name}")).collect::<Vec<_>>().join(", ");
         let params: Vec<_> = after.into_iter().flatten().map(cursor_param).collect();
         let placeholders: Vec<String> = (1..=params.len()).map(|n| format!("${n}")).collect();
         let after_position = match after {

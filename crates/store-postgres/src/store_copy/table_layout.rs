@@ -7,7 +7,7 @@ use pointsman_store::store_copy::TableKind;
 pub(super) struct TableLayout {
     pub(super) table_name: &'static str,
     /// The columns by which the rows are read in order.
-    pub(super) key_columns: Vec<&'static str>,
+    pub(super) sort_columns: Vec<&'static str>,
     /// The SQL condition that selects the rows to copy.
     pub(super) row_filter: &'static str,
     /// A column that only PostgreSQL has, and that is written.
@@ -32,7 +32,7 @@ impl TableLayout {
     pub(super) fn for_table(table_kind: TableKind) -> Self {
         let all_rows = |table_name| Self {
             table_name,
-            key_columns: table_kind.key_columns().iter().map(|column| column.name).collect(),
+            sort_columns: table_kind.key_columns().iter().map(|column| column.name).collect(),
             row_filter: "true",
             postgres_only_column: None,
         };
@@ -57,7 +57,7 @@ impl TableLayout {
             TableKind::EndedOrders => all_rows("ended_order"),
             // Ordered by when the tasks ended.
             TableKind::ArchivedTasks => Self {
-                key_columns: vec!["n"],
+                sort_columns: vec!["n"],
                 row_filter: "t.n > (SELECT expired_archive_number FROM pointsman.last_commit)",
                 postgres_only_column: Some("n"),
                 ..all_rows("history")
@@ -74,9 +74,9 @@ impl TableLayout {
             },
             // Ordered by time, because another store may find the oldest records by their position.
             TableKind::IdempotencyRecords => {
-                Self { key_columns: vec!["n"], ..all_rows("idempotency_record") }
+                Self { sort_columns: vec!["n"], ..all_rows("idempotency_record") }
             }
-            TableKind::Fires => Self { key_columns: vec!["at", "schedule", "planned"], ..all_rows("fire") },
+            TableKind::Fires => Self { sort_columns: vec!["at", "schedule", "planned"], ..all_rows("fire") },
             TableKind::AuditEntries => all_rows("audit_entry"),
             TableKind::OutboxReceipts => all_rows("receipt"),
             TableKind::OutboxKeys => all_rows("outbox_idempotency_key"),

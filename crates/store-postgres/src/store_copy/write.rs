@@ -5,7 +5,7 @@ use std::pin::pin;
 
 use futures::SinkExt;
 use pointsman_core::Tenant;
-use pointsman_store::columns::{StoreNumberColumns, UnknownTenantRuleColumns};
+use pointsman_store::columns::{CounterColumns, UnknownTenantRuleColumns};
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::store_copy::{CopyRow, JOURNAL_SPARSE_INDEX_INTERVAL, TableKind};
 use tokio_postgres::types::ToSql;
@@ -161,7 +161,7 @@ impl CopyConnection {
 
     async fn write_counters(&self, row: &CopyRow) -> TableResult<()> {
         let &CopyRow::Counters(numbers) = row else { return Err(Fault::damaged("the counters")) };
-        let StoreNumberColumns { last_event, expired_up_to, expired_events, .. } = numbers;
+        let CounterColumns { last_event, expired_up_to, expired_events, .. } = numbers;
         for (name, number) in [("task_id_namespace", numbers.task_id_namespace), ("salt", numbers.salt)] {
             self.query(query!("meta/write_named_text", TEXT, TEXT), &[&name, &number.to_string()]).await?;
         }

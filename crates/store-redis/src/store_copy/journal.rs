@@ -1,7 +1,7 @@
 //! Copies the journal and the counters.
 
 use pointsman_core::{EventId, TaskSeq};
-use pointsman_store::columns::{Columns as _, StoreNumberColumns};
+use pointsman_store::columns::{Columns as _, CounterColumns};
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyRow, CursorValue};
 
@@ -37,7 +37,7 @@ impl RedisStoreCopy {
         ])?)?;
         let newest = newest.first().map_or(EventId::ZERO, |(id, _)| *id);
         let unexpired_count = i64::try_from(journal_length - expired.stored).map_err(Fault::damaged)?;
-        Ok(CopyRow::Counters(StoreNumberColumns {
+        Ok(CopyRow::Counters(CounterColumns {
             task_id_namespace: self.overlay().read_named_number(TASK_ID_NAMESPACE_TEXT_NAME)?.cast_signed(),
             salt: self.overlay().read_named_number(SALT_TEXT_NAME)?.cast_signed(),
             last_event: newest.max(counters.expired_up_to).as_i64(),

@@ -1,6 +1,6 @@
 //! Redis as source or target of a store copy.
 //!
-//! A page is written in a normal transaction together with the progress note, through the tables, so that
+//! A page is written in a normal transaction together with the progress, through the tables, so that
 //! all indexes and documented keys exist as if a node had written them. Reads follow the indexes that
 //! the tables maintain, in chunks. There are no snapshots: the last commit version shows whether a peer has written.
 //!
@@ -168,9 +168,9 @@ impl RedisStoreCopy {
         decode_store_state(self.execute(read_store_state_command(self.keys()))?)
     }
 
-    /// Reads the progress note of an unfinished copy. This is the first call after both stores were opened, so the prefixes of
+    /// Reads the progress of an unfinished copy. This is the first call after both stores were opened, so the prefixes of
     /// other stores are read again afterwards.
-    fn read_progress_note(&mut self) -> TableResult<Option<String>> {
+    fn read_progress(&mut self) -> TableResult<Option<String>> {
         self.other_prefixes = None;
         self.overlay().clear();
         self.overlay().read_named_text(COPY_PROGRESS_TEXT_NAME)
@@ -215,7 +215,7 @@ impl CopyEndpoint for RedisStoreCopy {
     }
 
     fn read_copy_progress(&mut self) -> StoreResult<Option<String>> {
-        self.read_progress_note().map_err(error::store_error_from_fault)
+        self.read_progress().map_err(error::store_error_from_fault)
     }
 
     fn write_rows_and_progress(

@@ -120,7 +120,7 @@ impl RedisStoreCopy {
         after: Option<&CopyCursor>,
     ) -> TableResult<CopyPage> {
         let decode = |(field, row): &(MemberOrField, Bytes)| {
-            let key = rows::key_of_field(table_kind.key_columns(), field)?;
+            let key = rows::decode_key_field(table_kind.key_columns(), field)?;
             CopyRow::read_cells(table_kind, &mut RowReader::new(&key, row))
         };
         let rows = self.read_sorted_table(table)?.iter().map(decode).collect::<TableResult<_>>()?;
@@ -233,7 +233,7 @@ impl RedisStoreCopy {
 fn locate_row(table_kind: TableKind, member: &[u8]) -> TableResult<RowLocation<'_>> {
     let field_after_time = member.get(8..).unwrap_or_default();
     let key_in_field = |table| {
-        let key = rows::key_of_field(table_kind.key_columns(), field_after_time)?;
+        let key = rows::decode_key_field(table_kind.key_columns(), field_after_time)?;
         Ok((table, MemberOrField::from_slice(field_after_time), key))
     };
     match table_kind {

@@ -1,12 +1,12 @@
-//! Writes rows: a page and its progress note in one transaction.
+//! Writes pages of rows, each with the progress of the copy in one transaction.
 
 use std::collections::BTreeMap;
 
 use pointsman_core::task::LogLine;
 use pointsman_core::{EventId, TaskSeq, Tenant};
 use pointsman_store::columns::{
-    ActiveTaskColumns, AuditEntryColumns, EventColumns, FileDigestColumns, HandlerColumns, NamedTextColumns,
-    OrderColumns, QueueColumns, StoreNumberColumns,
+    ActiveTaskColumns, AuditEntryColumns, CounterColumns, EventColumns, FileDigestColumns, HandlerColumns,
+    NamedTextColumns, OrderColumns, QueueColumns,
 };
 use pointsman_store::error::{Fault, TableResult};
 use pointsman_store::store_copy::{COPY_PROGRESS_TEXT_NAME, CopyRow, TableKind};
@@ -34,17 +34,17 @@ impl RedisStoreCopy {
         &mut self,
         table_kind: TableKind,
         rows: Vec<CopyRow>,
-        note: &str,
+        progress: &str,
     ) -> TableResult<bool> {
         self.check_memory_usage()?;
         self.run_in_transaction(|store| {
             store.write_rows(table_kind, rows)?;
-            store.overlay().write_row(Table::NamedTexts, COPY_PROGRESS_TEXT_NAME, note.into());
+            store.overlay().write_row(Table::NamedTexts, COPY_PROGRESS_TEXT_NAME, progress.into());
             Ok(())
         })
     }
 
-    /// Finishes the copy: sets derived counters and deletes the progress note.
+    /// Finishes the copy: sets derived counters and deletes the progress.
     pub(super) fn finish_copy(&mut self) -> TableResult<bool> {
         self.run_in_transaction(|store| {
             let next_due = store.tables.read_earliest_due_time()?;
@@ -136,8 +136,8 @@ impl RedisStoreCopy {
     }
 
     /// Writes the counters. Those of events, queues, orders and audit entries grow as their rows are written.
-    fn write_counters(&mut self, numbers: &StoreNumberColumns) -> TableResult<()> {
-        let &StoreNumberColumns { expired_events, last_node, .. } = numbers;
+    fn write_counters(&mut self, numbers: &CounterColumns) -> TableResult<()> {
+        let &CounterColumns { expired_events, last_node, .. } = numbers;
         let expired_up_to = EventId::from_i64(numbers.expired_up_to);
         let counters = Counters {
             last_event: EventId::from_i64(numbers.last_event),

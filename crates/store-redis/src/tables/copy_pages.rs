@@ -15,7 +15,7 @@ impl RedisTables {
             self.roll_back();
             return Ok(false);
         }
-        // A node that has the store open then reads everything again, and finds the progress note of the unfinished copy.
+        // A node that has the store open then reads everything again, and finds the progress of the unfinished copy.
         self.mark_registry_changed();
         Ok(true)
     }

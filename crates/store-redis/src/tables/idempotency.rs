@@ -19,7 +19,7 @@ impl IdempotencyTable for RedisTables {
         tenant: &Tenant,
         key: &str,
     ) -> TableResult<Option<([u8; 32], String)>> {
-        let field = rows::field_of_key(&[tenant.as_str(), key]);
+        let field = rows::encode_key_field(&[tenant.as_str(), key]);
         let row = self.overlay.read_row(Table::IdempotencyRecords, &field)?;
         let decode = |row: Bytes| {
             decode_row_at::<IdempotencyRecordColumns<'_>>(&field, &row)?.into_digest_and_response()
@@ -44,7 +44,7 @@ impl IdempotencyTable for RedisTables {
 
 impl RedisTables {
     pub(crate) fn write_idempotency_record_columns(&mut self, record: &IdempotencyRecordColumns<'_>) {
-        let field = rows::field_of_key(&[&record.tenant, &record.key]);
+        let field = rows::encode_key_field(&[&record.tenant, &record.key]);
         self.overlay.add_member(
             Index::IdempotencyRecordsByAge,
             MemberBuilder::from_i64(record.at).push_bytes(&field).finish(),

@@ -32,5 +32,5 @@ impl RuleTable for RedisTables {
 /// Returns the field of a rule: kind, scope and tenant are unique together.
 fn rule_field(kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> Vec<u8> {
     let tenant = tenant.map_or("", |tenant| tenant.as_str());
-    rows::field_of_key(&[kind.as_str(), scope.kind_name(), &scope.name(), tenant])
+    rows::encode_key_field(&[kind.as_str(), scope.kind_name(), &scope.name(), tenant])
 }

@@ -251,7 +251,7 @@ impl RedisTables {
             fetches.extend(object_fetches(tenant, key));
         }
         fetches.extend(read_set.lanes.iter().copied().map(CacheFetch::Lane));
-        let field = |(tenant, key): &(Tenant, String)| rows::field_of_key(&[tenant.as_str(), key]);
+        let field = |(tenant, key): &(Tenant, String)| rows::encode_key_field(&[tenant.as_str(), key]);
         fetches.extend(read_set.tasks.iter().map(|seq| CacheFetch::from(active_task_location(*seq))));
         fetches.extend(
             read_set

@@ -1,19 +1,19 @@
 //! The counters of the store as one row. The file stores some of them only implicitly, in other rows.
 
-use pointsman_store::columns::StoreNumberColumns;
+use pointsman_store::columns::CounterColumns;
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::TableResult;
 use crate::tables::meta::{self, StoredCounters};
 
-pub(super) fn read_counter_row(conn: &Connection) -> TableResult<StoreNumberColumns> {
+pub(super) fn read_counter_row(conn: &Connection) -> TableResult<CounterColumns> {
     let counters = StoredCounters::default().read_counters(conn)?;
     let expired_up_to = counters.expired_up_to.as_i64();
     let sql = "SELECT count(*) FROM pointsman_journal WHERE id > ?1";
     let visible_count: i64 = conn.query_row(sql, [expired_up_to], |r| r.get(0))?;
     let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'pointsman_node'";
     let last_node: Option<i64> = conn.query_row(sql, [], |r| r.get(0)).optional()?;
-    Ok(StoreNumberColumns {
+    Ok(CounterColumns {
         task_id_namespace: read_named_number(conn, "task_id_namespace")?,
         salt: read_named_number(conn, "salt")?,
         last_event: counters.last_event.as_i64(),
@@ -29,7 +29,7 @@ pub(super) fn read_counter_row(conn: &Connection) -> TableResult<StoreNumberColu
 }
 
 /// Writes the counters. The last event and the number of events follow from the journal itself.
-pub(super) fn write_counter_row(conn: &Connection, counters: &StoreNumberColumns) -> TableResult<()> {
+pub(super) fn write_counter_row(conn: &Connection, counters: &CounterColumns) -> TableResult<()> {
     for (name, number) in [
         ("task_id_namespace", counters.task_id_namespace),
         ("salt", counters.salt),

@@ -48,7 +48,7 @@ fn row_condition(table_kind: TableKind) -> &'static str {
     match table_kind {
         // Texts only: named numbers are counters.
         TableKind::NamedTexts => "typeof(text) = 'text' AND name <> 'move'",
-        // Events that are visible or have unfinished tasks. The other events only wait for their deletion.
+        // Unexpired events, and expired ones that unfinished tasks need. The others are deleted later.
         TableKind::Journal => {
             "id > (SELECT coalesce((SELECT text FROM pointsman_meta WHERE name = 'expired_up_to'), 0))
              OR EXISTS (SELECT 1 FROM pointsman_task WHERE seq >= first_task AND seq < first_task + tasks)

@@ -15,7 +15,11 @@ pub(crate) fn write_columns<'a, C: Columns<'a>>(
     columns: &C,
 ) -> TableResult<()> {
     let mut statement = conn.prepare_cached(sql)?;
-    debug_assert_eq!(statement.parameter_count(), C::COLUMNS.len(), "the statement describes other rows");
+    debug_assert_eq!(
+        statement.parameter_count(),
+        C::COLUMNS.len(),
+        "the statement does not have one parameter per column"
+    );
     let mut parameters = ParameterWriter::new(&mut statement);
     columns.write_cells(&mut parameters);
     parameters.execute()

@@ -14,7 +14,7 @@ columns! {
         at: i64,
         by: Cow<'a, str>,
         action: Cow<'a, str>,
-        /// The object that was changed.
+        /// The name or id of the handler, task, order or the like that was changed.
         what: Cow<'a, str>,
         detail: Cow<'a, str>,
     }

@@ -11,7 +11,7 @@ columns! {
     /// The columns of an event in the journal.
     EventColumns<'a> key(id) {
         id: i64,
-        /// A script of the Redis store reads it.
+        /// The id of the object's previous event. A script of the Redis store reads this column.
         prev: Option<i64>,
         event_type: Cow<'a, str> as "type",
         key: Option<Cow<'a, str>>,

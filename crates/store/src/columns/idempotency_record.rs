@@ -9,7 +9,7 @@ use super::columns;
 use crate::error::{Fault, TableResult};
 
 columns! {
-    /// The columns of the answer to a request that had an idempotency key.
+    /// The columns of an idempotency record: the response that is stored for a key.
     IdempotencyRecordColumns<'a> key(tenant, key) {
         tenant: Cow<'a, str>,
         key: Cow<'a, str>,

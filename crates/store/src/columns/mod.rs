@@ -1,7 +1,7 @@
-//! The columns of each stored row, described once.
+//! The columns of each stored row, defined once for all stores.
 //!
-//! A description is a struct made by `columns!`: its fields are the columns, in their order. Every store reads and
-//! writes whole rows through it:
+//! `columns!` defines a struct for each kind of row: its fields are the columns, in their order. Every store reads and
+//! writes whole rows through these structs:
 //!
 //! ```text
 //!   ActiveTaskRow ◀──▶ ActiveTaskColumns ◀──▶ cells ─┬─ parameters and result columns of SQLite
@@ -16,6 +16,7 @@
 
 mod audit_entry;
 mod chain;
+mod counters;
 mod event;
 mod fire;
 mod handler;
@@ -28,7 +29,6 @@ mod outbox;
 mod queue;
 mod rule;
 mod schedule;
-mod store_numbers;
 mod task;
 mod text;
 
@@ -39,6 +39,7 @@ use crate::expand_sql::is_text_at;
 
 pub use audit_entry::AuditEntryColumns;
 pub use chain::ChainColumns;
+pub use counters::CounterColumns;
 pub use event::EventColumns;
 pub use fire::FireColumns;
 pub use handler::HandlerColumns;
@@ -51,7 +52,6 @@ pub use outbox::{OutboxKeyColumns, OutboxReceiptColumns, OutboxRefusalColumns};
 pub use queue::QueueColumns;
 pub use rule::{RuleColumns, UnknownTenantRuleColumns};
 pub use schedule::ScheduleProgressColumns;
-pub use store_numbers::StoreNumberColumns;
 pub use task::ActiveTaskColumns;
 pub use text::{FileDigestColumns, NamedTextColumns};
 
@@ -84,7 +84,7 @@ pub trait Columns<'a>: Sized {
     /// Number of columns of the primary key, which come first.
     const KEY_LENGTH: usize;
 
-    /// The same columns with texts of their own.
+    /// The same columns with owned texts and bytes.
     type Owned: Columns<'static>;
 
     /// Writes a cell for each column.
@@ -246,8 +246,8 @@ impl<'a, C: Cell<'a>> Cell<'a> for Option<C> {
     }
 }
 
-/// Describes the columns of a row: makes a struct with a field for each, which implements [`Columns`]. A field has the
-/// name of its column, or names it: `event_type: Cow<'a, str> as "type"`.
+/// Defines a struct with a field for each column of a row, and implements [`Columns`] for it. A field has the name of
+/// its column unless `as` gives the column another one: `event_type: Cow<'a, str> as "type"`.
 macro_rules! columns {
     ($(#[$doc:meta])* $name:ident key() { $($(#[$field_doc:meta])* $field:ident: $cell:ty),* $(,)? }) => {
         $(#[$doc])*
@@ -303,7 +303,7 @@ macro_rules! impl_columns {
 }
 use impl_columns;
 
-/// Returns the length of a key. Panics, which is an error of the compiler, if its columns are not the first ones.
+/// Returns the number of columns of a key. A key whose columns are not the first ones is a compile error.
 const fn check_key(key: &[&str], fields: &[&str]) -> usize {
     let mut index = 0;
     while index < key.len() {
@@ -500,7 +500,7 @@ mod tests {
 
     #[test]
     fn the_columns_of_a_key_come_first() {
-        assert_eq!((AttemptColumns::KEY_LENGTH, StoreNumberColumns::KEY_LENGTH), (2, 0));
+        assert_eq!((AttemptColumns::KEY_LENGTH, CounterColumns::KEY_LENGTH), (2, 0));
         assert_eq!(RuleColumns::COLUMNS.first().map(|column| column.name), Some("kind"));
     }
 }

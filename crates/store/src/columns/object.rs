@@ -16,7 +16,7 @@ columns! {
         last_event: i64,
         /// The last event sent to each handler, encoded by [`ObjectRow::encode_last_sent_events`].
         last_sent: Cow<'a, [u8]>,
-        /// The event at which retention last found the object in use.
+        /// The event at which retention last found the object in use: its first event until then, or 0 if that is unknown.
         checked: i64,
     }
 }

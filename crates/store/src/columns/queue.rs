@@ -10,7 +10,7 @@ use crate::error::{Fault, TableResult};
 use crate::row::{QueueCounts, QueueRow};
 
 columns! {
-    /// The columns of a queue: what it is for, and the number of its tasks in each group of phases.
+    /// The columns of a queue: its handler, tenant and subject, and the number of its tasks in each group of phases.
     QueueColumns<'a> key(id) {
         id: i64,
         handler: i64,

@@ -54,7 +54,7 @@ columns! {
     /// The columns of a rule for a tenant that has no event yet, in a store whose rules name tenants by their uuid.
     UnknownTenantRuleColumns<'a> key(kind, space, name, canvas_id) {
         kind: Cow<'a, str>,
-        /// The event space, as document 000 calls the kind of the rule's scope: `WORKER` or `CRON`.
+        /// The kind of the rule's scope, as `scheduling_rules.event_space` stores it: `WORKER`, `SYNC`, `CRON` or `ORDER`.
         space: Cow<'a, str>,
         name: Cow<'a, str>,
         /// The tenant's uuid.

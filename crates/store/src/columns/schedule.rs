@@ -12,7 +12,7 @@ columns! {
     ScheduleProgressColumns<'a> key(name) {
         name: Cow<'a, str>,
         expression: Cow<'a, str>,
-        /// The last planned time that has a row in the fire ledger.
+        /// The last planned time that has a row in the fire ledger, or when the schedule started.
         resolved_up_to: i64,
         next_catch_up: Option<i64>,
         last_event: Option<i64>,

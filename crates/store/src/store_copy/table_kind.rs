@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::columns::{
     ActiveTaskColumns, ArchivedTaskColumns, AttemptColumns, AuditEntryColumns, CellReader, CellWriter,
-    ChainColumns, Column, Columns, EndedOrderColumns, EventColumns, FileDigestColumns, FireColumns,
-    HandlerColumns, IdempotencyRecordColumns, LogLineColumns, NamedTextColumns, NodeColumns, ObjectColumns,
-    OrderColumns, OutboxKeyColumns, OutboxReceiptColumns, OutboxRefusalColumns, QueueColumns, RuleColumns,
-    ScheduleProgressColumns, StoreNumberColumns, UnknownTenantRuleColumns,
+    ChainColumns, Column, Columns, CounterColumns, EndedOrderColumns, EventColumns, FileDigestColumns,
+    FireColumns, HandlerColumns, IdempotencyRecordColumns, LogLineColumns, NamedTextColumns, NodeColumns,
+    ObjectColumns, OrderColumns, OutboxKeyColumns, OutboxReceiptColumns, OutboxRefusalColumns, QueueColumns,
+    RuleColumns, ScheduleProgressColumns, UnknownTenantRuleColumns,
 };
 use crate::error::TableResult;
 
@@ -71,7 +71,7 @@ macro_rules! tables {
 
 tables! {
     /// One row: the counters, the namespace of task ids and the salt.
-    Counters(StoreNumberColumns) = "counters",
+    Counters(CounterColumns) = "counters",
     /// Named texts: routes, weights of tenants, registrations and others.
     NamedTexts(NamedTextColumns<'static>) = "named_texts",
     /// All handlers ever registered, with their definitions, limiter states and missed event ranges.

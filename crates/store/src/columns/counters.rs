@@ -1,10 +1,10 @@
-//! Numbers of a whole store.
+//! The counters of a store.
 
 use super::columns;
 
 columns! {
     /// The counters of a store, and the random numbers that it was created with: one row.
-    StoreNumberColumns key() {
+    CounterColumns key() {
         task_id_namespace: i64,
         salt: i64,
         last_event: i64,
