@@ -11,8 +11,8 @@ use crate::common::test_cluster::PgTestCluster;
 /// statistics before it disappears.
 async fn count_lane_index_scans(cluster: &PgTestCluster) -> i64 {
     let client = cluster.connect_client().await;
-    let has_nodes_sql = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
-                                        AND backend_type = 'client backend' AND pid <> pg_backend_pid())";
+    let has_nodes_sql = "SELECT EXISTS (SELECT FROM pg_stat_activity
+                                        WHERE datname = current_database() AND application_name = 'pointsman')";
     while client.query_one(has_nodes_sql, &[]).await.unwrap().get(0) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
