@@ -11,7 +11,8 @@ fn mount_disk() -> Option<TmpfsDisk> {
 }
 
 fn start_server_on(disk: &TmpfsDisk) -> (PostgresServer, String) {
-    let extra_settings = [("max_wal_size", "64MB"), ("min_wal_size", "32MB")];
+    // Without checkpoints: one that finds the disk full stops the server, and then it cannot start again.
+    let extra_settings = [("max_wal_size", "1GB"), ("min_wal_size", "32MB"), ("checkpoint_timeout", "1h")];
     let extra_settings = extra_settings.map(|(name, value)| (name.into(), value.into())).into();
     let server = PostgresServer::start_in_folder(
         disk.path(),
