@@ -65,7 +65,7 @@ pub struct ChainNodeBody {
     pub on_error: Option<String>,
     /// How often and when a failed step is retried; null if its handler's `retry` decides.
     pub setback: Option<SetbackPolicyBody>,
-    /// What happens to an order that reaches the node: `process`, `stop` or `next_state`.
+    /// The treatment of an order that reaches the node: `process`, `stop` or `next_state`.
     #[schema(value_type = String)]
     pub action: ChainNodeAction,
     /// The number of orders at this node; null for a token that is bound to a tenant.

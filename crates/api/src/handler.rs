@@ -48,7 +48,7 @@ pub struct HandlerBody {
     #[serde(rename = "order")]
     #[schema(value_type = Option<String>)]
     pub ordering: Option<LaneOrdering>,
-    /// What a lane does when its first task fails for good: it continues (`park`) or waits (`halt`); null for a source.
+    /// The policy of a lane whose first task fails for good: it continues (`park`) or waits (`halt`); null for a source.
     #[schema(value_type = Option<String>)]
     pub on_error: Option<LaneFailurePolicy>,
     /// The maximal number of retries of a task.

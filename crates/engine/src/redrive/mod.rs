@@ -60,7 +60,7 @@ pub struct RedriveStatus {
     pub canary_count: Option<usize>,
     /// The person or program that requested the redrive.
     pub requested_by: String,
-    /// What the redrive does now, or how it ended.
+    /// The state of the redrive: its present step, or how it ended.
     pub state: RedriveState,
     /// The number of matching tasks that the job has read so far.
     pub matched_count: u64,
@@ -74,7 +74,7 @@ pub struct RedriveStatus {
     pub ended_at: Option<Timestamp>,
 }
 
-/// What a redrive does now, or how it ended.
+/// The state of a redrive: its present step, or how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RedriveState {
     /// The job reads or retries tasks.

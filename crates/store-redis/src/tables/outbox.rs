@@ -48,7 +48,7 @@ pub(crate) struct OutboxContents {
     pub(crate) entries: Vec<OutboxEntry>,
 }
 
-/// What an outbox contains after the entries that were read.
+/// The content of an outbox after the entries that were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutboxRemainder {
     Empty,
